@@ -75,8 +75,10 @@ lakehouse: $(LAKEHOUSE)/.ready ## Delta and Iceberg tables, on PySpark 4.1.1
 faults: $(READY) ## Brokers that are killed, suspended and cut off under load; writes docs/reliability.md; about 20 minutes
 	$(BIN)/pytest -q -s -p no:randomly --suite faults $(ARGS) tests/faults
 
-fuzz: $(READY) ## Ten minutes of coverage-guided fuzzing (FUZZ_SECONDS=… for longer)
-	@mkdir -p build/fuzz
+fuzz: $(READY) ## 10 million inputs for the parsers, those before authentication first, then ten minutes for a broker (FUZZ_RUNS, FUZZ_SECONDS)
+	@mkdir -p build/fuzz build/fuzz-first build/fuzz-all
+	$(BIN)/python -m tests.fuzz.fuzz_parsers first -artifact_prefix=build/fuzz-first/ -runs=$(or $(FUZZ_RUNS),5000000) -max_len=512 -timeout=20 -rss_limit_mb=1024 build/fuzz-first
+	$(BIN)/python -m tests.fuzz.fuzz_parsers all -artifact_prefix=build/fuzz-all/ -runs=$(or $(FUZZ_RUNS),5000000) -max_len=1024 -timeout=20 -rss_limit_mb=1024 build/fuzz-all
 	$(BIN)/python -m tests.fuzz.fuzz_wire -artifact_prefix=build/fuzz/ -max_total_time=$(or $(FUZZ_SECONDS),600) -max_len=4096 build/fuzz
 
 lock: $(READY) ## Pin the newest dependencies (needs uv)

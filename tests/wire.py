@@ -40,8 +40,9 @@ def decode_response(response: type[AnyResponse], frame: bytes, version: int) -> 
 class WireClient:
     """One blocking connection."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
-        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+    def __init__(self, port: int, host: str = "127.0.0.1", source_host: str | None = None) -> None:
+        source = None if source_host is None else (source_host, 0)
+        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S, source_address=source)
         self._correlation_id = 0
 
     def __enter__(self) -> WireClient:

@@ -12,6 +12,13 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from odradek.configuration.config_types import ConfigResourceType
+from odradek.coordinator.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.cluster.member import Member
 from tests.cluster.routing import Routing
 from tests.replication.invariants import Invariants, Violation, stored_batches
@@ -23,13 +30,15 @@ from tests.transactions.checks import anomalies
 from tests.transactions.faulty_network import FaultyNetwork
 from tests.transactions.history import History
 from tests.transactions.workload import look, make_clients, prepare
+from tests.wire import encode_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from odradek.metadata.image import MetadataImage
 
 NODES = (1, 2, 3)
+TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 ZOOKEEPER = "zookeeper"
 SESSION_S = 2.0
 FAULTY_S = 30.0
@@ -62,7 +71,7 @@ class Result(NamedTuple):
 
 
 class Story:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, properties: Mapping[str, str] | None = None) -> None:
         self._chance = chance = random.Random(seed)
         self._loop = SimulatedLoop()
         tag_tasks(self._loop)
@@ -70,8 +79,9 @@ class Story:
         clock = SimulatedClock(self._loop)
         self._network = SimulatedNetwork(self._loop, random.Random(chance.getrandbits(64)))
         ensemble = Ensemble()
+        chosen = {**PROPERTIES, **(properties or {})}
         self._members = [
-            Member(node_id, ensemble, self._network, clock, random.Random(chance.getrandbits(64)), PROPERTIES)
+            Member(node_id, ensemble, self._network, clock, random.Random(chance.getrandbits(64)), chosen)
             for node_id in NODES
         ]
         self._away_since: dict[int, float] = {}
@@ -81,6 +91,7 @@ class Story:
         self._invariants = Invariants()
         self._problems: list[str] = []
         self._is_recovering = False
+        self._requests: set[asyncio.Task[bytes | None]] = set()
         self.events: list[str] = []
 
     def run(self) -> Result:
@@ -245,6 +256,7 @@ class Story:
             (2, self._lose_message_of_zookeeper),
             (2, self._drop_connections),
             (1, self._kill_all),
+            (3, self._change_min_in_sync),
         ]
         while self._loop.time() < end:
             await asyncio.sleep(self._chance.random() ** 2 * 4)  # a poll's pause
@@ -348,6 +360,20 @@ class Story:
         member = self._any_ready()
         if member is not None and member.session is not None:
             setattr(member.session, self._chance.choice(["lose_answer", "lose_request"]), self._chance.randrange(4))
+
+    def _change_min_in_sync(self) -> None:
+        """Of a topic or of all brokers, through any broker. The outcome may stay unknown, as for a real operator."""
+        member = self._any_ready()
+        if member is None:
+            return
+        minimum = self._chance.choice(["1", "2", "2", "3"])
+        kind, name = self._chance.choice([(TOPIC, "a"), (TOPIC, "b"), (TOPIC, TRANSACTIONS_TOPIC), (BROKER, "")])
+        self._note(f"min.insync.replicas of {name or 'all brokers'} is to be {minimum}")
+        setting = AlterableConfig(name="min.insync.replicas", config_operation=0, value=minimum)
+        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[setting])
+        frame = encode_request(IncrementalAlterConfigsRequest(resources=[resource]), 1)[4:]
+        self._requests.add(task := asyncio.ensure_future(member.answer(frame)))
+        task.add_done_callback(self._requests.discard)
 
     def _drop_connections(self) -> None:
         self._network.drop_connections(self._chance.choice(self._members).name)

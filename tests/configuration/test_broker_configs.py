@@ -111,11 +111,11 @@ def test_unknown_property_is_refused_with_the_nearest_name() -> None:
 
 
 def test_kafkas_other_properties_are_accepted_and_reported() -> None:
-    ignored = config(password_encoder_secret="x", num_io_threads="8", listener_name_x_ssl_keystore_type="JKS")
+    ignored = config(password_encoder_secret="x", num_io_threads="8", listener_name_x_ssl_provider="JSSE")
     assert [each.name for each in ignored.ignored_properties] == [
         "password.encoder.secret",
         "num.io.threads",
-        "listener.name.x.ssl.keystore.type",
+        "listener.name.x.ssl.provider",
     ]
     assert ignored.ignored_properties[0].reason == "Kafka setting that Odradek does not use; ignored"
 
@@ -167,4 +167,6 @@ def test_zookeeper_settings_that_would_have_no_effect_are_refused() -> None:
     assert "digest:user:password" in error_of(zookeeper_auth="digest:secret")
     assert "secret" not in error_of(zookeeper_auth="digest:secret")
     assert "set zookeeper.auth" in error_of(zookeeper_set_acl="true")
-    assert "not supported" in error_of(zookeeper_ssl_client_enable="true")
+    assert "must be PEM files" in error_of(
+        zookeeper_ssl_client_enable="true", zookeeper_ssl_truststore_location="ca.jks"
+    )

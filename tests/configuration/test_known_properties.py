@@ -20,7 +20,7 @@ from odradek.configuration.known_properties import KNOWN_PROPERTIES, UnknownProp
         "ssl.keystore.location",
         "sasl.enabled.mechanisms",
         "listener.name.external.scram-sha-512.sasl.jaas.config",
-        "super.users",
+        "reserved.broker.max.id",
     ],
 )
 def test_names_from_old_and_new_files_are_known(name: str) -> None:
@@ -34,7 +34,7 @@ def test_unknown_names_are_not() -> None:
 
 def test_types_and_update_modes_are_kept() -> None:
     assert KNOWN_PROPERTIES["log.cleaner.threads"] == (ConfigType.INT, UpdateMode.CLUSTER_WIDE)
-    assert KNOWN_PROPERTIES["ssl.keystore.password"] == (ConfigType.PASSWORD, UpdateMode.PER_BROKER)
+    assert KNOWN_PROPERTIES["ssl.protocol"] == (ConfigType.STRING, UpdateMode.PER_BROKER)
     assert KNOWN_PROPERTIES["process.roles"] == (ConfigType.LIST, UpdateMode.READ_ONLY)
 
 

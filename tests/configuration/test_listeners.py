@@ -49,7 +49,6 @@ def test_malformed_listeners_are_refused(entries: list[str], reason: str) -> Non
     [
         ({"listeners": "PLAINTEXT://a:1,B://b:1"}, "each listener must have a different port, but 1 is used twice"),
         ({"listeners": ""}, "there must be at least one listener"),
-        ({"listeners": "SSL://a:1"}, "speaks SSL, which Odradek does not support"),
         ({"listeners": "B://a:1"}, "add B:PLAINTEXT to listener.security.protocol.map"),
         ({"listener.security.protocol.map": "A:HTTP"}, "with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ({"advertised.listeners": "OTHER://a:1"}, "OTHER is not one of the listeners: PLAINTEXT"),

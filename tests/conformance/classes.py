@@ -6,11 +6,13 @@ CLASSES = [
     "kafka.server.DescribeGroupsRequestTest",
     "kafka.server.OffsetCommitRequestTest",
     "kafka.server.OffsetDeleteRequestTest",
+    "org.apache.kafka.tools.AclCommandTest",
     "org.apache.kafka.tools.BrokerApiVersionsCommandTest",
     "org.apache.kafka.tools.ClusterToolTest",
     "org.apache.kafka.tools.DeleteRecordsCommandTest",
     "org.apache.kafka.tools.GroupsCommandTest",
     "org.apache.kafka.tools.LogDirsCommandTest",
+    "org.apache.kafka.tools.UserScramCredentialsCommandTest",
     "org.apache.kafka.clients.producer.ProducerCompressionTest",
     "kafka.server.JoinGroupRequestTest",
     "kafka.server.TxnOffsetCommitRequestTest",
@@ -23,6 +25,7 @@ CLASSES = [
     "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
     "org.apache.kafka.tools.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest",
     "org.apache.kafka.tools.ConfigCommandIntegrationTest",
+    "org.apache.kafka.server.quota.ClientQuotasRequestTest",
     "kafka.server.ListGroupsRequestTest",
     "kafka.server.ConsumerGroupHeartbeatRequestTest",
     "kafka.server.ConsumerProtocolMigrationTest",
@@ -42,11 +45,14 @@ NOT_RUN = {
     "kafka.server.ShareGroupDescribeRequestTest": _SHARE_GROUPS,
     "org.apache.kafka.clients.admin.ClientTelemetryTest": "needs client telemetry (KIP-714)",
     "org.apache.kafka.clients.consumer.ShareConsumerTest": _SHARE_GROUPS,
-    "org.apache.kafka.tools.UserScramCredentialsCommandTest": "needs SCRAM",
 }
 
 # Class and test of CLASSES that fail, with the reason. The list is exact: a test that passes must be removed from it.
 KNOWN_FAILURES = {
+    (
+        "org.apache.kafka.server.quota.ClientQuotasRequestTest",
+        "testClientQuotasForScramUsers()[1]",
+    ): "needs AlterUserScramCredentials",
     (
         "kafka.server.ApiVersionsRequestTest",
         "testApiVersionsRequestValidationV0()[1]",

@@ -175,3 +175,27 @@ def test_unregistration_needs_a_stopped_broker_and_elects_no_replica_that_lacks_
     assert only(after(present, decide_live_brokers(returned, present).changes).image).leader == 1
     empty = {1: LiveBroker(broker(1, epoch=9), previous_broker_epoch=-1), 2: second}
     assert only(after(present, decide_live_brokers(empty, present).changes).image).leader == 2, "the last known leader"
+
+
+def test_nobody_stays_eligible_beside_an_elected_replica_that_may_commit_alone() -> None:
+    """Two in-sync replicas that leave together are both eligible. The one that returns first commits without the
+    other, which lacks those records and must not be elected after it."""
+    present = cluster_of(image_of(THREE, topic(partition(0, [1, 2], [1, 2])), min_insync_replicas="1"))
+    present = after(present, decide_fencing({1: 1, 2: 1}, present).changes)
+    assert only(present.image).eligible_leader_replicas == (1, 2)
+    present = after(present, decide_unfencing(2, 1, present).changes)
+    changed = only(present.image)
+    assert (changed.leader, changed.in_sync_replicas, changed.eligible_leader_replicas) == (2, (2,), ())
+    present = after(present, decide_fencing({2: 1}, present).changes)
+    present = after(present, decide_unfencing(1, 1, present).changes)
+    assert only(present.image).leader == NO_LEADER
+
+
+def test_eligible_replicas_are_forgotten_once_the_minimum_is_reached() -> None:
+    short = replace(partition(0, [1, 2, 3], [1]), eligible_leader_replicas=(2, 3))
+    for min_in_sync, eligible in (("3", (2, 3)), ("2", (2, 3)), ("1", ())):
+        present = cluster_of(image_of(THREE, topic(short), min_insync_replicas=min_in_sync))
+        repairs = decide_repairs(present.image, present.config)
+        changed = only(after(present, repairs.changes).image)
+        assert changed.eligible_leader_replicas == eligible
+        assert (changed.leader, changed.leader_epoch, changed.in_sync_replicas) == (1, 5, (1,))

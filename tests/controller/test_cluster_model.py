@@ -204,6 +204,7 @@ class ClusterMachine(RuleBasedStateMachine):
                 "min.insync.replicas": str(minimum),
             }
             self.commit([ConfigsChanged(ConfigResourceType.TOPIC, name, values)])
+            self.commit(decide_repairs(self.cluster.image, self.cluster.config).changes)  # as the controller does
 
     @rule(name=names, index=indexes, members=st.frozensets(nodes), stale=st.sampled_from(["", "leader", "member"]))
     def propose(self, name: str, index: int, members: frozenset[int], stale: str) -> None:

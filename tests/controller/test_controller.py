@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.controller.broker_decisions import LiveBroker
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.config_decisions import AlterOperation, ConfigAlteration, ConfigOperation, ConfigReplacement
 from odradek.controller.topic_decisions import NewPartitions, NewTopic
@@ -15,6 +16,8 @@ from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
 from odradek.metadata.embedded_store import EmbeddedStore
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from tests.controller.clusters import broker
 from tests.controller.local_controller import running
 from tests.metadata.inline_host import inline_host
 
@@ -241,3 +244,22 @@ async def test_requests_to_a_fenced_controller_get_not_controller(tmp_path: Path
         (named,) = await controller.create_topics([NewTopic(name="new")])
         assert (named.name, named.error) == ("new", ErrorCode.NOT_CONTROLLER)
     assert [error for error, _ in answers] == [ErrorCode.INVALID_REQUEST] + [ErrorCode.NOT_CONTROLLER] * 5
+
+
+@pytest.mark.parametrize("resource", [(TOPIC, "t"), (BROKER, "")])
+async def test_a_lower_minimum_of_in_sync_replicas_clears_eligible_leaders(
+    tmp_path: Path, resource: tuple[int, str]
+) -> None:
+    """The leader commits alone from then on, so that no replica that left before may be elected (KIP-966)."""
+    async with running(tmp_path, node_id="1") as (channel, cache):
+        live = {each: LiveBroker(broker(each, epoch=1000), NO_BROKER_EPOCH) for each in (1, 2)}
+        cluster = channel._controller.cluster
+        await cluster.follow_live_brokers(live)
+        await channel.incremental_alter_configs(set_config(BROKER, "", "min.insync.replicas", "2"))
+        await channel.create_topics([NewTopic(name="t", replication_factor=2)])
+        await cluster.fence_brokers({2: 1000})
+        (fenced,) = channel._controller.image.topics["t"].partitions
+        assert (fenced.in_sync_replicas, fenced.eligible_leader_replicas) == ((1,), (2,))
+        await channel.incremental_alter_configs(set_config(*resource, "min.insync.replicas", "1"))
+        (partition,) = cache.image.topics["t"].partitions
+        assert (partition.in_sync_replicas, partition.eligible_leader_replicas) == ((1,), ())

@@ -12,6 +12,7 @@ from odradek.client.broker_clients import BrokerClients
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.failure_detector import FailureDetector
 from odradek.metadata.entities import BrokerImage
+from odradek.metadata.store import StoreError
 from tests.client.peer import Peer
 from tests.simulation.simulated_host import Simulation
 
@@ -45,6 +46,8 @@ class Scene:
         self.fenced: dict[int, int] = {}
         self.removed_claims: list[int] = []
         self.step_downs = 0
+        self.store_failures = 0
+        self.silent: list[int] = []
         controller = SimpleNamespace(is_active=True, cluster=SimpleNamespace(fence_brokers=self._fence))
         self.detector = FailureDetector(
             cache,  # type: ignore[arg-type]
@@ -54,6 +57,7 @@ class Scene:
             lambda: controller,  # type: ignore[arg-type, return-value]
             self._remove_claim,
             self._step_down,
+            self.silent.append,
         )
         for node_id in OTHERS:
             self.listen(node_id)
@@ -62,6 +66,9 @@ class Scene:
         self.network.listen(f"broker-{node_id}", PORT, lambda: Peer(lambda _peer, _header: None))
 
     async def _fence(self, registrations: dict[int, int]) -> None:
+        if self.store_failures:
+            self.store_failures -= 1
+            raise StoreError("ZooKeeper does not answer")
         self.fenced |= registrations
 
     async def _remove_claim(self, node_id: int) -> None:
@@ -177,5 +184,46 @@ def test_the_successor_fences_the_controller_that_it_has_seen_fail(has_ended: bo
         scene.become_controller()
         await pass_timeouts(1)
         assert scene.fenced == {2: 12}
+
+    scene.run(story())
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_the_successor_fences_a_broker_that_has_ended_together_with_the_controller(is_late: bool) -> None:
+    """It had no heartbeats with that broker, but has once connected to it."""
+    scene = Scene(controller_id=2)
+
+    async def story() -> None:
+        scene.network.crash("broker-2")
+        scene.network.crash("broker-3")
+        await pass_timeouts(5 if is_late else 0.1)
+        scene.become_controller()
+        await pass_timeouts(0.5)
+        assert scene.fenced == {2: 12, 3: 13}
+
+    scene.run(story())
+
+
+def test_a_broker_is_fenced_again_when_the_store_has_failed() -> None:
+    scene = Scene()
+    scene.store_failures = 2
+
+    async def story() -> None:
+        scene.network.crash("broker-2")
+        await pass_timeouts(1)
+        assert scene.store_failures == 0
+        assert scene.fenced == {2: 12}
+
+    scene.run(story())
+
+
+def test_requests_to_a_silent_controller_are_given_up() -> None:
+    scene = Scene(controller_id=2)
+
+    async def story() -> None:
+        assert scene.silent == []
+        scene.cut(2)
+        await pass_timeouts(2)
+        assert set(scene.silent) == {2}
 
     scene.run(story())

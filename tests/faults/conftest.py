@@ -17,7 +17,7 @@ def report(request: pytest.FixtureRequest) -> Iterator[Report]:
     made = Report()
     yield made
     progress("\n" + made.table())
-    selected = [item for item in request.session.items if item.get_closest_marker("faults") is not None]
+    selected = [item for item in request.session.items if "report" in getattr(item, "fixturenames", ())]
     if request.config.getoption("keyword") or len(made.rows) < len(selected):
         progress("some rows were not run: docs/reliability.md is not written")
     else:

@@ -29,6 +29,20 @@ def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
     assert fuzzing.returncode == 0, fuzzing.stderr[-4000:]
 
 
+@pytest.mark.skipif(
+    importlib.util.find_spec("atheris") is None,
+    reason="atheris has no wheel for this Python and platform: coverage-guided fuzzing is left out",
+)
+@pytest.mark.timeout(180)
+def test_any_bytes_before_authentication_are_parsed_or_refused(tmp_path: Path) -> None:
+    fuzzing = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.fuzz_parsers", "first", f"-artifact_prefix={tmp_path}/",
+         "-max_total_time=3", "-max_len=512", "-rss_limit_mb=1024", "-timeout=20"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert fuzzing.returncode == 0, fuzzing.stderr[-4000:]
+
+
 def _write_seeds(corpus: Path) -> None:
     """One well-formed request of every API in its oldest and newest version."""
     from odradek.handlers.registry import build_registry

@@ -17,8 +17,9 @@ PATIENCE_S = 120  # not how long it takes, but how long a busy machine may need
 class Topics:
     """Makes topics, fills them, and knows where they end. The one producer of all of them."""
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, replicas: int = 1) -> None:
         self.servers = servers
+        self._replicas = replicas
         self.ends: dict[Partition, int] = {}
         settings = {
             "bootstrap.servers": servers,
@@ -37,7 +38,7 @@ class Topics:
 
     def make(self, **partition_counts: int) -> None:
         library: Any = admin
-        wanted = [library.NewTopic(topic, count, 1) for topic, count in partition_counts.items()]
+        wanted = [library.NewTopic(topic, count, self._replicas) for topic, count in partition_counts.items()]
         client = self._admin()
         for future in client.create_topics(wanted).values():
             future.result(PATIENCE_S)

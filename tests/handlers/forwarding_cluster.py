@@ -15,6 +15,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import ClientConnection, Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.forwarding import Forwarder
+from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_cluster_registry
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.entities import BrokerImage
@@ -71,6 +72,7 @@ class Member:
             groups=cast("Any", None),
             transactions=cast("Any", None),
             authorizer=AllowAll(),
+            quotas=QuotaEnforcement(self.config, clock),
             advertised_apis=AdvertisedApis(apis.values()),
             apis=apis,
             forwarder=Forwarder(self.route),
@@ -109,6 +111,8 @@ class Connections:
         assert purpose in ("forwarding", "controller")
         return Connection(self._cluster.members[address.node_id], self._sender)
 
+    def give_up(self, node_id: int, purposes: object) -> None: ...
+
 
 class Connection:
     def __init__(self, target: Member, sender: Member) -> None:
@@ -118,7 +122,7 @@ class Connection:
     async def call(self, request: Request, response: type[Response], *, timeout_ms: float, version: int) -> Any:
         assert timeout_ms > 0
         if not self._target.is_reachable:
-            raise BrokerUnavailable("refused", may_have_arrived=False)
+            raise BrokerUnavailable("refused")
         self._target.received.append(request)
         peer = ClientConnection(BROKER_LISTENER, f"10.0.0.{self._sender.node_id}")
         return await self._target.ask(request, response, peer, version)

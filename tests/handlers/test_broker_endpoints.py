@@ -9,6 +9,7 @@ import pytest
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.topic_decisions import Assignment, NewTopic
+from odradek.handlers.broker_endpoints import LISTED_AFTER_FENCING_MS
 from odradek.handlers.context import RequestContext
 from odradek.handlers.leader_hints import add_leader_hints, add_produce_leader_hints
 from odradek.metadata.entities import BrokerImage
@@ -21,6 +22,7 @@ from odradek.protocol.messages.describe_topic_partitions import (
 )
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.replica.test_housekeeping import pass_time
 
 if TYPE_CHECKING:
     from tests.handlers.brokers import SimulatedBroker
@@ -55,6 +57,7 @@ def cluster(simulated: SimulatedBroker) -> SimulatedBroker:
 def test_metadata_has_no_leader_that_the_client_cannot_reach(
     cluster: SimulatedBroker, version: int, error: ErrorCode
 ) -> None:
+    pass_time(cluster, LISTED_AFTER_FENCING_MS / 1000)
     response = cluster.call(MetadataRequest(topics=None), MetadataResponse, version)
     assert [(broker.node_id, broker.host) for broker in response.brokers] == [(HERE, "simulated"), (3, "elsewhere")]
     (topic,) = response.topics
@@ -131,3 +134,10 @@ def test_leader_hints_have_the_addresses_that_the_client_can_reach(cluster: Simu
         assert [(each.node_id, each.host, each.port) for each in response.node_endpoints] == [
             (REACHABLE, "elsewhere", 9093)
         ]
+
+
+def test_a_broker_that_was_fenced_lately_is_listed_but_leads_nothing(cluster: SimulatedBroker) -> None:
+    """librdkafka removes a broker that is not listed, and loses partitions that are assigned to it for a second."""
+    response = cluster.call(MetadataRequest(topics=None), MetadataResponse, 13)
+    assert FENCED in [broker.node_id for broker in response.brokers]
+    assert FENCED not in [partition.leader_id for partition in response.topics[0].partitions]

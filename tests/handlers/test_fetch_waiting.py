@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from odradek.protocol.errors import ErrorCode
@@ -177,9 +179,7 @@ def test_a_waiter_that_never_ran_goes_with_its_time(simulated: SimulatedBroker, 
     partition = simulated.partition(name)
 
     async def lose() -> None:
-        task = simulated.simulation.loop.create_task(
-            simulated.handle(fetch_request([wanted(name)], max_wait_ms=500), 12)
-        )
+        task = asyncio.ensure_future(simulated.handle(fetch_request([wanted(name)], max_wait_ms=500), 12))
         task.cancel()
 
     simulated.run(lose())

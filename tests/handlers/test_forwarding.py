@@ -16,6 +16,7 @@ from odradek.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
@@ -32,6 +33,8 @@ from odradek.protocol.messages.list_partition_reassignments import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.security.acls.authorizer import AclAuthorizer
+from odradek.security.acls.decisions import AccessRules
 from odradek.security.authorizer import Operation, Resource
 from odradek.security.principal_codec import encode_principal
 from odradek.security.principals import Principal
@@ -41,7 +44,7 @@ from tests.wire import encode_request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.security.authorizer import Client
+    from odradek.security.authorizer import Client, ResourceType
 
 CONTROLLER, OTHER = 0, 1
 
@@ -101,6 +104,11 @@ def test_every_api_that_the_controller_decides_is_forwarded(cluster: TwoBrokers)
 
 class OnlyAlice:
     """Brokers may do everything on their listener, Alice may create topics from her address, no one else anything."""
+
+    uses_acls = False
+
+    def allows_any(self, client: Client, operation: Operation, resource_type: ResourceType) -> bool:
+        return False
 
     def allows(self, client: Client, operation: Operation, resource: Resource) -> bool:
         if operation is Operation.CLUSTER_ACTION:
@@ -197,3 +205,24 @@ def test_envelopes_with_anything_else_are_refused(cluster: TwoBrokers) -> None:
     assert send(cluster, envelope(envelope())) == ErrorCode.INVALID_REQUEST
     assert send(cluster, envelope(principal=b"\x00\x07")) == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     assert send(cluster, EnvelopeRequest(request_data=b"\x00", request_principal=None)) == ErrorCode.INVALID_REQUEST
+
+
+def test_rules_are_forwarded_and_hold_on_the_broker_that_was_asked(cluster: TwoBrokers) -> None:
+    brokers_and_admin = AccessRules(frozenset({"User:ANONYMOUS", "User:admin"}))
+    for member in cluster.members:
+        cache = member.cache
+        member.services.authorizer = AclAuthorizer(lambda cache=cache: cache.image.acls, brokers_and_admin)  # type: ignore[misc]
+    cluster.client.principal = Principal("User", "alice")
+    assert create(cluster, OTHER).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    rule = AclCreation(
+        resource_type=2, resource_name="t", principal="User:alice", host="192.0.2.7", operation=5, permission_type=3
+    )
+    refused = cluster.call(OTHER, CreateAclsRequest(creations=[rule]), CreateAclsResponse)
+    assert refused.results[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    cluster.client.principal = Principal("User", "admin")
+    added = cluster.call(OTHER, CreateAclsRequest(creations=[rule]), CreateAclsResponse)
+    assert added.results[0].error_code == ErrorCode.NONE
+    assert len(cluster.members[OTHER].cache.image.acls) == 1
+    cluster.client.principal = Principal("User", "alice")
+    assert create(cluster, OTHER).error_code == ErrorCode.NONE
+    assert create(cluster, OTHER, "other").error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -228,3 +229,22 @@ def test_the_progress_of_a_throttled_follower_is_not_recorded_before_its_log_is_
     followers = scene.partition.followers
     assert followers is not None
     assert followers.in_sync.followers[OTHER_FOLLOWER].fetch_offset < 1
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+@pytest.mark.filterwarnings("ignore:coroutine '_wait' was never awaited")
+def test_a_lost_connection_ends_the_watch_of_a_fetch_without_a_session(scene: Scene, has_begun: bool) -> None:
+    watches = scene.partition.replica_watches
+    request = scene.request(0, max_wait_ms=500)
+
+    async def lose() -> None:
+        task = asyncio.ensure_future(scene.broker.handle(request, 15))
+        if has_begun:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert watches._keys
+        task.cancel()
+
+    scene.broker.run(lose())
+    scene.broker.simulation.loop.run_until_complete(asyncio.sleep(1))  # a poll's pause: simulated time
+    assert not watches._keys

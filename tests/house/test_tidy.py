@@ -17,10 +17,10 @@ LARGEST_MODULE_LINES = 400
 LARGEST_FUNCTION_LINES = 70
 NAMELESS_ROOMS = {"utils", "util", "helpers", "helper", "common", "misc", "core", "manager", "managers"}
 
-# Only host/ opens these doors; the command line, the test kit, pipelines and the process's own main are
-# outside the broker.
+# Only host/ opens these doors; the command line, the test kit, pipelines, the console and the process's own main
+# are outside the broker.
 OUTSIDE_WORLD = {"time", "random", "secrets", "socket", "threading", "subprocess", "os", "fcntl", "tempfile", "shutil"}
-DOORS = ("host/", "cli/", "testing/", "pipelines/", "server/main.py")
+DOORS = ("host/", "cli/", "testing/", "pipelines/", "console/", "server/main.py")
 
 
 @cache

@@ -37,6 +37,10 @@ class CountingEntropy:
     def random_below(self, bound: int) -> int:
         return 0
 
+    def nonce(self) -> str:
+        self.count += 1
+        return f"{self.count:048x}"
+
 
 def inline_host(disk: Disk | None = None) -> Host:
     return Host(

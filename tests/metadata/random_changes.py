@@ -9,21 +9,32 @@ from hypothesis import strategies as st
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.listeners import Endpoint
 from odradek.metadata.changes import (
+    AclsAdded,
+    AclsRemoved,
     BrokerRegistered,
     BrokerRemoved,
     Change,
     ClientQuotaChanged,
     ConfigsChanged,
     ControllerElected,
+    DelegationTokenChanged,
+    DelegationTokenRemoved,
     PartitionsAdded,
     PartitionsChanged,
     ProducerIdsAllocated,
+    ScramCredentialChanged,
+    StandInKeyChosen,
     TopicCreated,
     TopicDeleted,
 )
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.topic_names import is_internal
+from odradek.security.acls.bindings import AclBinding, PatternType, Permission
+from odradek.security.authorizer import Operation, ResourceType
+from odradek.security.delegation_tokens import DelegationToken
+from odradek.security.principals import Principal
+from odradek.security.scram_credentials import ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
@@ -89,13 +100,56 @@ def broker_change(draw: st.DrawFn, image: MetadataImage) -> Change:
 
 
 @st.composite
+def acl_change(draw: st.DrawFn, image: MetadataImage) -> Change:
+    present = list(image.acls.bindings)
+    drawn = st.builds(
+        AclBinding,
+        st.sampled_from(ResourceType),
+        texts,
+        st.sampled_from(PatternType),
+        texts,
+        texts,
+        st.sampled_from(Operation),
+        st.sampled_from(Permission),
+    )
+    is_removal = draw(st.booleans())
+    if present and is_removal:
+        return AclsRemoved(tuple(draw(st.lists(st.sampled_from(present), min_size=1, unique=True))))
+    new = st.lists(drawn.filter(lambda each: each not in present), min_size=1, max_size=3, unique=True)
+    return AclsAdded(tuple(draw(new)))
+
+
+@st.composite
+def user_change(draw: st.DrawFn, image: MetadataImage) -> Change:
+    kind = draw(st.sampled_from(["credential", "remove credential", "key", "token", "remove token"]))
+    secrets, times = st.binary(max_size=4), st.integers(0, 2**63 - 1)
+    if kind == "remove credential" and image.users.scram_credentials:
+        return ScramCredentialChanged(*draw(st.sampled_from(sorted(image.users.scram_credentials))), None)
+    if kind == "remove token" and image.users.delegation_tokens:
+        return DelegationTokenRemoved(draw(st.sampled_from(sorted(image.users.delegation_tokens))))
+    if kind == "key":
+        return StandInKeyChosen(draw(st.binary(min_size=1, max_size=4)))
+    if "token" in kind:
+        principals = st.builds(Principal, texts, texts)
+        renewers = st.lists(principals, max_size=2).map(tuple)
+        return DelegationTokenChanged(
+            draw(st.builds(DelegationToken, texts, principals, principals, renewers, times, times, times))
+        )
+    credential = st.builds(ScramCredential, secrets, secrets, secrets, st.integers(0, 2**31 - 1))
+    return ScramCredentialChanged(draw(texts), draw(st.sampled_from(ScramMechanism)), draw(credential))
+
+
+@st.composite
 def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
     """A change that can be applied to this image."""
-    kind = draw(st.sampled_from(["topic", "topic", "broker", "configs", "quota", "ids", "controller"]))
+    kinds = ["topic", "topic", "broker", "configs", "quota", "acl", "ids", "controller", "user"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "topic":
         return draw(topic_change(image))
     if kind == "broker":
         return draw(broker_change(image))
+    if kind == "user":
+        return draw(user_change(image))
     if kind == "configs":
         resource_type = draw(st.sampled_from([ConfigResourceType.BROKER, ConfigResourceType.GROUP]))
         values = draw(st.dictionaries(st.sampled_from("xyz"), st.none() | texts, min_size=1))
@@ -105,6 +159,8 @@ def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
         entity = draw(st.frozensets(parts, min_size=1, max_size=1))
         quotas = st.dictionaries(st.sampled_from("xyz"), st.none() | st.floats(0, 1e9), min_size=1)
         return ClientQuotaChanged(entity, draw(quotas))
+    if kind == "acl":
+        return draw(acl_change(image))
     if kind == "ids":
         return ProducerIdsAllocated(image.next_producer_id + draw(st.integers(1, 1000)))
     return ControllerElected(draw(st.integers(0, 5)), image.controller_epoch + draw(st.integers(1, 3)))

@@ -44,6 +44,7 @@ def test_only_real_changes_are_made() -> None:
         ([("user", "a"), ("user", "b")], ("consumer_byte_rate", 1.0, False), "duplicate entity entry"),
         ([("ip", "::1"), ("user", "b")], ("consumer_byte_rate", 1.0, False), "should not be combined"),
         ([("ip", "1.2.3")], ("connection_creation_rate", 1.0, False), "is not a valid IP or resolvable host."),
+        ([("ip", "localhost")], ("connection_creation_rate", 1.0, False), "is not a valid IP or resolvable host."),
         (ADMIN, ("connection_creation_rate", 1.0, False), "Invalid configuration key connection_creation_rate"),
         (ADMIN, ("consumer_byte_rate", 0.0, False), "Quota consumer_byte_rate must be greater than 0"),
         (ADMIN, ("consumer_byte_rate", float("nan"), False), "Quota consumer_byte_rate must be greater than 0"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.changes import (
+    AclsAdded,
     BrokerRegistered,
     Change,
     ClientQuotaChanged,
@@ -17,6 +18,8 @@ from odradek.metadata.changes import (
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.migration import decide_migration
 from odradek.metadata.snapshot import empty_image
+from odradek.security.acls.bindings import AclBinding, PatternType, Permission
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
@@ -33,11 +36,13 @@ def image(*changes: Change) -> MetadataImage:
     return empty_image("id").apply_all(changes)
 
 
+RULE = AclBinding(ResourceType.TOPIC, "a", PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW)
 SOURCE = image(
     TopicCreated(topic("a", 1)),
     TopicCreated(topic("b.c", 2)),
     ConfigsChanged(ConfigResourceType.TOPIC, "a", {"retention.ms": "5"}),
     ClientQuotaChanged(ENTITY, {"producer_byte_rate": 10.0}),
+    AclsAdded((RULE,)),
     ProducerIdsAllocated(3000),
 )
 
@@ -48,6 +53,7 @@ def test_everything_arrives_in_an_empty_cluster_as_it_was() -> None:
     assert (migration.topics, migration.partitions, migration.settings, migration.quotas) == (2, 2, 1, 1)
     after = empty_image("other").apply_all(migration.changes)
     assert (after.topics, after.configs, after.client_quotas) == (SOURCE.topics, SOURCE.configs, SOURCE.client_quotas)
+    assert after.acls == SOURCE.acls
     assert after.next_producer_id == 3000
     assert not after.brokers
 

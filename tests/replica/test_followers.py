@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from odradek.controller.in_sync_decisions import InSyncResult
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.followers import PAUSE_AFTER_REFUSAL_MS, Followers
+from odradek.replica.replica_watch import ReplicaWatches
 from tests.replica.fake_replication import FakeReplication
 
 SILENCE_MS = 50.0
@@ -31,6 +33,7 @@ class Scene:
             high_watermark=0,
             image=image,
             is_leader=True,
+            replica_watches=ReplicaWatches(),
             commit_replicated=lambda: None,
         )
         self.followers = Followers(partition, image, 0, self.context)
@@ -77,3 +80,43 @@ def test_a_refused_proposal_is_looked_at_again_without_another_fetch() -> None:
     scene.context.now_ms = due_ms
     again.check_in_sync()
     assert proposer.proposal() == proposal
+
+
+def test_a_leader_with_a_lower_minimum_than_the_controller_commits_nothing_beside_eligible_replicas() -> None:
+    """The controller may elect an eligible replica, which lacks what this leader would commit alone."""
+    scene = Scene((0,), min_in_sync=1)
+    assert not scene.followers.has_too_few
+    alone = PartitionImage(0, (0, 1, 2), (0,), 0, 3, 2, eligible_leader_replicas=(1,))
+    scene.followers.update(alone)
+    assert scene.followers.has_too_few
+    scene.followers.update(replace(alone, partition_epoch=3, eligible_leader_replicas=()))
+    assert not scene.followers.has_too_few
+
+
+def test_a_smaller_in_sync_set_counts_once_the_metadata_shows_who_stays_eligible() -> None:
+    scene = Scene((0, 1, 2))
+    scene.context.now_ms = scene.context.lag_time_max_ms + 1
+    scene.fetch(1, 10)
+    scene.followers.check_in_sync()
+    proposal = scene.followers.proposal()
+    assert proposal is not None
+    assert scene.followers.resolve(proposal, InSyncResult(ErrorCode.NONE, 3, 2, (0, 1)))
+    assert scene.followers.in_sync.confirmed == {0, 1, 2}
+    scene.followers.update(PartitionImage(0, (0, 1, 2), (0, 1), 0, 3, 2))
+    assert scene.followers.in_sync.confirmed == {0, 1}
+    assert scene.followers.in_sync.proposed is None
+
+
+def test_a_replica_that_the_controller_has_removed_joins_again_only_by_a_fetch() -> None:
+    """Its log directory may have failed: what it had is known, but it will not fetch."""
+    scene = Scene((0, 1, 2))
+    scene.fetch(1, 10)
+    scene.fetch(2, 10)
+    scene.followers.update(PartitionImage(0, (0, 1, 2), (0, 2), 0, 3, 2))
+    scene.followers.check_in_sync()
+    assert scene.followers.proposal() is None
+    assert scene.followers.committed_offset(10) == 10, "it is not waited for"
+    scene.fetch(1, 10)
+    proposal = scene.followers.proposal()
+    assert proposal is not None
+    assert {member for member, _ in proposal.in_sync_replicas} == {0, 1, 2}

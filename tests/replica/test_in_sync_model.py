@@ -1,8 +1,8 @@
 """A Hypothesis model of a leader with two followers: appends, fetches in any epoch and registration, time, lost answers
-of the controller, fenced brokers.
+of the controller, fenced brokers, and values of `min.insync.replicas` that change on each side.
 
-The model knows what no leader knows: which set the controller really has, and what each follower really stores. Every
-member of the controller's set has all that is committed, whatever the leader believes."""
+The model knows what no leader knows: which sets the controller really has, and what each follower really stores. Every
+in-sync and every eligible replica of the controller has all that is committed, whatever the leader believes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+from odradek.controller.leader_election import ElectionKind
+from odradek.controller.partition_change import Intention, PartitionRules, change_partition
 from odradek.host.workers import DirectoryWorkers
 from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import LogDirectory
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 LEADER, FOLLOWERS = 0, (1, 2)
 REPLICAS = (LEADER, *FOLLOWERS)
-MIN_IN_SYNC = 2
+FIRST_MIN_IN_SYNC = 2
 
 
 class InSyncModel(RuleBasedStateMachine):
@@ -44,7 +46,7 @@ class InSyncModel(RuleBasedStateMachine):
         super().__init__()
         self.simulation = Simulation(0)
         self.simulation.disk.make_directories(PATH)
-        config = LogConfig(min_insync_replicas=MIN_IN_SYNC)
+        config = LogConfig(min_insync_replicas=FIRST_MIN_IN_SYNC)
         workers: Any = InlineWorkers()
         self.context = FakeReplication(*REPLICAS)
         self.partition = Partition(
@@ -59,6 +61,7 @@ class InSyncModel(RuleBasedStateMachine):
             replication=self.context,
         )
         self.controller = PartitionImage(0, REPLICAS, REPLICAS, LEADER, 1, 1)
+        self.min_in_sync_of_leader = self.min_in_sync_of_controller = FIRST_MIN_IN_SYNC
         self.stored = dict.fromkeys(FOLLOWERS, 0)  # what each follower really has
         self.high_watermark = 0
         assert self.partition.become_leader(self.controller) is ErrorCode.NONE
@@ -76,7 +79,10 @@ class InSyncModel(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 3), acks=st.sampled_from([ALL_IN_SYNC, 1]))
     def append(self, count: int, acks: int) -> None:
-        has_too_few = len(self.followers.in_sync.confirmed) < MIN_IN_SYNC
+        image = self.partition.image
+        assert image is not None
+        in_sync = self.followers.in_sync.confirmed
+        has_too_few = bool(image.eligible_leader_replicas) or len(in_sync) < self.min_in_sync_of_leader
         result = self.partition.append(memoryview(batch(*[b"v"] * count)), acks)
         is_refused = has_too_few and acks == ALL_IN_SYNC
         assert result.error is (ErrorCode.NOT_ENOUGH_REPLICAS if is_refused else ErrorCode.NONE)
@@ -99,8 +105,8 @@ class InSyncModel(RuleBasedStateMachine):
     @rule(follower=st.sampled_from(FOLLOWERS))
     def a_follower_restarts_without_its_records(self, follower: int) -> None:
         """The controller removes it from the set before it may register (an unclean shutdown)."""
-        if follower in self.controller.in_sync_replicas:
-            self._change(tuple(each for each in self.controller.in_sync_replicas if each != follower))
+        if follower in self.controller.in_sync_replicas + self.controller.eligible_leader_replicas:
+            self._change(tuple(each for each in self.controller.in_sync_replicas if each != follower), lost=follower)
             self.apply_metadata()
         self.stored[follower] = 0
         self.context.epochs[follower] += 1
@@ -126,10 +132,23 @@ class InSyncModel(RuleBasedStateMachine):
 
     # The controller
 
-    def _change(self, in_sync: tuple[int, ...]) -> None:
-        self.controller = replace(
-            self.controller, in_sync_replicas=in_sync, partition_epoch=self.controller.partition_epoch + 1
+    def _change(self, in_sync: tuple[int, ...], lost: int | None = None) -> None:
+        intention = Intention(
+            election=ElectionKind.ONLINE, in_sync=in_sync, unclean_shutdowns=() if lost is None else (lost,)
         )
+        rules = PartitionRules(min_in_sync=self.min_in_sync_of_controller, allows_unclean=False, can_lead=LEADER.__eq__)
+        self.controller = change_partition(self.controller, intention, rules) or self.controller
+
+    @rule(min_in_sync=st.integers(1, 3))
+    def the_minimum_of_the_leader_changes(self, min_in_sync: int) -> None:
+        self.min_in_sync_of_leader = min_in_sync
+        self.partition.configure(replace(self.partition.log.config, min_insync_replicas=min_in_sync))
+
+    @rule(min_in_sync=st.integers(1, 3), is_repaired=st.booleans())
+    def the_minimum_of_the_controller_changes(self, min_in_sync: int, is_repaired: bool) -> None:
+        self.min_in_sync_of_controller = min_in_sync
+        if is_repaired:
+            self._change(self.controller.in_sync_replicas)
 
     def _decide(self, proposal: InSyncProposal) -> InSyncResult:
         if proposal.partition_epoch != self.controller.partition_epoch:
@@ -159,9 +178,9 @@ class InSyncModel(RuleBasedStateMachine):
     # What holds
 
     @invariant()
-    def the_controllers_set_has_all_that_is_committed(self) -> None:
+    def the_controllers_sets_have_all_that_is_committed(self) -> None:
         high_watermark = self.partition.high_watermark
-        for member in self.controller.in_sync_replicas:
+        for member in self.controller.in_sync_replicas + self.controller.eligible_leader_replicas:
             if member != LEADER:
                 assert self.stored[member] >= high_watermark, f"replica {member} lacks committed records"
 

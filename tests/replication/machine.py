@@ -13,6 +13,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import ClientConnection, CloseConnection, Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_registry
 from odradek.host.host import Host
 from odradek.log.log_directory import LogDirectory
@@ -176,6 +177,7 @@ class Machine(SimulatedProcess):
             groups=unused,
             transactions=unused,
             authorizer=AllowAll(),
+            quotas=QuotaEnforcement(BrokerConfig.from_properties({}), host.clock),
             advertised_apis=AdvertisedApis(apis.values()),
         )
         return Dispatcher(apis, services)

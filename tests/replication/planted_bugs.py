@@ -55,7 +55,7 @@ def _join_at_once(
 
 
 def _lead_again(partition: Partition, image: PartitionImage, node_id: int) -> None:
-    partition.epochs.earlier_life_epoch = NO_EPOCH
+    partition.epochs.leader_epoch_at_start = NO_EPOCH
     apply_leadership(partition, image, node_id)
 
 

@@ -15,6 +15,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_registry
 from odradek.host.host import real_host
 from odradek.host.network import ShortAnswers, run_on_fast_loop
@@ -75,6 +76,7 @@ class RealBroker:
             groups=unused,
             transactions=unused,
             authorizer=AllowAll(),
+            quotas=QuotaEnforcement(self.config, self.host.clock),
             advertised_apis=AdvertisedApis(apis.values()),
         )
         self._listener = Listener(
@@ -170,7 +172,7 @@ def test_large_responses_over_real_sockets(tmp_path: Path) -> None:
     run_on_fast_loop(lambda: story(tmp_path))
 
 
-async def nudge_story(path: Path) -> None:
+async def interruption_story(path: Path) -> None:
     broker = RealBroker(0, path / "0")
     port = await broker.listen()
     await broker.start(metadata([port], 0, 0))
@@ -190,4 +192,4 @@ async def nudge_story(path: Path) -> None:
 
 
 def test_a_fetch_that_waits_is_answered_when_the_follower_sends_another_request(tmp_path: Path) -> None:
-    run_on_fast_loop(lambda: nudge_story(tmp_path))
+    run_on_fast_loop(lambda: interruption_story(tmp_path))

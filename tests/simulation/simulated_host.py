@@ -32,6 +32,9 @@ class SimulatedEntropy:
     def random_below(self, bound: int) -> int:
         return self._chance.randrange(bound)
 
+    def nonce(self) -> str:
+        return f"{self._chance.getrandbits(192):048x}"
+
 
 class InlineWorkers:
     """Work is done in one piece, but not at once: a seeded number of turns lets others come between."""

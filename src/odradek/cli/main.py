@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from odradek.cli.client.profile_option import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.failure import report_error
 
@@ -24,9 +25,15 @@ COMMANDS = {
     "group": ("odradek.cli.group:consumer_group", "List, describe, reset and delete consumer groups."),
     "transaction": ("odradek.cli.transaction:transaction", "List, describe and abort transactions; find hanging ones."),
     "config": ("odradek.cli.config:config", "Show and change settings of topics, brokers and groups."),
+    "quota": ("odradek.cli.quota:quota", "Limit what users, client ids and addresses may take."),
+    "console": ("odradek.cli.console.command:console", "Serve a web page over a cluster."),
+    "acl": ("odradek.cli.acl:acl", "Say who may do what: add, list, remove and check access control lists."),
     "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
     "partition": ("odradek.cli.partition:partition", "Move replicas of partitions, and elect leaders."),
+    "user": ("odradek.cli.user:user", "Add, list and remove users, and change their passwords."),
     "metadata": ("odradek.cli.metadata:metadata", "Move a single broker's metadata into a cluster's ZooKeeper."),
+    "secure": ("odradek.cli.secure:secure", "Make certificates and an admin user for development."),
+    "profile": ("odradek.cli.profile:profile", "Keep addresses and credentials of clusters under names."),
     "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw, test and run declared pipelines."),
     "sql": ("odradek.cli.pipeline.sql:sql", "Query topics, sources and views in SQL."),
     "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
@@ -58,6 +65,13 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
 )
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=print_version, help="Show the version."
+)
+@click.option(
+    "--profile",
+    metavar="NAME",
+    expose_value=False,
+    callback=remember_profile,
+    help="Address and credentials that `odradek profile add` has kept, for the command that follows.",
 )
 def root() -> None:
     """Odradek: the streaming platform that you pip install.

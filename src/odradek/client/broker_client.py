@@ -10,12 +10,14 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.client.broker_connection import BrokerConnection, BrokerUnavailable
+from odradek.client.login import authenticate
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.client.broker_address import BrokerAddress
+    from odradek.client.login import Login
     from odradek.host.connecting import Network
     from odradek.host.frame_buffer import ReceiveBuffers
     from odradek.protocol.schema import Request, Response
@@ -36,8 +38,14 @@ class BrokerClient:
         network: Network,
         client_id: str,
         buffers: ReceiveBuffers,
+        login: Login | None = None,
+        on_reached: Callable[[BrokerAddress], None] = lambda _: None,
     ) -> None:
+        """`on_reached` is called each time the broker has accepted a connection and answered."""
         self.address = address
+        self._login = login
+        self._login_expires_s: float | None = None  # by the time of the event loop
+        self._on_reached = on_reached
         self._network = network
         self._client_id = client_id.encode()
         self._buffers = buffers
@@ -77,7 +85,7 @@ class BrokerClient:
             async with asyncio.timeout(timeout_ms / 1000):
                 connection = await self._connected()
         except TimeoutError:
-            raise self._unavailable("did not answer in time", may_have_arrived=False) from None
+            raise self._unavailable("did not answer in time") from None
         return self._choose_version(request, connection)
 
     def on_closed(self, listener: Callable[[BrokerClient, str], None]) -> Callable[[], None]:
@@ -115,30 +123,31 @@ class BrokerClient:
         except TimeoutError:
             if connection is not None:
                 connection.end("a response did not come in time")
-            raise self._unavailable("did not answer in time", may_have_arrived=connection is not None) from None
+            raise self._unavailable("did not answer in time") from None
 
     def _choose_version(self, request: type[Request], connection: BrokerConnection) -> int:
         theirs = connection.versions.get(request.api_key)
         version = -1 if theirs is None else min(theirs[1], request.versions[1])
         if theirs is None or version < max(theirs[0], request.versions[0]):
-            raise self._unavailable(f"has no version of {request.__name__} in common", may_have_arrived=False)
+            raise self._unavailable(f"has no version of {request.__name__} in common")
         return version
 
     async def _connected(self) -> BrokerConnection:
         """The open connection, or a new one, which concurrent callers share."""
         if self._is_closed:
-            raise self._unavailable("is not reached by this client any more", may_have_arrived=False)
+            raise self._unavailable("is not reached by this client any more")
         if self._opening is None:
-            if self._connection is not None:
-                return self._connection
-            self._opening = asyncio.ensure_future(self._open())
+            connection, expires_s = self._connection, self._login_expires_s
+            if connection is not None and (expires_s is None or asyncio.get_running_loop().time() < expires_s):
+                return connection
+            self._opening = asyncio.ensure_future(self._open() if connection is None else self._renew(connection))
             self._opening.add_done_callback(self._opened)
         try:
             return await asyncio.shield(self._opening)
         except asyncio.CancelledError:
             caller = asyncio.current_task()
             if self._is_closed and not (caller is not None and caller.cancelling()):  # `close` cancelled the attempt
-                raise self._unavailable("is not reached by this client any more", may_have_arrived=False) from None
+                raise self._unavailable("is not reached by this client any more") from None
             raise
 
     async def _open(self) -> BrokerConnection:
@@ -153,16 +162,37 @@ class BrokerClient:
                 answer: ApiVersionsResponse = await connection.send(
                     ApiVersionsRequest(), FIRST_VERSION, ApiVersionsResponse, _unchanged, in_place=False
                 )
+                await self._log_in(connection)
         except TimeoutError:
             if self._connection is not None:
                 self._connection.end("the connection could not be opened in time")
-            raise self._unavailable("could not be connected to in time", may_have_arrived=False) from None
+            raise self._unavailable("could not be connected to in time") from None
         except OSError as problem:
-            raise self._unavailable(str(problem), may_have_arrived=False) from problem
+            raise self._unavailable(str(problem)) from problem
         except BrokerUnavailable as problem:
-            raise self._unavailable(str(problem), may_have_arrived=False) from problem
+            if self._connection is not None:
+                self._connection.end(str(problem))
+            raise self._unavailable(str(problem)) from problem
         connection.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        self._on_reached(self.address)
         return connection
+
+    async def _renew(self, connection: BrokerConnection) -> BrokerConnection:
+        """Authenticate again on an open connection, before its session expires."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
+                await self._log_in(connection)
+        except (TimeoutError, BrokerUnavailable) as problem:
+            connection.end("authentication could not be renewed")
+            raise self._unavailable(str(problem) or "did not answer in time") from problem
+        return connection
+
+    async def _log_in(self, connection: BrokerConnection) -> None:
+        if self._login is None:
+            return
+        renewal_ms = await authenticate(connection, self._login)
+        loop = asyncio.get_running_loop()
+        self._login_expires_s = None if renewal_ms is None else loop.time() + renewal_ms / 1000
 
     def _opened(self, opening: asyncio.Task[BrokerConnection]) -> None:
         self._opening = None
@@ -177,8 +207,8 @@ class BrokerClient:
         for listener in tuple(self._closed_listeners):
             listener(self, reason)
 
-    def _unavailable(self, reason: str, *, may_have_arrived: bool) -> BrokerUnavailable:
-        return BrokerUnavailable(f"{self.address} {reason}", may_have_arrived=may_have_arrived)
+    def _unavailable(self, reason: str) -> BrokerUnavailable:
+        return BrokerUnavailable(f"{self.address} {reason}")
 
 
 def _unchanged(response: T) -> T:

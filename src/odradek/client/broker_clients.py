@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.client.broker_address import BrokerAddress
+    from odradek.client.login import Login
+    from odradek.host.connecting import Network
     from odradek.host.host import Host
 
 
@@ -30,31 +32,46 @@ class Reachability(enum.Enum):
 class BrokerClients:
     """Invariant: of the registrations of one broker, only the newest that was asked for has clients."""
 
-    def __init__(self, host: Host, client_id: str) -> None:
+    def __init__(
+        self, host: Host, client_id: str, secured_network: Network | None = None, login: Login | None = None
+    ) -> None:
+        """`secured_network` has TLS, if the listener of brokers does, and `login` SASL."""
         self._network = host.network
+        self._secured_network = secured_network or host.network
+        self._login = login
         self._client_id = client_id
         self._buffers = ReceiveBuffers()
         self._clients: dict[tuple[int, str], BrokerClient] = {}
         self._newest: dict[int, BrokerAddress] = {}
+        self._reached: dict[int, BrokerAddress] = {}  # the last registrations that have accepted connections
         self._is_closed = False
 
     def to(self, address: BrokerAddress, purpose: str) -> BrokerClient:
         """The client for this registration of a broker. A newer registration closes the clients of the older one;
         BrokerUnavailable for an older one."""
         if self._is_closed:
-            raise BrokerUnavailable("this broker is stopping", may_have_arrived=False)
+            raise BrokerUnavailable("this broker is stopping")
         node_id = address.node_id
         newest = self._newest.get(node_id)
         if newest is not None and newest != address:
             if address.broker_epoch < newest.broker_epoch:
-                raise BrokerUnavailable(f"{address} has registered again since", may_have_arrived=False)
+                raise BrokerUnavailable(f"{address} has registered again since")
             self.forget(node_id)
         self._newest[node_id] = address
         key = node_id, purpose
         client = self._clients.get(key)
         if client is None:
-            client = self._clients[key] = BrokerClient(address, self._network, self._client_id, self._buffers)
+            client = self._clients[key] = BrokerClient(
+                address, self._secured_network, self._client_id, self._buffers, self._login, self._note_reached
+            )
         return client
+
+    def _note_reached(self, address: BrokerAddress) -> None:
+        self._reached[address.node_id] = address
+
+    def has_reached(self, address: BrokerAddress) -> bool:
+        """Whether this registration has ever accepted a connection: it then refuses connections only after its end."""
+        return self._reached.get(address.node_id) == address
 
     def forget(self, node_id: int) -> None:
         """Close the connections to a broker, for example because its registration has ended."""
@@ -67,7 +84,7 @@ class BrokerClients:
         for purpose in purposes:
             client = self._clients.pop((node_id, purpose), None)
             if client is not None:
-                client.close("the broker is fenced")
+                client.close("the broker may not answer any more")
 
     def close(self) -> None:
         self._is_closed = True
@@ -85,6 +102,7 @@ class BrokerClients:
             return Reachability.REFUSED
         except OSError:
             return Reachability.SILENT
+        self._note_reached(address)
         return Reachability.REACHED
 
 

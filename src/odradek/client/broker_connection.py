@@ -29,11 +29,7 @@ _SIZE_BYTES = 4
 
 
 class BrokerUnavailable(Exception):
-    """A request to a broker has no response. `may_have_arrived` is False if the broker has certainly not handled it."""
-
-    def __init__(self, reason: str, *, may_have_arrived: bool) -> None:
-        super().__init__(reason)
-        self.may_have_arrived = may_have_arrived
+    """A request to a broker has no response. The broker may have handled it nevertheless."""
 
 
 class _Unanswered:
@@ -103,7 +99,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._has_room.clear()
             await self._has_room.wait()
         if self._transport is None or self._end_reason:
-            raise BrokerUnavailable(self._end_reason or "not connected", may_have_arrived=False)
+            raise BrokerUnavailable(self._end_reason or "not connected")
         header_bytes = _SIZE_BYTES
         if response.api_key != ApiVersionsRequest.api_key and response.is_flexible(version):
             header_bytes += 1  # an empty list of tagged fields
@@ -140,7 +136,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         try:
             result = unanswered.read(frame)
         except MalformedMessage as problem:
-            unanswered.future.set_exception(BrokerUnavailable(str(problem), may_have_arrived=True))
+            unanswered.future.set_exception(BrokerUnavailable(str(problem)))
             raise
         except Exception as problem:
             unanswered.future.set_exception(problem)
@@ -158,5 +154,5 @@ class BrokerConnection(asyncio.BufferedProtocol):
         while self._unanswered:
             unanswered = self._unanswered.popleft()
             if not unanswered.future.done():
-                unanswered.future.set_exception(BrokerUnavailable(reason, may_have_arrived=True))
+                unanswered.future.set_exception(BrokerUnavailable(reason))
         self._on_closed(reason)

@@ -4,12 +4,14 @@ Names, types, defaults and limits are Kafka 4.3's, apart from some defaults: `li
 nothing is authenticated, `log.dir` is a directory of our own, and `broker.heartbeat.interval.ms`,
 `broker.session.timeout.ms` and `zookeeper.session.timeout.ms` are shorter, so that a broker that hangs is noticed
 within five seconds. Listeners cannot change while the broker runs. The properties of ZooKeeper are Kafka 3.9's;
-`zookeeper.auth` and `absent.broker.replacement.ms` are our own.
+`zookeeper.auth`, `absent.broker.replacement.ms` and `audit.log.*` are our own.
 """
 
 from odradek.configuration.config_table import read_table
 from odradek.configuration.config_types import Value
 from odradek.configuration.coordinator_config_table import COORDINATOR_CONFIGS
+from odradek.configuration.sasl_config_table import SASL_CONFIGS
+from odradek.configuration.tls_config_table import TLS_CONFIGS
 from odradek.configuration.topic_config_table import gzip_level
 
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
@@ -24,12 +26,43 @@ def replica_selector(value: Value) -> str | None:
     )
 
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_AUTHORIZERS = (
+    STANDARD_AUTHORIZER,
+    "kafka.security.authorizer.AclAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+)
+
+
+def authorizer(value: Value) -> str | None:
+    """Kafka's authorizers of all versions; all of them mean the access control lists of this broker."""
+    return None if value == "" or value in _AUTHORIZERS else f"must be empty or {STANDARD_AUTHORIZER}"
+
+
+def super_users(value: Value) -> str | None:
+    names = [name.strip() for name in str(value or "").split(";")]
+    malformed = [name for name in names if name and ":" not in name]
+    return "must be principals such as User:admin, separated by semicolons" if malformed else None
+
+
 SERVER_CONFIGS = read_table(
     """
 advertised.listeners LIST - - -
     The addresses that clients connect to; by default those of `listeners`.
 absent.broker.replacement.ms LONG -1 [-1,] cluster
     Odradek's own: after how long replicas of a broker that is away are made on other brokers; -1 never does.
+allow.everyone.if.no.acl.found BOOLEAN false - -
+    Whether everyone may access a resource for which there are no access control lists.
+audit.log.max.bytes LONG 104857600 [4096,] -
+    Odradek's own: after how many bytes the audit log continues in a new file.
+audit.log.max.files INT 10 [1,] -
+    Odradek's own: how many files of the audit log are kept, the current one included.
+audit.log.max.lines.per.second INT 1000 [1,] -
+    Odradek's own: how many lines the audit log takes; more are counted, and the count is written.
+audit.log.path STRING - - -
+    Odradek's own: the file that denied requests and changes of the cluster are written to; none by default.
+authorizer.class.name STRING "" authorizer -
+    The class of Kafka's authorizer turns on access control lists; without it every client may do everything.
 auto.create.topics.enable BOOLEAN true - -
     Whether asking for a topic that does not exist creates it.
 auto.leader.rebalance.enable BOOLEAN true - -
@@ -52,6 +85,10 @@ compression.zstd.level INT 3 [-131072,22] cluster
     Default of the topic setting compression.zstd.level.
 connections.max.idle.ms LONG 600000 - -
     After how long without a request a connection is closed; a negative number never closes it.
+controller.quota.window.num INT 11 [1,] -
+    How many samples a burst of topic changes may take under controller_mutation_rate.
+controller.quota.window.size.seconds INT 1 [1,] -
+    The time of one of these samples.
 default.replication.factor INT 1 - -
     How many replicas a topic gets when its creator does not say.
 delete.topic.enable BOOLEAN true - -
@@ -63,7 +100,7 @@ inter.broker.listener.name STRING - - -
 leader.imbalance.check.interval.seconds LONG 300 [1,] -
     How often partitions are given back to their preferred leaders.
 listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT - -
-    Which security protocol each listener speaks. PLAINTEXT is the only one so far.
+    Which security protocol each listener speaks.
 listeners LIST PLAINTEXT://127.0.0.1:9092 - -
     The addresses this broker listens on, as NAME://host:port; an empty host means every interface.
 log.cleaner.backoff.ms LONG 15000 [0,] cluster
@@ -136,10 +173,14 @@ log.segment.bytes INT 1073741824 [1048576,] cluster
     Default of the topic setting segment.bytes.
 log.segment.delete.delay.ms LONG 60000 [0,] cluster
     Default of the topic setting file.delete.delay.ms.
+max.connection.creation.rate INT 2147483647 [0,] cluster
+    The most connections that the broker accepts in a second; a listener may have a value of its own.
 max.connections INT 2147483647 [0,] cluster
     The most connections that are open at one time.
 max.connections.per.ip INT 2147483647 [0,] cluster
     The most connections that are open at one time from one address.
+max.connections.per.ip.overrides STRING "" - cluster
+    Addresses with limits of their own in place of max.connections.per.ip: 10.0.0.1:100,10.0.0.2:200.
 max.incremental.fetch.session.cache.slots INT 1000 [0,] -
     How many consumers' incremental fetch sessions are remembered.
 max.request.partition.size.limit INT 2000 [1,] -
@@ -156,6 +197,10 @@ producer.id.expiration.check.interval.ms INT 600000 [1,] internal
     How often forgotten producers are looked for.
 producer.id.expiration.ms INT 86400000 [1,] cluster
     After how long without a write a producer's sequence numbers are forgotten.
+quota.window.num INT 11 [1,] -
+    How many samples the rates of client quotas are measured over.
+quota.window.size.seconds INT 1 [1,] -
+    The time of one sample of the rates of client quotas.
 replica.fetch.backoff.ms INT 1000 [0,] -
     The longest pause of a follower after its leader has refused a fetch.
 replica.fetch.max.bytes INT 1048576 [0,] -
@@ -184,6 +229,8 @@ socket.request.max.bytes INT 104857600 [1,] -
     The largest request that is read; a larger one closes the connection.
 socket.send.buffer.bytes INT 102400 - -
     The send buffer of each connection's socket; -1 leaves it to the operating system.
+super.users STRING - super-users -
+    Principals that may do everything, such as User:admin, separated by semicolons.
 unclean.leader.election.enable BOOLEAN false - cluster
     Default of the topic setting unclean.leader.election.enable.
 unclean.leader.election.interval.ms LONG 300000 [1,] -
@@ -197,9 +244,14 @@ zookeeper.connection.timeout.ms INT - [1,] -
 zookeeper.session.timeout.ms INT 4000 [1,] -
     After how long without a sign of life the cluster considers this broker dead.
 zookeeper.set.acl BOOLEAN false - -
-    Whether only this broker's identity (zookeeper.auth) may change the nodes that it creates in ZooKeeper.
+    Whether only this broker's identity (zookeeper.auth) may read and change the nodes that it creates in ZooKeeper.
 """,
-    {"gzip-level": gzip_level, "replica-selector": replica_selector},
+    {
+        "authorizer": authorizer,
+        "gzip-level": gzip_level,
+        "replica-selector": replica_selector,
+        "super-users": super_users,
+    },
 )
 
-BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS}.items()))
+BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS, **SASL_CONFIGS, **TLS_CONFIGS}.items()))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from odradek.configuration.broker_config_table import BROKER_CONFIGS
+from odradek.configuration.broker_credentials import broker_credentials
 from odradek.configuration.config_types import ConfigDefinition, ConfigError, Value
 from odradek.configuration.known_properties import KNOWN_PROPERTIES, UnknownPropertyError, base_name, is_known
 from odradek.configuration.listeners import (
@@ -21,13 +22,19 @@ from odradek.configuration.listeners import (
     parse_protocol_map,
     without_controllers,
 )
+from odradek.configuration.sasl_listeners import SaslListener, is_sasl_property, resolve_sasl_listeners
+from odradek.configuration.tls_config_table import TLS_CONFIGS
+from odradek.configuration.tls_settings import principal_mapping_rules, tls_settings
 from odradek.configuration.topic_config_table import TOPIC_CONFIGS
+from odradek.security.tls.settings import ClientAuth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.security.protocols import SecurityProtocol
+    from odradek.security.tls.settings import TlsSettings
 
+_OF_LISTENERS = ("max.connections", "max.connection.creation.rate")  # may have the prefix of a listener
 T = TypeVar("T")
 DEFAULT_NODE_ID = 0
 
@@ -64,6 +71,10 @@ class BrokerConfig:
     inter_broker_listener_name: str
     listener_max_connections: Mapping[str, int]
     """`listener.name.<listener>.max.connections`, where it is set."""
+    sasl_listeners: Mapping[str, SaslListener]
+    listener_connection_rates: Mapping[str, int]
+    """`listener.name.<listener>.max.connection.creation.rate`, where it is set."""
+    max_connections_per_ip_overrides: Mapping[str, int]
     log_dirs: tuple[str, ...]
     ignored_properties: tuple[IgnoredProperty, ...]
 
@@ -85,6 +96,11 @@ class BrokerConfig:
     connections_max_idle_ms = _Setting[int]("connections.max.idle.ms")
     max_connections = _Setting[int]("max.connections")
     max_connections_per_ip = _Setting[int]("max.connections.per.ip")
+    max_connection_creation_rate = _Setting[int]("max.connection.creation.rate")
+    quota_window_num = _Setting[int]("quota.window.num")
+    quota_window_size_seconds = _Setting[int]("quota.window.size.seconds")
+    controller_quota_window_num = _Setting[int]("controller.quota.window.num")
+    controller_quota_window_size_seconds = _Setting[int]("controller.quota.window.size.seconds")
     log_flush_offset_checkpoint_interval_ms = _Setting[int]("log.flush.offset.checkpoint.interval.ms")
     log_cleaner_enable = _Setting[bool]("log.cleaner.enable")
     log_cleaner_backoff_ms = _Setting[int]("log.cleaner.backoff.ms")
@@ -106,6 +122,12 @@ class BrokerConfig:
     replica_fetch_wait_max_ms = _Setting[int]("replica.fetch.wait.max.ms")
     replica_selector_class = _Setting["str | None"]("replica.selector.class")
     replica_socket_timeout_ms = _Setting[int]("replica.socket.timeout.ms")
+    failed_authentication_delay_ms = _Setting[int]("connection.failed.authentication.delay.ms")
+    sasl_server_max_receive_size = _Setting[int]("sasl.server.max.receive.size")
+    delegation_token_secret_key = _Setting["str | None"]("delegation.token.secret.key")
+    delegation_token_max_lifetime_ms = _Setting[int]("delegation.token.max.lifetime.ms")
+    delegation_token_expiry_time_ms = _Setting[int]("delegation.token.expiry.time.ms")
+    delegation_token_expiry_check_interval_ms = _Setting[int]("delegation.token.expiry.check.interval.ms")
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
 
@@ -113,6 +135,31 @@ class BrokerConfig:
         """A setting that exists at run time only, of this broker or of all; None where it is not set."""
         text = self.dynamic_broker_values.get(name, self.dynamic_default_values.get(name))
         return None if text is None else int(text)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """All properties that are set, as text; of several values the one that applies. With secrets."""
+        return {**self.static_values, **self.dynamic_default_values, **self.dynamic_broker_values}
+
+    def listener_tls(self, listener: str) -> TlsSettings:
+        return tls_settings(self.texts, listener, has_sasl=self.listener_protocols[listener].has_sasl)
+
+    def principal_mapping_rules(self, listener: str) -> str:
+        return principal_mapping_rules(self.texts, listener)
+
+    def open_listeners(self) -> list[str]:
+        """The listeners that accept clients of other machines without authentication."""
+        return [
+            listener.name
+            for listener in self.listeners
+            if not listener.is_loopback and not self._authenticates(listener.name)
+        ]
+
+    def _authenticates(self, listener: str) -> bool:
+        protocol = self.listener_protocols[listener]
+        return protocol.has_sasl or (
+            protocol.has_tls and self.listener_tls(listener).client_auth is ClientAuth.REQUIRED
+        )
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
@@ -142,12 +189,17 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
     topic_defaults = {name: _topic_default(definition, values) for name, definition in TOPIC_CONFIGS.items()}
     _check_log_defaults(topic_defaults)
     _check_offsets_topic(values)
-    _check_zookeeper(static, values)
+    _check_zookeeper(values)
     listeners, advertised, dropped = _resolve_listeners(static, values)
     ignored += [
         IgnoredProperty("listeners", f"{listener.name} is a KRaft controller's listener; Odradek has no use for it")
         for listener in dropped
     ]
+    protocols = listener_protocols(listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"])))
+    _check_tls(protocols, texts)
+    between_brokers = _resolve_inter_broker_listener(listeners, static, values)
+    if values["zookeeper.connect"] and protocols[between_brokers].has_sasl:
+        broker_credentials(texts, between_brokers)
     return BrokerConfig(
         static_values=static,
         dynamic_default_values=default,
@@ -156,11 +208,12 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
         topic_defaults=topic_defaults,
         listeners=listeners,
         advertised_listeners=advertised,
-        listener_protocols=listener_protocols(
-            listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"]))
-        ),
-        inter_broker_listener_name=_resolve_inter_broker_listener(listeners, values),
-        listener_max_connections=_resolve_listener_max_connections(listeners, texts),
+        listener_protocols=protocols,
+        inter_broker_listener_name=between_brokers,
+        listener_max_connections=_resolve_of_listeners("max.connections", listeners, texts),
+        listener_connection_rates=_resolve_of_listeners("max.connection.creation.rate", listeners, texts),
+        max_connections_per_ip_overrides=_resolve_overrides(cast("str", values["max.connections.per.ip.overrides"])),
+        sasl_listeners=resolve_sasl_listeners(protocols, texts),
         log_dirs=_resolve_log_dirs(values),
         ignored_properties=tuple(ignored),
     )
@@ -193,7 +246,8 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
             if name.startswith(_NOT_YET):
                 ignored.append(IgnoredProperty(name, "Kafka setting for a feature that Odradek does not have; ignored"))
             continue
-        if base_name(name) == "max.connections":
+        base = base_name(name)
+        if base in _OF_LISTENERS or base in TLS_CONFIGS or is_sasl_property(base):
             continue
         if not is_known(name):
             raise UnknownPropertyError(name, known_names())
@@ -224,9 +278,26 @@ def _resolve_listeners(
     return listeners, advertised, dropped
 
 
-def _resolve_inter_broker_listener(listeners: tuple[Listener, ...], values: Mapping[str, Value]) -> str:
+def _check_tls(protocols: Mapping[str, SecurityProtocol], texts: Mapping[str, str]) -> None:
+    for listener, protocol in protocols.items():
+        if protocol.has_tls:
+            tls_settings(texts, listener, has_sasl=protocol.has_sasl)
+            principal_mapping_rules(texts, listener)
+
+
+def _resolve_inter_broker_listener(
+    listeners: tuple[Listener, ...], static: Mapping[str, str], values: Mapping[str, Value]
+) -> str:
     chosen = cast("str | None", values["inter.broker.listener.name"])
     names = [listener.name for listener in listeners]
+    by_protocol = "security.inter.broker.protocol"
+    if by_protocol in static:
+        if chosen is not None:
+            raise ConfigError(by_protocol, static[by_protocol], "set this or inter.broker.listener.name, not both")
+        protocol = cast("str", values[by_protocol])
+        if protocol not in names:
+            raise ConfigError(by_protocol, protocol, f"must be one of the listeners: {', '.join(names)}")
+        return protocol
     if chosen is None:
         return "PLAINTEXT" if "PLAINTEXT" in names else names[0]
     if chosen.upper() not in names:
@@ -234,9 +305,21 @@ def _resolve_inter_broker_listener(listeners: tuple[Listener, ...], values: Mapp
     return chosen.upper()
 
 
-def _resolve_listener_max_connections(listeners: tuple[Listener, ...], texts: Mapping[str, str]) -> dict[str, int]:
-    definition = BROKER_CONFIGS["max.connections"]
-    names = {listener.name: f"listener.name.{listener.name.lower()}.max.connections" for listener in listeners}
+def _resolve_overrides(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`: addresses with their limits, as in `10.0.0.1:100,fd00::1:200`."""
+    overrides = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        address, _, limit = entry.rpartition(":")
+        if not address or not limit.strip().isdigit():
+            raise ConfigError("max.connections.per.ip.overrides", text, "expected address:limit, separated by commas")
+        overrides[address.strip()] = int(limit)
+    return overrides
+
+
+def _resolve_of_listeners(setting: str, listeners: tuple[Listener, ...], texts: Mapping[str, str]) -> dict[str, int]:
+    """The values of a setting that listeners have of their own."""
+    definition = BROKER_CONFIGS[setting]
+    names = {listener.name: f"listener.name.{listener.name.lower()}.{setting}" for listener in listeners}
     return {
         listener: cast("int", replace(definition, name=name).parse(texts[name]))
         for listener, name in names.items()
@@ -292,12 +375,15 @@ def _check_offsets_topic(values: Mapping[str, Value]) -> None:
         raise ConfigError(name, values[name], problem.reason) from None
 
 
-def _check_zookeeper(static: Mapping[str, str], values: Mapping[str, Value]) -> None:
+def _check_zookeeper(values: Mapping[str, Value]) -> None:
     """Settings that protect the cluster are refused when they would have no effect."""
     auth = cast("str | None", values["zookeeper.auth"])
     if auth is not None and not re.fullmatch(r"(digest|sasl):[^:]+:.+", auth):
         raise ConfigError("zookeeper.auth", "[hidden]", "expected digest:user:password or sasl:user:password")
     if values["zookeeper.set.acl"] and auth is None:
         raise ConfigError("zookeeper.set.acl", "true", "needs an identity: set zookeeper.auth")
-    if static.get("zookeeper.ssl.client.enable", "").strip().lower() == "true":
-        raise ConfigError("zookeeper.ssl.client.enable", "true", "TLS to ZooKeeper is not supported")
+    for store in ("keystore", "truststore"):
+        name = f"zookeeper.ssl.{store}.type"
+        kind = cast("str | None", values[name])
+        if values["zookeeper.ssl.client.enable"] and values[f"zookeeper.ssl.{store}.location"] and kind != "PEM":
+            raise ConfigError(name, kind, "stores for ZooKeeper must be PEM files: convert it, and set PEM")

@@ -40,26 +40,24 @@ DOUBLE cluster-wide
 INT read-only
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-    connection.failed.authentication.delay.ms
     controller.quorum.append.linger.ms controller.quorum.election.backoff.max.ms
     controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
     controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
-    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quota.window.num
-    controller.quota.window.size.seconds controller.socket.timeout.ms
+    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.socket.timeout.ms
     delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
     group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.threads
     group.share.initialize.retry.interval.ms initial.broker.registration.timeout.ms
     internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
     kafka.metrics.polling.interval.secs metadata.log.segment.bytes metadata.max.idle.interval.ms
     metrics.num.samples num.replica.alter.log.dirs.threads producer.purgatory.purge.interval.requests
-    queued.max.requests quota.window.num quota.window.size.seconds remote.log.manager.copy.quota.window.num
+    queued.max.requests remote.log.manager.copy.quota.window.num
     remote.log.manager.copy.quota.window.size.seconds remote.log.manager.fetch.quota.window.num
     remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.thread.pool.size
     remote.log.metadata.custom.metadata.max.bytes remote.log.reader.max.pending.tasks
     replica.socket.receive.buffer.bytes replication.quota.window.num
     replication.quota.window.size.seconds sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.nbf.seconds
-    sasl.oauthbearer.clock.skew.seconds sasl.server.max.receive.size share.coordinator.append.linger.ms
+    share.coordinator.append.linger.ms
     share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
     share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
     share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
@@ -67,28 +65,27 @@ INT read-only
     share.fetch.purgatory.purge.interval.requests telemetry.max.bytes
 INT cluster-wide
     background.threads group.coordinator.cached.buffer.max.bytes log.cleaner.io.buffer.size log.cleaner.threads
-    max.connection.creation.rate num.io.threads num.network.threads num.recovery.threads.per.data.dir
+    num.io.threads num.network.threads num.recovery.threads.per.data.dir
     num.replica.fetchers remote.fetch.max.wait.ms remote.log.manager.copier.thread.pool.size
     remote.log.manager.expiration.thread.pool.size remote.log.manager.follower.thread.pool.size
     remote.log.reader.threads share.coordinator.cached.buffer.max.bytes
 LIST read-only
     controller.listener.names controller.quorum.bootstrap.servers controller.quorum.voters early.start.listeners
-    kafka.metrics.reporters process.roles sasl.oauthbearer.expected.audience
+    kafka.metrics.reporters process.roles
 LIST per-broker
-    cordoned.log.dirs sasl.enabled.mechanisms sasl.kerberos.principal.to.local.rules ssl.cipher.suites
-    ssl.enabled.protocols
+    cordoned.log.dirs sasl.kerberos.principal.to.local.rules
 LIST cluster-wide
     config.providers metric.reporters
 LONG read-only
-    connections.max.reauth.ms controller.performance.always.log.threshold.ms
-    controller.performance.sample.period.ms delegation.token.expiry.check.interval.ms
-    delegation.token.expiry.time.ms delegation.token.max.lifetime.ms internal.metadata.delete.delay.millis
+    controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms
+    internal.metadata.delete.delay.millis
     log.dir.failure.timeout.ms log.initial.task.delay.ms
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.ms
     metadata.max.retention.bytes metadata.max.retention.ms metrics.sample.window.ms queued.max.request.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.task.interval.ms
     remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
-    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
     server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
 LONG per-broker
@@ -98,17 +95,14 @@ LONG cluster-wide
     remote.log.index.file.cache.total.size.bytes remote.log.manager.copy.max.bytes.per.second
     remote.log.manager.fetch.max.bytes.per.second replica.alter.log.dirs.io.max.bytes.per.second
 PASSWORD read-only
-    delegation.token.secret.key sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.private.key.passphrase
     sasl.oauthbearer.client.credentials.client.secret
-PASSWORD per-broker
-    sasl.jaas.config ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.password
-    ssl.truststore.certificates ssl.truststore.password
 SHORT read-only
     share.coordinator.state.topic.min.isr share.coordinator.state.topic.replication.factor
 SHORT per-broker
     sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
 STRING read-only
-    authorizer.class.name group.share.persister.class.name metadata.log.dir metrics.recording.level
+    group.share.persister.class.name metadata.log.dir metrics.recording.level
     remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
     remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
     remote.log.storage.manager.class.name remote.log.storage.manager.class.path
@@ -116,37 +110,31 @@ STRING read-only
     sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
     sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.template.file
-    sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.expected.issuer
-    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name
-    sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url security.inter.broker.protocol
-    security.providers ssl.principal.mapping.rules
+    sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.scope
+    sasl.oauthbearer.token.endpoint.url
+    security.providers
 STRING per-broker
-    sasl.kerberos.kinit.cmd sasl.kerberos.service.name sasl.mechanism.inter.broker.protocol ssl.client.auth
-    ssl.endpoint.identification.algorithm ssl.keymanager.algorithm ssl.keystore.location ssl.keystore.type
-    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.location
-    ssl.truststore.type
-STRING cluster-wide
-    max.connections.per.ip.overrides
+    sasl.kerberos.kinit.cmd sasl.kerberos.service.name
+    ssl.keymanager.algorithm
+    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
 """
 
 # Properties of Kafka 3.x and earlier that Kafka 4 removed.
 _FORMER = """
-    allow.everyone.if.no.acl.found auto.include.jmx.reporter broker.id.generation.enable
+    auto.include.jmx.reporter broker.id.generation.enable
     control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
     delegation.token.master.key eligible.leader.replicas.enable group.coordinator.new.enable
     inter.broker.protocol.version leader.imbalance.per.broker.percentage log.message.downconversion.enable
     log.message.format.version log.message.timestamp.difference.max.ms offsets.commit.required.acks
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
-    quota.consumer.default quota.producer.default reserved.broker.max.id super.users
+    quota.consumer.default quota.producer.default reserved.broker.max.id
     unstable.metadata.versions.enable zookeeper.clientCnxnSocket
     zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
     zookeeper.metadata.migration.min.batch.size
-    zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
-    zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
-    zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
-    zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
-    zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type
+    zookeeper.ssl.cipher.suites zookeeper.ssl.crl.enable zookeeper.ssl.enabled.protocols zookeeper.ssl.ocsp.enable
+    zookeeper.ssl.protocol zookeeper.ssl.truststore.password
 """
 
 # Prefixes of the settings of listeners, plug-ins and security mechanisms; the rest of the name is free.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,6 @@ from odradek.security.protocols import SecurityProtocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-SUPPORTED_PROTOCOLS = (SecurityProtocol.PLAINTEXT,)
 WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
 _LISTENER = re.compile(r"(?P<name>\w+)://(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^\[\]:/]*)):(?P<port>-?[0-9]+)", re.ASCII)
@@ -28,6 +28,16 @@ class Listener(NamedTuple):
     @property
     def is_wildcard(self) -> bool:
         return self.host in WILDCARD_HOSTS
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False  # another name, or every interface
 
 
 class Endpoint(NamedTuple):
@@ -111,13 +121,6 @@ def listener_protocols(
                 listener.name,
                 f"no security protocol is known for this listener; add {listener.name}:PLAINTEXT "
                 "to listener.security.protocol.map",
-            )
-        if protocol not in SUPPORTED_PROTOCOLS:
-            raise ConfigError(
-                "listeners",
-                listener.name,
-                f"this listener speaks {protocol.value}, which Odradek does not support; "
-                f"supported: {', '.join(each.value for each in SUPPORTED_PROTOCOLS)}",
             )
         chosen[listener.name] = protocol
     return chosen

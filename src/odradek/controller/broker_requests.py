@@ -6,9 +6,11 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from odradek.controller.in_sync_decisions import InSyncResult
+from odradek.controller.offline_replicas import OfflineReplica
 from odradek.controller.results import TopicResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, OfflineTopic
 from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -24,6 +26,22 @@ if TYPE_CHECKING:
     from odradek.controller.topic_decisions import NewTopic
     from odradek.protocol.messages.alter_partition import AlterPartitionResponse
     from odradek.protocol.messages.create_topics import CreateTopicsResponse
+
+
+def offline_replicas_request(
+    node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+) -> BrokerHeartbeatRequest:
+    topics: dict[uuid.UUID, OfflineTopic] = {}
+    for topic_id, index in replicas:
+        topic = topics.setdefault(topic_id, OfflineTopic(topic_id=topic_id, partition_indexes=[]))
+        topic.partition_indexes.append(index)
+    return BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch, offline_replicas=list(topics.values()))
+
+
+def offline_replicas_of(request: BrokerHeartbeatRequest) -> list[OfflineReplica]:
+    return [
+        OfflineReplica(topic.topic_id, index) for topic in request.offline_replicas for index in topic.partition_indexes
+    ]
 
 
 def alter_partition_request(

@@ -1,4 +1,5 @@
-"""One broker's requests to the controller: to be unfenced, to shut down, and the in-sync sets that it proposes."""
+"""One broker's requests to the controller: to be unfenced, to shut down, the in-sync sets that it proposes, and reports
+of replicas on failed log directories."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     from odradek.controller.channel import ControllerChannel
     from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+    from odradek.controller.offline_replicas import OfflineReplica
 
 
 class StaleBrokerEpoch(Exception):
@@ -40,6 +42,10 @@ class BrokerSession:
     async def propose(self, proposals: Sequence[InSyncProposal]) -> list[InSyncResult]:
         """The controller's results, in the order of the proposals."""
         return await self._channel.alter_partitions(self._node_id, self._broker_epoch(), proposals)
+
+    async def report_offline(self, replicas: Sequence[OfflineReplica]) -> None:
+        """Let other replicas lead in place of these, which are on failed log directories of this broker."""
+        self._check(await self._channel.report_offline_replicas(self._node_id, self._broker_epoch(), replicas))
 
     def _check(self, error: ErrorCode) -> None:
         if error is ErrorCode.STALE_BROKER_EPOCH:

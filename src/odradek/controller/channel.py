@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from odradek.controller.reassignment_decisions import list_reassignments
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Awaitable, Mapping, Sequence
 
+    from odradek.controller.acl_decisions import AclDeletion
     from odradek.controller.cluster_controller import BrokerStatus
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.controller import Controller
@@ -22,13 +24,18 @@ if TYPE_CHECKING:
     from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from odradek.controller.leader_election import ElectionKind
     from odradek.controller.metadata_writer import Decided
+    from odradek.controller.offline_replicas import OfflineReplica
     from odradek.controller.reassignment_decisions import NewReplicas, ReassignmentResult
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
+    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
+    from odradek.controller.token_decisions import TokenRequest, TokenResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.client_quotas import QuotaAlteration
     from odradek.metadata.entities import BrokerImage, PartitionImage
+    from odradek.protocol.errors import ErrorCode
     from odradek.protocol.refusal import Refusal
+    from odradek.security.acls.bindings import AclBinding, AclFilter
 
 T = TypeVar("T")
 
@@ -38,15 +45,27 @@ class ControllerChannel(Protocol):
         """A channel to the controller, if it is in this process and may decide."""
 
     async def create_topics(
-        self, requests: Sequence[NewTopic], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]: ...
 
     async def delete_topics(
-        self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]: ...
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]: ...
 
     async def alter_configs(
@@ -61,6 +80,14 @@ class ControllerChannel(Protocol):
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]: ...
 
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[ScramResult]: ...
+
+    async def change_delegation_token(self, request: TokenRequest) -> TokenResult: ...
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]: ...
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]: ...
+
     async def allocate_producer_ids(self, count: int) -> int:
         """The first of `count` ids that are never allocated again."""
 
@@ -72,6 +99,11 @@ class ControllerChannel(Protocol):
         self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
     ) -> list[InSyncResult]:
         """The results in the order of the proposals, once they are committed."""
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> ErrorCode:
+        """Replicas of a broker on log directories that failed."""
 
     async def unregister_broker(self, node_id: int) -> Refusal | None: ...
 
@@ -100,16 +132,36 @@ class LocalControllerChannel:
     def local(self) -> ControllerChannel | None:
         return self if self._controller.is_active else None
 
-    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
-        return await self._applied(self._controller.create_topics(requests, validate_only=validate_only))
+    async def create_topics(
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
+        return await self._applied(
+            self._controller.create_topics(requests, validate_only=validate_only, mutations=mutations)
+        )
 
-    async def delete_topics(self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()) -> list[TopicResult]:
-        return await self._applied(self._controller.delete_topics(names, topic_ids))
+    async def delete_topics(
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
+        return await self._applied(self._controller.delete_topics(names, topic_ids, mutations=mutations))
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]:
-        return await self._applied(self._controller.create_partitions(requests, validate_only=validate_only))
+        return await self._applied(
+            self._controller.create_partitions(requests, validate_only=validate_only, mutations=mutations)
+        )
 
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
@@ -125,6 +177,18 @@ class LocalControllerChannel:
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]:
         return await self._applied(self._controller.alter_client_quotas(alterations, validate_only=validate_only))
+
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[ScramResult]:
+        return await self._applied(self._controller.alter_scram_credentials(alterations))
+
+    async def change_delegation_token(self, request: TokenRequest) -> TokenResult:
+        return await self._applied(self._controller.change_delegation_token(request))
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]:
+        return await self._applied(self._controller.create_acls(bindings))
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
+        return await self._applied(self._controller.delete_acls(filters))
 
     async def allocate_producer_ids(self, count: int) -> int:
         first_id, _ = await self._controller.allocate_producer_ids(count)
@@ -146,6 +210,12 @@ class LocalControllerChannel:
         self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
     ) -> list[InSyncResult]:
         return await self._controller.cluster.alter_partitions(node_id, broker_epoch, proposals)
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> ErrorCode:
+        error, _ = await self._controller.cluster.report_offline_replicas(node_id, broker_epoch, replicas)
+        return error
 
     async def unregister_broker(self, node_id: int) -> Refusal | None:
         return await self._applied(self._controller.cluster.unregister_broker(node_id))

@@ -20,6 +20,7 @@ from odradek.controller.broker_decisions import (
 from odradek.controller.election_decisions import ElectionResult, decide_elections, decide_preferred_leaders
 from odradek.controller.in_sync_decisions import InSyncResult, decide_in_sync_changes
 from odradek.controller.metadata_writer import Decided
+from odradek.controller.offline_replicas import decide_offline_replicas
 from odradek.controller.partition_repair import decide_repairs
 from odradek.controller.reassignment_decisions import ReassignmentResult, decide_reassignments
 from odradek.controller.replica_replacement import decide_replacements
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.controller.in_sync_decisions import InSyncProposal
     from odradek.controller.leader_election import ElectionKind
     from odradek.controller.metadata_writer import MetadataWriter
+    from odradek.controller.offline_replicas import OfflineReplica
     from odradek.controller.reassignment_decisions import NewReplicas
     from odradek.controller.topic_decisions import Cluster
     from odradek.metadata.changes import Change
@@ -122,6 +124,14 @@ class ClusterController:
         decided = await write_request(self._writer, decide, proposals, lambda _, refusal: refusal.error)
         result = decided.result
         return [InSyncResult(result)] * len(proposals) if isinstance(result, ErrorCode) else result
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> Decided[ErrorCode]:
+        """Let other replicas lead in place of these, which are on failed log directories."""
+        return await self._writer.write(
+            lambda cluster: decide_offline_replicas(node_id, broker_epoch, replicas, cluster)
+        )
 
     async def elect_leaders(
         self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None

@@ -72,6 +72,11 @@ class ConfigReplacement:
     values: Sequence[tuple[str, str | None]]
 
 
+def may_change_setting(request: ConfigAlteration | ConfigReplacement, name: str) -> bool:
+    """A replacement resets every setting that it does not name."""
+    return isinstance(request, ConfigReplacement) or any(each.name == name for each in request.operations)
+
+
 def repeated_resources(requests: Iterable[ConfigAlteration | ConfigReplacement]) -> set[tuple[int, str]]:
     counts = Counter((request.resource_type, request.resource_name) for request in requests)
     return {resource for resource, count in counts.items() if count > 1}

@@ -10,8 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.controller import request_decisions
+from odradek.controller.acl_decisions import (
+    decide_acl_creations,
+    decide_acl_deletions,
+    refuse_acl_creations,
+    refuse_acl_deletions,
+)
 from odradek.controller.cluster_controller import ClusterController
+from odradek.controller.config_decisions import may_change_setting
 from odradek.controller.metadata_writer import MetadataWriter
+from odradek.controller.partition_rules import MIN_IN_SYNC
 from odradek.controller.request_writer import write_request
 from odradek.controller.results import (
     refuse_config_changes,
@@ -19,18 +27,26 @@ from odradek.controller.results import (
     refuse_quota_changes,
     refuse_topics,
 )
+from odradek.controller.scram_decisions import decide_scram_alterations, refuse_scram_alterations
+from odradek.controller.token_decisions import decide_token_request, refuse_token_request
 from odradek.controller.topic_decisions import decide_new_leader_epochs
 from odradek.controller.topic_deletion import decide_deletions
+from odradek.host.logs import get_logger
 from odradek.metadata.changes import ControllerElected
+from odradek.metadata.store import StoreError
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.controller.acl_decisions import AclDeletion
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.metadata_writer import Decided
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
+    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
+    from odradek.controller.token_decisions import TokenRequest, TokenResult
     from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
     from odradek.host.entropy import Entropy
     from odradek.metadata.changes import Change
@@ -38,6 +54,9 @@ if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
     from odradek.metadata.store import MetadataStore
     from odradek.protocol.refusal import Refusal
+    from odradek.security.acls.bindings import AclBinding, AclFilter
+
+log = get_logger(__name__)
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -80,43 +99,71 @@ class Controller:
         await self._writer.stop_writing()
 
     async def create_topics(
-        self, requests: Sequence[NewTopic], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
-            request_decisions.decide_topic_creations, requests, refuse_topics, validate_only=validate_only
+            lambda requests, cluster: request_decisions.decide_topic_creations(requests, cluster, mutations),
+            requests,
+            refuse_topics,
+            validate_only=validate_only,
         )
 
     async def delete_topics(
-        self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
             lambda _, cluster: decide_deletions(
-                cluster.image, names, topic_ids, is_enabled=cluster.config.delete_topic_enable
+                cluster.image, names, topic_ids, mutations, is_enabled=cluster.config.delete_topic_enable
             ),
             None,
             lambda _, refusal: refuse_deletions(names, topic_ids, refusal),
         )
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
-            request_decisions.decide_partition_additions, requests, refuse_topics, validate_only=validate_only
+            lambda requests, cluster: request_decisions.decide_partition_additions(requests, cluster, mutations),
+            requests,
+            refuse_topics,
+            validate_only=validate_only,
         )
 
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
     ) -> Decided[list[ConfigResult]]:
-        return await self._decide(
-            request_decisions.decide_config_changes, requests, refuse_config_changes, validate_only=validate_only
-        )
+        return await self._change_configs(requests, validate_only=validate_only)
 
     async def incremental_alter_configs(
         self, requests: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Decided[list[ConfigResult]]:
-        return await self._decide(
+        return await self._change_configs(requests, validate_only=validate_only)
+
+    async def _change_configs(
+        self, requests: Sequence[ConfigReplacement | ConfigAlteration], *, validate_only: bool
+    ) -> Decided[list[ConfigResult]]:
+        before = self.image.configs
+        decided = await self._decide(
             request_decisions.decide_config_changes, requests, refuse_config_changes, validate_only=validate_only
         )
+        if self.image.configs is not before and any(may_change_setting(each, MIN_IN_SYNC) for each in requests):
+            try:
+                return decided._replace(version=await self.cluster.repair())
+            except StoreError as problem:  # a later repair does it: until then the leaders commit nothing
+                log.warning("eligible leader sets of an earlier min.insync.replicas stay", reason=str(problem))
+        return decided
 
     async def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
@@ -124,6 +171,18 @@ class Controller:
         return await self._decide(
             request_decisions.decide_quota_changes, alterations, refuse_quota_changes, validate_only=validate_only
         )
+
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> Decided[list[ScramResult]]:
+        return await self._decide(decide_scram_alterations, alterations, refuse_scram_alterations)
+
+    async def change_delegation_token(self, request: TokenRequest) -> Decided[TokenResult]:
+        return await self._decide(decide_token_request, request, refuse_token_request)
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> Decided[list[Refusal | None]]:
+        return await self._decide(decide_acl_creations, bindings, refuse_acl_creations)
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> Decided[list[AclDeletion]]:
+        return await self._decide(decide_acl_deletions, filters, refuse_acl_deletions)
 
     async def allocate_producer_ids(self, count: int) -> Decided[int]:
         """The first of `count` ids that are never allocated again, also not after a crash. `ControllerFenced` when

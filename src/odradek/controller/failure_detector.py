@@ -5,7 +5,8 @@ connection of its own.
 
 - The kernel closes the sockets of a killed process at once. A broker whose connection closes, and that refuses a new
   one, has ended: the controller fences it. If it was the controller, another broker removes its claim, is elected, and
-  fences it. A broker that starts refuses connections as well, but has had none before.
+  fences it, together with brokers that have ended at the same time. A broker that starts refuses connections as well,
+  but has accepted none before: every broker connects once to every other, so that each of them can distinguish the two.
 - A broker that has not answered for `broker.session.timeout.ms` hangs or is cut off. A controller that reaches most of
   the brokers fences it; one that does not is the one that is cut off, and steps down. Of two, neither can know.
 """
@@ -44,7 +45,8 @@ SMALLEST_CLUSTER_WITH_MAJORITY = 3
 
 
 class FailureDetector:
-    """`remove_claim` removes the claim of a dead controller; `step_down` lets another broker be elected."""
+    """`remove_claim` removes the claim of a dead controller; `step_down` lets another broker be elected.
+    `on_silence` is called with each broker that has not answered for the session timeout."""
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class FailureDetector:
         find_controller: Callable[[], Controller | None],
         remove_claim: Callable[[int], Awaitable[None]],
         step_down: Callable[[], None],
+        on_silence: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._cache = cache
         self._clients = clients
@@ -63,7 +66,9 @@ class FailureDetector:
         self._find_controller = find_controller
         self._remove_claim = remove_claim
         self._step_down = step_down
+        self._on_silence = on_silence
         self._watched: dict[BrokerAddress, asyncio.Task[None]] = {}
+        self._contacted: dict[BrokerAddress, asyncio.Task[None]] = {}
         self._heard_ms: dict[BrokerAddress, float] = {}  # times of the last answers
         self._silent: set[BrokerAddress] = set()
         self._ended: set[BrokerAddress] = set()
@@ -76,12 +81,19 @@ class FailureDetector:
 
     def stop(self) -> None:
         self._cache.unsubscribe(self._follow)
-        for task in (*self._watched.values(), *self._fencing):
+        for task in (*self._watched.values(), *self._contacted.values(), *self._fencing):
             task.cancel()
         self._watched.clear()
+        self._contacted.clear()
 
     def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
-        wanted = self._others(after)
+        active = self._active_others(after)
+        for address in [each for each in self._contacted if each not in active]:
+            self._contacted.pop(address).cancel()
+        for address in [each for each in active if each not in self._contacted]:
+            self._contacted[address] = asyncio.ensure_future(self._contact(address))
+        is_controller = after.controller_id == self._node_id
+        wanted = [each for each in active if is_controller or each.node_id == after.controller_id]
         for address in [each for each in self._watched if each not in wanted]:
             self._watched.pop(address).cancel()
             self._silent.discard(address)
@@ -90,7 +102,7 @@ class FailureDetector:
             self._heard_ms.pop(address, None)
         for address in [each for each in wanted if each not in self._watched]:
             self._watched[address] = asyncio.ensure_future(self._watch(address))
-        if after.controller_id == self._node_id and before.controller_epoch != after.controller_epoch:
+        if is_controller and before.controller_epoch != after.controller_epoch:
             self._judge()
 
     @property
@@ -101,16 +113,21 @@ class FailureDetector:
     def _timeout_ms(self) -> float:
         return self._cache.broker_config.broker_session_timeout_ms
 
-    def _others(self, image: MetadataImage) -> list[BrokerAddress]:
-        """Registrations that are not fenced: of all other brokers for the controller, of the controller for others."""
+    def _active_others(self, image: MetadataImage) -> list[BrokerAddress]:
+        """The registrations of the other brokers that are not fenced."""
         return [
             address
             for broker in image.brokers.values()
             if broker.node_id != self._node_id
             and not broker.is_fenced
-            and image.controller_id in (self._node_id, broker.node_id)
             and (address := broker_address(broker, self._listener_name)) is not None
         ]
+
+    async def _contact(self, address: BrokerAddress) -> None:
+        """Connect once, so that it is known from then on that the broker has started."""
+        while not self._clients.has_reached(address):
+            await self._clients.probe(address, timeout_ms=PROBE_TIMEOUT_MS)
+            await asyncio.sleep(RETRY_PAUSE_S)
 
     async def _watch(self, address: BrokerAddress) -> None:
         """Until the broker has ended, or is not watched any more."""
@@ -127,7 +144,7 @@ class FailureDetector:
             except BrokerUnavailable:
                 failures += 1
                 is_refused = await self._clients.probe(address, timeout_ms=PROBE_TIMEOUT_MS) is Reachability.REFUSED
-                if is_refused and address in self._heard_ms:
+                if is_refused and self._clients.has_reached(address):
                     self._suspect(address, self._ended, "refuses connections")
                     if self._cache.image.controller_id == address.node_id:
                         await self._remove_claim(address.node_id)
@@ -137,6 +154,7 @@ class FailureDetector:
                 silence_ms = self._clock.monotonic_ms() - self._heard_ms.get(address, began_ms)
                 if failures >= FAILURES_OF_SILENCE and silence_ms >= self._timeout_ms:
                     self._suspect(address, self._silent, "does not answer")
+                    self._on_silence(address.node_id)
                 await asyncio.sleep(RETRY_PAUSE_S)
             else:
                 failures = 0
@@ -192,8 +210,10 @@ class FailureDetector:
                 try:
                     await controller.cluster.fence_brokers(registrations)
                 except StoreError as problem:
-                    self._fenced.clear()  # to be fenced again
                     log.warning("brokers could not be fenced", brokers=sorted(registrations), reason=str(problem))
+                    await asyncio.sleep(RETRY_PAUSE_S)
+                    self._fenced.clear()
+                    self._judge()  # some of them may have answered in the pause
                 return
             await asyncio.sleep(ELECTION_PAUSE_S)  # it is elected, and reads the metadata
         self._fenced.clear()

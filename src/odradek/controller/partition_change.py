@@ -30,6 +30,10 @@ class PartitionRules:
     allows_unclean: bool
     can_lead: Callable[[int], bool]
 
+    def has_too_few(self, in_sync: Replicas, replicas: Replicas) -> bool:
+        """A partition with fewer replicas than the minimum has enough when all of them are in sync."""
+        return len(in_sync) < min(self.min_in_sync, len(replicas))
+
     @property
     def automatic_election(self) -> ElectionKind:
         """The kind of an election that no user has asked for."""
@@ -56,7 +60,7 @@ def change_partition(partition: PartitionImage, intention: Intention, rules: Par
         reassignment = Reassignment(reassignment.target, (), ())
     replicas = reassignment.replicas
     eligible: Replicas = ()
-    if len(in_sync) < rules.min_in_sync:
+    if rules.has_too_few(in_sync, replicas):
         kept = {*partition.in_sync_replicas, *partition.eligible_leader_replicas}.difference(
             in_sync, intention.unclean_shutdowns
         )
@@ -67,6 +71,8 @@ def change_partition(partition: PartitionImage, intention: Intention, rules: Par
         in_sync, eligible = (leader,), ()
     elif leader in eligible:
         in_sync, eligible = (leader,), without(eligible, (leader,))
+        if not rules.has_too_few(in_sync, replicas):
+            eligible = ()  # the leader may commit alone: the others lack what it will commit
     after = replace(
         partition,
         replicas=replicas,

@@ -1,8 +1,10 @@
-"""Repairs of partitions that depend on brokers which cannot serve, or that have no leader. Pure.
+"""Repairs of partitions that depend on brokers which cannot serve, that have no leader, or whose eligible leader set is
+outdated. Pure.
 
 What is to be repaired follows from the image alone: in-sync sets without brokers that are fenced, shutting down or
-gone, and leaders from among the active brokers. So a repair that was interrupted is continued by the next one,
-under another controller too.
+gone, leaders from among the active brokers, and no eligible leader set where enough replicas are in sync: after
+`min.insync.replicas` was lowered, the leader commits nothing before that set is empty (KIP-966). So a repair that was
+interrupted is continued by the next one, under another controller too.
 """
 
 from __future__ import annotations
@@ -47,9 +49,12 @@ def decide_repairs(
         topic_rules = None
         for partition in topic.partitions:
             has_lost = lost and not lost.isdisjoint(partition.in_sync_replicas + partition.eligible_leader_replicas)
-            if not has_lost and partition.leader != NO_LEADER and active.issuperset(partition.in_sync_replicas):
+            is_healthy = partition.leader != NO_LEADER and active.issuperset(partition.in_sync_replicas)
+            if is_healthy and not has_lost and not partition.eligible_leader_replicas:
                 continue
             topic_rules = topic_rules or rules.of(topic)
+            if is_healthy and not has_lost and topic_rules.has_too_few(partition.in_sync_replicas, partition.replicas):
+                continue
             serving = tuple(broker for broker in partition.in_sync_replicas if broker in active and broker not in lost)
             intention = Intention(election=topic_rules.automatic_election, in_sync=serving, unclean_shutdowns=lost)
             changed = change_partition(partition, intention, topic_rules)

@@ -30,10 +30,8 @@ class TopicRules:
         self.can_lead: Callable[[int], bool] = self.active_brokers.__contains__
 
     def of(self, topic: TopicImage) -> PartitionRules:
-        # A topic with fewer replicas than the minimum has an in-sync set of full size when all of them are in it.
-        minimum = min(cast("int", self._value(topic, MIN_IN_SYNC)), len(topic.partitions[0].replicas))
         return PartitionRules(
-            min_in_sync=minimum,
+            min_in_sync=cast("int", self._value(topic, MIN_IN_SYNC)),
             allows_unclean=cast("bool", self._value(topic, UNCLEAN_ELECTION)),
             can_lead=self.can_lead,
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+from odradek.controller.acl_decisions import AclDeletion, refuse_acl_creations, refuse_acl_deletions
 from odradek.controller.cluster_controller import BrokerStatus
 from odradek.controller.in_sync_decisions import InSyncResult
 from odradek.controller.results import (
@@ -14,7 +15,10 @@ from odradek.controller.results import (
     refuse_quota_changes,
     refuse_topics,
 )
+from odradek.controller.scram_decisions import refuse_scram_alterations
+from odradek.controller.token_decisions import refuse_token_request
 from odradek.metadata.store import StoreError
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
@@ -23,11 +27,16 @@ if TYPE_CHECKING:
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.in_sync_decisions import InSyncProposal
     from odradek.controller.leader_election import ElectionKind
+    from odradek.controller.offline_replicas import OfflineReplica
     from odradek.controller.reassignment_decisions import NewReplicas
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
+    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
+    from odradek.controller.token_decisions import TokenRequest, TokenResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.client_quotas import QuotaAlteration
+    from odradek.protocol.errors import ErrorCode
     from odradek.protocol.refusal import Refusal
+    from odradek.security.acls.bindings import AclBinding, AclFilter
 
 
 class RefusingChannel:
@@ -39,14 +48,30 @@ class RefusingChannel:
     def local(self) -> None:
         return None
 
-    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
+    async def create_topics(
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
         return refuse_topics(requests, self._refusal)
 
-    async def delete_topics(self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()) -> list[TopicResult]:
+    async def delete_topics(
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
         return refuse_deletions(names, topic_ids, self._refusal)
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]:
         return refuse_topics(requests, self._refusal)
 
@@ -65,6 +90,18 @@ class RefusingChannel:
     ) -> list[QuotaResult]:
         return refuse_quota_changes(alterations, self._refusal)
 
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[ScramResult]:
+        return refuse_scram_alterations(alterations, self._refusal)
+
+    async def change_delegation_token(self, request: TokenRequest) -> TokenResult:
+        return refuse_token_request(request, self._refusal)
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]:
+        return refuse_acl_creations(bindings, self._refusal)
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
+        return refuse_acl_deletions(filters, self._refusal)
+
     async def allocate_producer_ids(self, count: int) -> int:
         self._raise()
 
@@ -78,6 +115,11 @@ class RefusingChannel:
         self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
     ) -> list[InSyncResult]:
         return [InSyncResult(self._refusal.error)] * len(proposals)
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> ErrorCode:
+        return self._refusal.error
 
     async def unregister_broker(self, node_id: int) -> Refusal:
         return self._refusal

@@ -16,6 +16,7 @@ from odradek.controller.broker_requests import (
     alter_partition_results,
     create_topics_request,
     create_topics_results,
+    offline_replicas_request,
 )
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.cluster_controller import BrokerStatus
@@ -29,25 +30,31 @@ from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, B
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from odradek.client.broker_client import BrokerClient
+    from odradek.controller.acl_decisions import AclDeletion
     from odradek.controller.channel import ControllerChannel
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.election_decisions import ElectionResult
     from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from odradek.controller.leader_election import ElectionKind
+    from odradek.controller.offline_replicas import OfflineReplica
     from odradek.controller.reassignment_decisions import NewReplicas, ReassignmentResult
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.route import ControllerRoute
+    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
+    from odradek.controller.token_decisions import TokenRequest, TokenResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.client_quotas import QuotaAlteration
     from odradek.metadata.entities import PartitionImage
     from odradek.protocol.schema import Request, Response
+    from odradek.security.acls.bindings import AclBinding, AclFilter
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Response")
@@ -58,7 +65,7 @@ PURPOSE = "controller"
 
 
 class NotController(Exception):
-    """The broker that was asked is not the controller any more."""
+    """The broker that received the request is not the controller any more."""
 
 
 class ClusterControllerChannel:
@@ -73,13 +80,20 @@ class ClusterControllerChannel:
         controller = self._route.local
         return None if controller is None else LocalControllerChannel(controller, self._cache)
 
-    # What the broker itself asks
+    # Requests of the broker itself
 
-    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
+    async def create_topics(
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
+        """Quotas are those of this broker, so that they apply if the controller is in this process."""
         deadline = self._route.deadline(TIMEOUT_MS)
 
         async def locally(channel: ControllerChannel) -> list[TopicResult]:
-            return _checked(await channel.create_topics(requests, validate_only=validate_only))
+            return _checked(await channel.create_topics(requests, validate_only=validate_only, mutations=mutations))
 
         async def remotely(client: BrokerClient) -> list[TopicResult]:
             request = create_topics_request(requests, TIMEOUT_MS, validate_only=validate_only)
@@ -90,7 +104,7 @@ class ClusterControllerChannel:
                 await self._route.wait_until_topics_exist(created, deadline)
             return results
 
-        return await self._ask(locally, remotely, deadline.remaining_ms)
+        return await self._request(locally, remotely, deadline.remaining_ms)
 
     async def allocate_producer_ids(self, count: int) -> int:
         node_id = self._cache.broker_config.node_id
@@ -105,18 +119,18 @@ class ClusterControllerChannel:
                 raise StoreError(f"the controller allocated {response.producer_id_len} producer ids, not {count}")
             return response.producer_id_start
 
-        return await self._ask(lambda channel: channel.allocate_producer_ids(count), remotely)
+        return await self._request(lambda channel: channel.allocate_producer_ids(count), remotely)
 
     async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
         request = BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch)
-        return await self._ask(
+        return await self._request(
             lambda channel: channel.unfence_broker(node_id, broker_epoch),
             lambda client: self._heartbeat(client, request),
         )
 
     async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
         request = BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch, want_shut_down=True)
-        return await self._ask(
+        return await self._request(
             lambda channel: channel.shut_down_broker(node_id, broker_epoch),
             lambda client: self._heartbeat(client, request),
         )
@@ -127,6 +141,18 @@ class ClusterControllerChannel:
             return BrokerStatus(ErrorCode.STALE_BROKER_EPOCH)
         _check(response.error_code)
         return BrokerStatus(ErrorCode.NONE, is_fenced=response.is_fenced, may_stop=response.should_shut_down)
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> ErrorCode:
+        request = offline_replicas_request(node_id, broker_epoch, replicas)
+
+        async def remotely(client: BrokerClient) -> ErrorCode:
+            return (await self._heartbeat(client, request)).error
+
+        return await self._request(
+            lambda channel: channel.report_offline_replicas(node_id, broker_epoch, replicas), remotely
+        )
 
     async def alter_partitions(
         self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
@@ -139,7 +165,7 @@ class ClusterControllerChannel:
         response = await self._call(self._route.client(PURPOSE), request, AlterPartitionResponse, 3)
         return alter_partition_results(response, proposals)
 
-    async def _ask(
+    async def _request(
         self,
         locally: Callable[[ControllerChannel], Awaitable[T]],
         remotely: Callable[[BrokerClient], Awaitable[T]],
@@ -167,18 +193,29 @@ class ClusterControllerChannel:
     ) -> R:
         return await client.call(request, response, timeout_ms=min(timeout_ms, ATTEMPT_TIMEOUT_MS), version=version)
 
-    # What clients ask: handlers run on the controller's broker
+    # Requests of clients: handlers run on the controller's broker
 
     def _handler_channel(self) -> ControllerChannel:
         return self.local() or self._not_controller
 
-    async def delete_topics(self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()) -> list[TopicResult]:
-        return await self._handler_channel().delete_topics(names, topic_ids)
+    async def delete_topics(
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
+        return await self._handler_channel().delete_topics(names, topic_ids, mutations=mutations)
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]:
-        return await self._handler_channel().create_partitions(requests, validate_only=validate_only)
+        channel = self._handler_channel()
+        return await channel.create_partitions(requests, validate_only=validate_only, mutations=mutations)
 
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
@@ -194,6 +231,18 @@ class ClusterControllerChannel:
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]:
         return await self._handler_channel().alter_client_quotas(alterations, validate_only=validate_only)
+
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[ScramResult]:
+        return await self._handler_channel().alter_scram_credentials(alterations)
+
+    async def change_delegation_token(self, request: TokenRequest) -> TokenResult:
+        return await self._handler_channel().change_delegation_token(request)
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]:
+        return await self._handler_channel().create_acls(bindings)
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
+        return await self._handler_channel().delete_acls(filters)
 
     async def unregister_broker(self, node_id: int) -> Refusal | None:
         return await self._handler_channel().unregister_broker(node_id)
@@ -222,7 +271,7 @@ _EXISTS = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 def _check(error_code: int) -> None:
     error = ErrorCode(error_code)
     if error is ErrorCode.NOT_CONTROLLER:
-        raise NotController("the broker that was asked is not the controller")
+        raise NotController("the broker that received the request is not the controller")
     if error is not ErrorCode.NONE:
         raise StoreError(f"the controller refused: {error.name}")
 

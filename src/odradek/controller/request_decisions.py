@@ -17,11 +17,18 @@ from odradek.controller.config_decisions import (
     repeated_resources,
 )
 from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
-from odradek.controller.topic_decisions import check_additions_size, decide_partitions, decide_topics, duplicates
+from odradek.controller.topic_decisions import (
+    QUOTA_EXCEEDED,
+    check_additions_size,
+    decide_partitions,
+    decide_topics,
+    duplicates,
+)
 from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaEntity, decide_quota
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +39,9 @@ if TYPE_CHECKING:
     from odradek.metadata.changes import Change
 
 
-def decide_topic_creations(requests: Sequence[NewTopic], cluster: Cluster) -> tuple[list[TopicResult], list[Change]]:
+def decide_topic_creations(
+    requests: Sequence[NewTopic], cluster: Cluster, mutations: MutationQuota = UNLIMITED_MUTATIONS
+) -> tuple[list[TopicResult], list[Change]]:
     repeated = duplicates(request.name for request in requests)
     results: list[TopicResult] = []
     changes: list[Change] = []
@@ -43,6 +52,10 @@ def decide_topic_creations(requests: Sequence[NewTopic], cluster: Cluster) -> tu
             results.append(TopicResult(name=request.name, error=decision.error, message=decision.message))
             continue
         topic, topic_changes = decision
+        if not mutations.allows(len(topic.partitions)):
+            error, message = QUOTA_EXCEEDED
+            results.append(TopicResult(name=request.name, error=error, message=message))
+            continue
         changes += topic_changes
         settings = frozenset(request.configs.items())
         if settings not in described:
@@ -52,7 +65,7 @@ def decide_topic_creations(requests: Sequence[NewTopic], cluster: Cluster) -> tu
 
 
 def decide_partition_additions(
-    requests: Sequence[NewPartitions], cluster: Cluster
+    requests: Sequence[NewPartitions], cluster: Cluster, mutations: MutationQuota = UNLIMITED_MUTATIONS
 ) -> tuple[list[TopicResult], list[Change]]:
     repeated = duplicates(request.name for request in requests)
     results = _refuse_duplicates(repeated)
@@ -60,7 +73,7 @@ def decide_partition_additions(
     distinct = [request for request in requests if request.name not in repeated]
     too_many = check_additions_size(distinct, cluster.image)
     for request in distinct:
-        decision = too_many or decide_partitions(request, cluster)
+        decision = too_many or decide_partitions(request, cluster, mutations)
         if isinstance(decision, Refusal):
             results.append(TopicResult(name=request.name, error=decision.error, message=decision.message))
         else:

@@ -58,6 +58,7 @@ class ControllerRoute:
         self._clock = clock
         self._listener_name = listener_name
         self._find_local = find_local
+        self._purposes: set[str] = set()  # of connections to controllers
         self._awaiting_commit: set[asyncio.Future[None]] = set()
         self._awaiting_controller: set[asyncio.Future[None]] = set()
         cache.subscribe(self._follow)
@@ -72,9 +73,18 @@ class ControllerRoute:
         """A connection to the controller; `BrokerUnavailable` when the metadata names none that can be reached."""
         image = self._cache.image
         address = broker_address(image.brokers.get(image.controller_id), self._listener_name)
-        if address is None or address.node_id == self._cache.broker_config.node_id:
-            raise BrokerUnavailable("the metadata names no controller that can be reached", may_have_arrived=False)
+        if address is None or address.node_id == self._node_id:
+            raise BrokerUnavailable("the metadata names no controller that can be reached")
+        self._purposes.add(purpose)
         return self._clients.to(address, purpose)
+
+    def give_up(self, node_id: int) -> None:
+        """Requests on their way to this controller fail, so that they are sent again: it may never answer."""
+        self._clients.give_up(node_id, self._purposes)
+
+    @property
+    def _node_id(self) -> int:
+        return self._cache.broker_config.node_id
 
     def deadline(self, timeout_ms: float) -> Deadline:
         return Deadline(self._clock, timeout_ms)
@@ -114,8 +124,19 @@ class ControllerRoute:
 
     def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
         _wake(self._awaiting_commit)
-        if before.controller_epoch != after.controller_epoch or before.brokers is not after.brokers:
-            _wake(self._awaiting_controller)
+        if before.controller_epoch == after.controller_epoch and before.brokers is after.brokers:
+            return
+        is_replaced = before.controller_epoch != after.controller_epoch
+        # A broker that was fenced did not answer, or did not hear: requests of that time may be lost on their way.
+        is_doubtful = any(_was_fenced(each, before, after) for each in (before.controller_id, self._node_id))
+        if is_replaced or is_doubtful:
+            self.give_up(before.controller_id)
+        _wake(self._awaiting_controller)
+
+
+def _was_fenced(node_id: int, before: MetadataImage, after: MetadataImage) -> bool:
+    earlier, broker = before.brokers.get(node_id), after.brokers.get(node_id)
+    return earlier is not None and not earlier.is_fenced and (broker is None or broker.is_fenced)
 
 
 def _wake(waiting: set[asyncio.Future[None]]) -> None:

@@ -18,6 +18,7 @@ from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_name_reason, is_internal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
+QUOTA_EXCEEDED = Refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 _TOO_MANY_PARTITIONS = Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
@@ -205,7 +207,9 @@ def _place_as_assigned(request: NewTopic, cluster: Cluster) -> list[Replicas] | 
     return [placed[index] for index in range(len(placed))]
 
 
-def decide_partitions(request: NewPartitions, cluster: Cluster) -> list[Change] | Refusal:
+def decide_partitions(
+    request: NewPartitions, cluster: Cluster, mutations: MutationQuota = UNLIMITED_MUTATIONS
+) -> list[Change] | Refusal:
     topic = cluster.image.topics.get(request.name)
     if topic is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -213,6 +217,8 @@ def decide_partitions(request: NewPartitions, cluster: Cluster) -> list[Change] 
     refusal = _check_count(request, current)
     if refusal is not None:
         return refusal
+    if not mutations.allows(request.count - current):
+        return QUOTA_EXCEEDED
     replication_factor = len(topic.partitions[0].replicas)
     placed: list[Replicas] | Refusal
     if request.assignments is None:

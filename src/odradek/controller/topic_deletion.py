@@ -6,9 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.controller.results import TopicResult
+from odradek.controller.topic_decisions import QUOTA_EXCEEDED
 from odradek.metadata.changes import TopicDeleted
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
@@ -25,7 +27,12 @@ _NAMED_TWICE = Refusal(ErrorCode.INVALID_REQUEST, "The provided topic name maps 
 
 
 def decide_deletions(
-    image: MetadataImage, names: Iterable[str], topic_ids: Iterable[uuid.UUID], *, is_enabled: bool
+    image: MetadataImage,
+    names: Iterable[str],
+    topic_ids: Iterable[uuid.UUID],
+    mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    *,
+    is_enabled: bool,
 ) -> tuple[list[TopicResult], list[Change]]:
     results: list[TopicResult] = []
     by_id: dict[uuid.UUID, TopicImage] = {}
@@ -46,7 +53,12 @@ def decide_deletions(
             results.append(TopicResult(name=name, error=refusal.error, message=refusal.message))
         elif topic is not None:
             deleted[topic.topic_id] = topic
-    results += [TopicResult(name=topic.name, topic_id=topic.topic_id, topic=topic) for topic in deleted.values()]
+    for topic in tuple(deleted.values()):
+        error, message = ErrorCode.NONE, None
+        if not mutations.allows(len(topic.partitions)):
+            del deleted[topic.topic_id]
+            error, message = QUOTA_EXCEEDED
+        results.append(TopicResult(name=topic.name, topic_id=topic.topic_id, topic=topic, error=error, message=message))
     return results, [TopicDeleted(topic_id) for topic_id in deleted]
 
 

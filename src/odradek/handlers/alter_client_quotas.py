@@ -1,4 +1,4 @@
-"""AlterClientQuotas, versions 0 and 1. Quotas are kept with the metadata; they are not enforced."""
+"""AlterClientQuotas, versions 0 and 1. Quotas are kept with the metadata, and apply on each broker of its own."""
 
 from __future__ import annotations
 

@@ -24,4 +24,6 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         and _LEGAL_SOFTWARE_NAME.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if context.connection.authentication is not None:
+        context.connection.authentication.versions_answered()
     return context.services.advertised_apis.supported()

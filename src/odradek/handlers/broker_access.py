@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 
-def is_broker(context: RequestContext) -> bool:
-    return is_on_broker_listener(context) and context.allows_on_cluster(Operation.CLUSTER_ACTION)
+def is_broker(context: RequestContext, *, logs: bool = True) -> bool:
+    return is_on_broker_listener(context) and context.allows_on_cluster(Operation.CLUSTER_ACTION, logs=logs)
 
 
 def is_on_broker_listener(context: RequestContext) -> bool:

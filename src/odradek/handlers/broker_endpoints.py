@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.metadata.entities import BrokerImage
 
+# Longer than a client with a socket timeout of 10 s waits for a broker that hangs.
+LISTED_AFTER_FENCING_MS = 15_000.0
+
 
 def reachable_brokers(
     context: RequestContext, *, include_fenced: bool = False
@@ -20,6 +23,19 @@ def reachable_brokers(
         broker.node_id: (broker, broker.endpoints[listener])
         for broker in context.services.image.brokers.values()
         if listener in broker.endpoints and (include_fenced or not broker.is_fenced)
+    }
+
+
+def listed_brokers(context: RequestContext) -> dict[int, tuple[BrokerImage, Endpoint]]:
+    """The brokers of a Metadata response: those that can be reached, and those that were fenced lately.
+
+    librdkafka removes a broker that is missing in a response. If partitions are still assigned to it, it then finds
+    their new leaders only with its next refresh, a second later."""
+    metadata = context.services.metadata
+    return {
+        node_id: found
+        for node_id, found in reachable_brokers(context, include_fenced=True).items()
+        if not found[0].is_fenced or metadata.was_fenced_within(node_id, LISTED_AFTER_FENCING_MS)
     }
 
 

@@ -1,13 +1,16 @@
-"""BrokerHeartbeat, versions 0 to 2: a broker asks to be unfenced, or to shut down. Sent by brokers only.
+"""BrokerHeartbeat, versions 0 to 2: a broker asks to be unfenced, or to shut down, or reports replicas on log
+directories that failed. Sent by brokers only.
 
 Departure from Kafka: a broker sends it when its state is to change. It is not a sign of life, because brokers register
-in ZooKeeper. Offsets of the metadata, `want_fence` and the states of log directories are ignored.
+in ZooKeeper. The metadata does not know on which directory a replica is, so that a broker reports replicas and not
+directories. Offsets of the metadata, `want_fence` and the states of log directories are ignored.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.broker_requests import offline_replicas_of
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.handlers.broker_access import is_broker
 from odradek.protocol.errors import ErrorCode
@@ -25,6 +28,9 @@ async def handle(request: BrokerHeartbeatRequest, context: RequestContext) -> Br
         return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)
     node_id, broker_epoch = request.broker_id, request.broker_epoch
     try:
+        if request.offline_replicas:
+            error = await local.report_offline_replicas(node_id, broker_epoch, offline_replicas_of(request))
+            return BrokerHeartbeatResponse(error_code=error, is_caught_up=True, is_fenced=False)
         if request.want_shut_down:
             status = await local.shut_down_broker(node_id, broker_epoch)
         else:

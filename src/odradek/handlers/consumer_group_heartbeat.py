@@ -55,7 +55,7 @@ def _beat(
             request,
             context.client_id or "",
             f"/{context.connection.host}",
-            partial(context.allows_on_topic, Operation.DESCRIBE),
+            partial(context.allows_on_topic, Operation.DESCRIBE, logs=False),
             response,
             matched,
         )

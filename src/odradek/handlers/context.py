@@ -8,12 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.handlers.authentication_failures import AuthenticationFailures
 from odradek.handlers.unsupported_features import UnsupportedFeatures
-from odradek.security.authorizer import Authorizer, Operation, Resource, ResourceType, authorized_operations
+from odradek.security.audit.events import ANY_NAME, Actor, Audit, NoAudit
+from odradek.security.authorizer import (
+    CLUSTER_NAME,
+    Authorizer,
+    Operation,
+    Resource,
+    ResourceType,
+    authorized_operations,
+)
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
@@ -23,14 +32,16 @@ if TYPE_CHECKING:
     from odradek.handlers.answers import Answer
     from odradek.handlers.api import AdvertisedApis, Api
     from odradek.handlers.fetch_sessions import FetchSessions
+    from odradek.handlers.quota_enforcement import QuotaEnforcement, RequestMeter
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.framing import RequestHeader
     from odradek.replica.partition_table import PartitionTable
     from odradek.replica.waiting_requests import WaitingFetch
-
-CLUSTER_NAME = "kafka-cluster"  # the one cluster resource's name in Kafka's authorization model
+    from odradek.security.authentication import Authentication, Mechanisms
+    from odradek.security.quotas.client_quotas import ClientLimits
+    from odradek.security.quotas.mutation_quota import MutationQuota
 
 _TOPIC = ResourceType.TOPIC  # looking up an attribute of an enum is slow
 _new_tuple = tuple.__new__  # half the time of a NamedTuple's constructor
@@ -44,15 +55,41 @@ class ClientConnection:
     """The peer of one connection: its address, its listener, and its principal.
 
     `waiting_replica_fetch` is the fetch of a follower that waits for records. It is answered early when the follower
-    sends another request, which otherwise would wait for it."""
+    sends another request, which otherwise would wait for it.
 
-    __slots__ = ("host", "listener_name", "principal", "waiting_replica_fetch")
+    `authentication` is None on a listener without SASL. While `is_restricted`, it is asked about each request. The
+    connection is closed after an answer with `closes_after_answer`.
+
+    `throttle_ms` is how long the connection takes no further request after the current one; `limits` are the quotas
+    that its last request was subject to."""
+
+    __slots__ = (
+        "authentication",
+        "closes_after_answer",
+        "host",
+        "is_restricted",
+        "limits",
+        "listener_name",
+        "principal",
+        "throttle_ms",
+        "waiting_replica_fetch",
+    )
 
     def __init__(self, listener_name: str, host: str) -> None:
         self.listener_name = listener_name
         self.host = host
         self.principal: Principal = ANONYMOUS
         self.waiting_replica_fetch: WaitingFetch | None = None
+        self.throttle_ms = 0
+        self.limits: ClientLimits | None = None
+        self.authentication: Authentication | None = None
+        self.is_restricted = False
+        self.closes_after_answer = False
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether every request may come: the listener asks for no SASL, or the client has authenticated."""
+        return self.authentication is None or self.authentication.principal is not None
 
 
 class RequestForwarder(Protocol):
@@ -61,6 +98,11 @@ class RequestForwarder(Protocol):
     async def answer(
         self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
     ) -> Answer: ...
+
+
+class SettingsCheck(Protocol):
+    async def __call__(self, config: BrokerConfig, /) -> str | None:
+        """Why this broker cannot use a configuration; None if it can."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,11 +118,17 @@ class Services:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     authorizer: Authorizer
+    quotas: QuotaEnforcement
     advertised_apis: AdvertisedApis
+    sasl_mechanisms: Callable[[str], Mechanisms] | None = None
+    """The mechanisms of a SASL listener, by its name."""
     apis: Mapping[int, Api] = field(default_factory=dict)
+    audit: Audit = field(default_factory=NoAudit)
     forwarder: RequestForwarder | None = None
     """None for a single broker, which decides itself."""
+    check_settings: SettingsCheck | None = None
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
+    authentication_failures: AuthenticationFailures = field(default_factory=AuthenticationFailures)
 
     @property
     def config(self) -> BrokerConfig:
@@ -93,26 +141,60 @@ class Services:
 
 
 class RequestContext:
-    """The services, client, API version and client id of one request."""
+    """The services, client, API version and client id of one request; its meter if quotas are configured."""
 
-    __slots__ = ("api_version", "client_id", "connection", "services")
+    __slots__ = ("api_name", "api_version", "client_id", "connection", "meter", "services")
 
     def __init__(
-        self, services: Services, connection: ClientConnection, api_version: int, client_id: str | None
+        self,
+        services: Services,
+        connection: ClientConnection,
+        api_version: int,
+        client_id: str | None,
+        api_name: str = "",
+        meter: RequestMeter | None = None,
     ) -> None:
         self.services = services
         self.connection = connection
         self.api_version = api_version
         self.client_id = client_id
+        self.api_name = api_name
+        self.meter = meter
 
-    def allows(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """Whether this request's client may perform the operation; every handler asks here."""
+    def allows(
+        self, operation: Operation, resource_type: ResourceType, resource_name: str, *, logs: bool = True
+    ) -> bool:
+        """Whether this request's client may perform the operation; every handler asks here. A denial is written to the
+        audit log, except where the client has not asked for the resource: in lists, and if another right will do."""
         resource = _new_tuple(Resource, (resource_type, resource_name))
-        return self.services.authorizer.allows(self.connection, operation, resource)
+        if self.services.authorizer.allows(self.connection, operation, resource):
+            return True
+        if logs:
+            self.services.audit.denied(self.actor, operation, resource)
+        return False
+
+    @property
+    def actor(self) -> Actor:
+        """Who sent this request, from where, for the audit log."""
+        connection = self.connection
+        return Actor(
+            str(connection.principal), connection.host, connection.listener_name, self.client_id, self.api_name
+        )
+
+    def authorized_cluster_operations(self) -> int:
+        """Of the cluster. Without Describe a client learns nothing of its other rights."""
+        if not self.allows_on_cluster(Operation.DESCRIBE):
+            return 0
+        return self.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
 
     def authorized_operations(self, resource_type: ResourceType, resource_name: str) -> int:
         """All operations that the client may perform on a resource, one bit for each."""
         return authorized_operations(self.services.authorizer, self.connection, Resource(resource_type, resource_name))
+
+    def mutation_quota(self, *, strict_from: int) -> MutationQuota:
+        """The quota of a request that changes topics; it is strict from this version of the request on."""
+        is_strict = self.api_version >= strict_from
+        return self.services.quotas.mutation_quota(self.connection, self.client_id, is_strict=is_strict)
 
     def report_unsupported(self, feature: str) -> None:
         """Log, at a limited rate, that the client asked for a feature that this broker does not have."""
@@ -120,8 +202,15 @@ class RequestContext:
             feature, self.services.host.clock, client=self.connection.host, client_id=self.client_id
         )
 
-    def allows_on_cluster(self, operation: Operation) -> bool:
-        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    def allows_on_cluster(self, operation: Operation, *, logs: bool = True) -> bool:
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, logs=logs)
 
-    def allows_on_topic(self, operation: Operation, topic: str) -> bool:
-        return self.allows(operation, _TOPIC, topic)
+    def allows_on_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there can be a resource of the type on which the client may perform the operation."""
+        if self.services.authorizer.allows_any(self.connection, operation, resource_type):
+            return True
+        self.services.audit.denied(self.actor, operation, Resource(resource_type, ANY_NAME))
+        return False
+
+    def allows_on_topic(self, operation: Operation, topic: str, *, logs: bool = True) -> bool:
+        return self.allows(operation, _TOPIC, topic, logs=logs)

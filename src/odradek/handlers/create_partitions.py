@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 
+FIRST_VERSION_WITH_STRICT_QUOTA = 3
+
+
 async def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
     allowed = [topic for topic in request.topics if context.allows_on_topic(Operation.ALTER, topic.name)]
+    mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
     results = await context.services.controller.create_partitions(
         [
             NewPartitions(
@@ -31,6 +35,7 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
             for topic in allowed
         ],
         validate_only=request.validate_only,
+        mutations=mutations,
     )
     answers = [
         CreatePartitionsTopicResult(name=result.name or "", error_code=result.error, error_message=result.message)
@@ -41,4 +46,4 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
         for topic in request.topics
         if topic not in allowed
     ]
-    return CreatePartitionsResponse(results=answers)
+    return CreatePartitionsResponse(throttle_time_ms=mutations.throttle_ms, results=answers)

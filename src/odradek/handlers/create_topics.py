@@ -24,24 +24,30 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 
+FIRST_VERSION_WITH_STRICT_QUOTA = 6
+
+
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    may_create_all = context.allows_on_cluster(Operation.CREATE)
+    may_create_all = context.allows_on_cluster(Operation.CREATE, logs=False)
     allowed: list[CreatableTopic] = []
     refused: list[CreatableTopic] = []
     for topic in request.topics:
         may_create = may_create_all or context.allows_on_topic(Operation.CREATE, topic.name)
         (allowed if may_create else refused).append(topic)
+    mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
     results = await context.services.controller.create_topics(
-        [_new_topic(topic) for topic in allowed], validate_only=request.validate_only
+        [_new_topic(topic) for topic in allowed], validate_only=request.validate_only, mutations=mutations
     )
-    return CreateTopicsResponse(topics=[_describe(result, request.validate_only) for result in results] + [
+    answers = [_describe(result, request.validate_only, context) for result in results]
+    answers += [
         CreatableTopicResult(
             name=topic.name,
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             error_message="Authorization failed.",
         )
         for topic in refused
-    ])  # fmt: skip
+    ]
+    return CreateTopicsResponse(throttle_time_ms=mutations.throttle_ms, topics=answers)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -54,15 +60,24 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _describe(result: TopicResult, validate_only: bool) -> CreatableTopicResult:
+def _describe(result: TopicResult, validate_only: bool, context: RequestContext) -> CreatableTopicResult:
     topic = result.topic
     if topic is None:
         return CreatableTopicResult(
             name=result.name or "", error_code=result.error, error_message=result.message, configs=[]
         )
+    topic_id = NO_TOPIC_ID if validate_only else topic.topic_id
+    if not context.allows_on_topic(Operation.DESCRIBE_CONFIGS, topic.name, logs=False):
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic_id,
+            error_message=None,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            configs=[],
+        )
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=NO_TOPIC_ID if validate_only else topic.topic_id,
+        topic_id=topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),

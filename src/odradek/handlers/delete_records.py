@@ -97,7 +97,7 @@ async def _wait_for_starts(partition: Partition, offset: int, deadline_ms: float
         has_moved = asyncio.Event()
         unsubscribe = followers.on_log_start(has_moved.set)
         stop_watching = partition.on_leadership(has_moved.set)
-        timer = clock.call_after(min(remaining_ms, RECHECK_MS), has_moved.set)  # a follower may be fenced meanwhile
+        timer = clock.call_after(min(remaining_ms, RECHECK_MS), has_moved.set)  # a follower may be fenced
         try:
             await has_moved.wait()
         finally:

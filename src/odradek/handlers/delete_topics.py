@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from odradek.handlers.context import RequestContext
 
+FIRST_VERSION_WITH_STRICT_QUOTA = 5
 FIRST_VERSION_WITH_TOPIC_IDS = 6
 
 
@@ -31,8 +32,10 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     else:
         for name in request.topic_names:
             _classify(name, NO_TOPIC_ID, context, names, topic_ids, refused)
-    results = await context.services.controller.delete_topics(names, topic_ids)
+    mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
+    results = await context.services.controller.delete_topics(names, topic_ids, mutations=mutations)
     return DeleteTopicsResponse(
+        throttle_time_ms=mutations.throttle_ms,
         responses=refused
         + [
             DeletableTopicResult(
@@ -42,7 +45,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
                 error_message=result.message,
             )
             for result in results
-        ]
+        ],
     )
 
 
@@ -54,7 +57,9 @@ def _classify(
     topic_ids: list[UUID],
     refused: list[DeletableTopicResult],
 ) -> None:
-    """Add one requested topic to the names or ids to delete, or to the refusals."""
+    """Add one requested topic to the names or ids to delete, or to the refusals. A topic that the client may describe
+    but not delete is known to it; the existence of others is not revealed. What is unknown here is refused here, unless
+    the client may delete all topics: the controller may know more topics, which nobody has checked."""
     if (name is None) == (topic_id == NO_TOPIC_ID):
         refused.append(
             DeletableTopicResult(
@@ -65,12 +70,21 @@ def _classify(
             )
         )
         return
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    may_delete_all = context.allows_on_cluster(Operation.DELETE, logs=False)
     if name is None:
         known = context.services.image.topic_by_id(topic_id)
-        if known is None or context.allows_on_topic(Operation.DELETE, known.name):
+        if may_delete_all or (known is not None and context.allows_on_topic(Operation.DELETE, known.name)):
             topic_ids.append(topic_id)
             return
-    elif context.allows_on_topic(Operation.DELETE, name):
-        names.append(name)
-        return
-    refused.append(DeletableTopicResult(name=name, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        if known is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        elif context.allows_on_topic(Operation.DESCRIBE, known.name, logs=False):
+            name = known.name
+    else:
+        if may_delete_all or context.allows_on_topic(Operation.DELETE, name):
+            names.append(name)
+            return
+        if name not in context.services.image.topics and context.allows_on_topic(Operation.DESCRIBE, name, logs=False):
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    refused.append(DeletableTopicResult(name=name, topic_id=topic_id, error_code=error))

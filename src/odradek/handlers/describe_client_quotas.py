@@ -1,4 +1,4 @@
-"""DescribeClientQuotas, versions 0 and 1. Quotas are kept with the metadata; they are not enforced."""
+"""DescribeClientQuotas, versions 0 and 1. Quotas are kept with the metadata."""
 
 from __future__ import annotations
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.handlers.broker_endpoints import reachable_brokers
-from odradek.handlers.context import CLUSTER_NAME
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
@@ -33,14 +31,13 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
     response = DescribeClusterResponse(
         cluster_id=services.image.cluster_id, controller_id=services.image.controller_id, brokers=[]
     )
-    if context.allows_on_cluster(Operation.DESCRIBE):
-        reachable = reachable_brokers(context, include_fenced=request.include_fenced_brokers)
-        response.brokers = [
-            DescribeClusterBroker(
-                broker_id=broker.node_id, host=host, port=port, rack=broker.rack, is_fenced=broker.is_fenced
-            )
-            for broker, (host, port) in reachable.values()
-        ]
+    reachable = reachable_brokers(context, include_fenced=request.include_fenced_brokers)
+    response.brokers = [
+        DescribeClusterBroker(
+            broker_id=broker.node_id, host=host, port=port, rack=broker.rack, is_fenced=broker.is_fenced
+        )
+        for broker, (host, port) in reachable.values()
+    ]
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = context.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
+        response.cluster_authorized_operations = context.authorized_cluster_operations()
     return response

@@ -46,7 +46,9 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
         if topic is None:
             is_legal = illegal_name_reason(name) is None
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
-            response.topics.append(_refused(name, error))
+            unknown = _refused(name, error)
+            unknown.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, name)
+            response.topics.append(unknown)
             continue
         page = topic.partitions[first : first + remaining]
         response.topics.append(_describe(topic, page, context))
@@ -60,7 +62,9 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
 def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> list[str]:
     if request.topics:
         return sorted({topic.name for topic in request.topics})
-    return sorted(name for name in context.services.image.topics if context.allows_on_topic(Operation.DESCRIBE, name))
+    return sorted(
+        name for name in context.services.image.topics if context.allows_on_topic(Operation.DESCRIBE, name, logs=False)
+    )
 
 
 def _is_valid(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:

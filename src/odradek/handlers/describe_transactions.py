@@ -53,7 +53,7 @@ def _describe(transactional_id: str, context: RequestContext) -> TransactionStat
         topics=[
             TopicData(topic=topic, partitions=indexes)
             for topic, indexes in by_topic(transaction.partitions).items()
-            if context.allows_on_topic(Operation.DESCRIBE, topic)
+            if context.allows_on_topic(Operation.DESCRIBE, topic, logs=False)
         ],
     )
     return shard.answer_directly(described, refuse)

@@ -5,38 +5,45 @@ It uses no sockets: the server, or the simulator, passes frames in and writes th
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
+from odradek.handlers.authentication_steps import answer_raw_token
 from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.unsupported_features import API_KEYS
 from odradek.host.logs import get_logger
 from odradek.protocol.framing import RequestHeader, decode_request_header
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Response
+from odradek.security.authentication import Authentication
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from odradek.handlers.api import Api
     from odradek.handlers.context import ClientConnection, RequestForwarder, Services
+    from odradek.handlers.quota_enforcement import RequestMeter
 
 log = get_logger(__name__)
 
-__all__ = ["API_VERSIONS_KEY", "Answer", "Dispatcher", "LaterAnswer"]
+API_KEY_BYTES = 2  # at the start of every request
+
+__all__ = ["API_VERSIONS_KEY", "Answer", "AwaitedAnswer", "Dispatcher", "LaterAnswer", "discard_unstarted"]
 
 
 class LaterAnswer:
     """The answer to a request that waits for a coordinator. A connection takes it with `then`, which needs no task;
     anyone else can await it."""
 
-    __slots__ = ("_api", "_header", "_response")
+    __slots__ = ("_api", "_header", "_meter", "_response")
 
-    def __init__(self, api: Api, header: RequestHeader, response: WaitingResponse) -> None:
+    def __init__(self, api: Api, header: RequestHeader, response: WaitingResponse, meter: RequestMeter | None) -> None:
         self._api = api
         self._header = header
         self._response = response
+        self._meter = meter
 
     def then(self, receive: Callable[[Answer | Awaitable[Answer] | CloseConnection], None]) -> None:
         """Pass the answer on when it comes; or that the connection must be closed; or, if the request has to wait for
@@ -48,10 +55,12 @@ class LaterAnswer:
 
     def _encode(self, response: Any) -> Answer | Awaitable[Answer] | CloseConnection:
         if response is not None and not isinstance(response, (Response, Exception)):
-            return _answer_later(self._api, self._header, response)
+            return _answer_later(self._api, self._header, response, self._meter)
         try:
             if isinstance(response, Exception):
                 raise response
+            if self._meter is not None:
+                self._meter.finish(response)
             return encode_answer(self._api, self._header, response)
         except CloseConnection as closing:
             return closing
@@ -59,7 +68,34 @@ class LaterAnswer:
             return _failed(self._api, self._header, problem)
 
     def __await__(self) -> Generator[Any, None, Answer]:
-        return _answer_later(self._api, self._header, self._response).__await__()
+        return _answer_later(self._api, self._header, self._response, self._meter).__await__()
+
+
+class AwaitedAnswer:
+    """The answer to a request that waits: it is encoded by the task that awaits it."""
+
+    __slots__ = ("_api", "_header", "_meter", "_response")
+
+    def __init__(self, api: Api, header: RequestHeader, response: Awaitable[Any], meter: RequestMeter | None) -> None:
+        self._api = api
+        self._header = header
+        self._response = response
+        self._meter = meter
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        return _answer_later(self._api, self._header, self._response, self._meter).__await__()
+
+    def discard(self) -> None:
+        """In place of awaiting it, when the connection is closed."""
+        discard_unstarted(self._response)
+
+
+def discard_unstarted(awaited: object) -> None:
+    """Close a coroutine that was not awaited, because its task was cancelled before it began."""
+    if isinstance(awaited, AwaitedAnswer):
+        awaited.discard()
+    elif inspect.iscoroutine(awaited) and inspect.getcoroutinestate(awaited) == inspect.CORO_CREATED:
+        awaited.close()
 
 
 class Dispatcher:
@@ -68,6 +104,7 @@ class Dispatcher:
     def __init__(self, apis: Mapping[int, Api], services: Services) -> None:
         self._apis = apis
         self._services = services
+        self._quotas = services.quotas
         self._flexible_from = {key: api.request.flexible_from for key, api in apis.items()}.get
 
     def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
@@ -76,6 +113,10 @@ class Dispatcher:
         Raises MalformedMessage or CloseConnection when the connection must be closed without an answer. The frame's
         memory is not read after this has returned.
         """
+        if connection.is_restricted:
+            token = self._check_authentication(frame, connection)
+            if token is not None:
+                return token
         header = decode_request_header(frame, self._flexible_from)
         api = self._apis.get(header.api_key)
         if api is None:
@@ -83,33 +124,82 @@ class Dispatcher:
             raise MalformedMessage(f"API key {header.api_key} is not one of this broker's")
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
-            if header.api_key != API_VERSIONS_KEY:
-                raise MalformedMessage(
-                    f"{api.name} version {version} is not one of this broker's ({api.min_version} to {api.max_version})"
-                )
-            # A client with newer versions gets the supported ones in the format of version 0 (KIP-511).
-            return frame_response(header.correlation_id, self._services.advertised_apis.unsupported_version(), 0, False)
+            return self._answer_unknown_version(api, header)
+        meter = self._quotas.begin(api, header, connection, len(frame)) if self._quotas.is_active else None
         if api.is_forwarded and self._services.forwarder is not None:
-            return self._forward(api, header, bytes(frame), connection, self._services.forwarder)
+            return self._forward(api, header, bytes(frame), connection, self._services.forwarder, meter)
         request = api.request.decode(frame, header.body_position, version)
-        context = RequestContext(self._services, connection, version, header.client_id)
+        context = RequestContext(self._services, connection, version, header.client_id, api.name, meter)
         try:
             response = api.handle(request, context)
             if response is None or isinstance(response, Response):
+                if meter is not None:
+                    meter.finish(response)
                 return encode_answer(api, header, response)
         except CloseConnection:
             raise
         except Exception as problem:
             raise _failed(api, header, problem) from problem
+        if meter is not None:
+            meter.pause()
         if isinstance(response, WaitingResponse):
-            return LaterAnswer(api, header, response)
-        return _answer_later(api, header, response)
+            return LaterAnswer(api, header, response, meter)
+        return AwaitedAnswer(api, header, response, meter)
+
+    def _answer_unknown_version(self, api: Api, header: RequestHeader) -> Answer:
+        if header.api_key != API_VERSIONS_KEY:
+            raise MalformedMessage(
+                f"{api.name} version {header.api_version} is not one of this broker's "
+                f"({api.min_version} to {api.max_version})"
+            )
+        # A client with newer versions gets the supported ones in the format of version 0 (KIP-511).
+        return frame_response(header.correlation_id, self._services.advertised_apis.unsupported_version(), 0, False)
+
+    def begin_connection(self, connection: ClientConnection) -> None:
+        """Called once for each connection: a client of a SASL listener must authenticate first."""
+        services = self._services
+        protocol = services.config.listener_protocols.get(connection.listener_name)
+        if protocol is not None and protocol.has_sasl:
+            if services.sasl_mechanisms is None:
+                raise RuntimeError("a SASL listener needs mechanisms")
+            connection.authentication = Authentication(services.sasl_mechanisms(connection.listener_name))
+            connection.is_restricted = True
+
+    def _check_authentication(self, frame: memoryview, connection: ClientConnection) -> Awaitable[Answer] | Answer:
+        """CloseConnection when the request must not come at this point; the answer to a token without a header; None
+        when the request may be handled."""
+        authentication = connection.authentication
+        if authentication is None:
+            return None
+        if authentication.principal is None and len(frame) > self._services.config.sasl_server_max_receive_size:
+            raise CloseConnection(f"a request of {len(frame)} bytes came before authentication was complete")
+        if authentication.expects_raw_token:
+            return answer_raw_token(authentication, bytes(frame), connection, self._services)
+        if len(frame) < API_KEY_BYTES:
+            raise MalformedMessage("the request has no API key")
+        api_key = int.from_bytes(frame[:API_KEY_BYTES], "big", signed=True)
+        refusal = authentication.refuse(api_key, self._services.host.clock.monotonic_ms())
+        if refusal is not None:
+            raise CloseConnection(refusal)
+        return None
 
     async def _forward(
-        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, forwarder: RequestForwarder
+        self,
+        api: Api,
+        header: RequestHeader,
+        frame: bytes,
+        connection: ClientConnection,
+        forwarder: RequestForwarder,
+        meter: RequestMeter | None,
     ) -> Answer:
         try:
-            return await forwarder.answer(api, header, frame, connection, self._services)
+            answering = forwarder.answer(api, header, frame, connection, self._services)
+            if meter is None:
+                return await answering
+            meter.pause()
+            answer: Answer = await meter.measured(answering)
+            meter.finish_encoded(header, answer)
+            return answer
         except (CloseConnection, MalformedMessage):
             raise
         except Exception as problem:
@@ -124,11 +214,13 @@ class Dispatcher:
             )
 
 
-async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any]) -> Answer:
+async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any], meter: RequestMeter | None) -> Answer:
     try:
-        response = await awaited
+        response = await (awaited if meter is None else meter.measured(awaited))
         if response is not None and not isinstance(response, Response):
             response = await response  # it waited for a coordinator, and waits for something else
+        if meter is not None:
+            meter.finish(response)
         return encode_answer(api, header, response)
     except CloseConnection:
         raise

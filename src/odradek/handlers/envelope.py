@@ -51,7 +51,8 @@ async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeR
         embedded = api.request.decode(memoryview(frame), header.body_position, header.api_version)
     except MalformedMessage:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    response = await run_handler(api, embedded, RequestContext(services, client, header.api_version, header.client_id))
+    embedded_context = RequestContext(services, client, header.api_version, header.client_id, api.name)
+    response = await run_handler(api, embedded, embedded_context)
     if has_error(response, ErrorCode.NOT_CONTROLLER):
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     answer = encode_answer(api, header, response) or []

@@ -1,7 +1,7 @@
 """Fetch, versions 4 to 18: records of several partitions, from an offset on, as slices of the segment files.
 
-Departures from Kafka: clients are not throttled. A follower must name its leader epoch, which Kafka's followers do from
-version 9.
+Departures from Kafka: a follower must name its leader epoch, which Kafka's followers do from version 9. Quotas count
+the bytes of the records and an estimate of the rest of the response.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import itertools
 from typing import TYPE_CHECKING
 
 from odradek.handlers.closest_replica import accepts_followers, client_rack, names_no_rack, preferred_replica
+from odradek.handlers.fetch_quota import charge_consumer
+from odradek.handlers.fetch_sessions import NO_SESSION_ID
 from odradek.handlers.leader_hints import add_leader_hints
 from odradek.handlers.replica_fetch import (
     Replica,
     check_replica,
     end_visits,
-    is_pretended,
+    is_from_client_listener,
     record_progress,
     replica_of,
 )
@@ -74,6 +76,8 @@ class _Round:
         self.results: list[tuple[FetchedPartition, Partition | None, FetchResult]] = []
         self.size_bytes = 0
         self.remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
+        if replica is None and context.meter is not None:
+            self.remaining_bytes = min(self.remaining_bytes, context.meter.largest_fetch_bytes)
         self.replica = replica
         self.isolation = client_isolation(request.isolation_level) if replica is None else FetchIsolation.LOG_END
         self.accepts_followers = replica is None and accepts_followers(request, context)
@@ -104,12 +108,14 @@ class _Round:
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Awaitable[FetchResponse]:
     replica = replica_of(request, context)
-    if replica is not None and is_pretended(context):
+    if replica is not None and is_from_client_listener(context):
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     session = context.services.fetch_sessions.begin(request, context.api_version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
     if replica is not None and replica.is_allowed:
+        if context.meter is not None:
+            context.meter.exempt()
         context.services.fetch_sessions.watch_for(session, replica.node_id, replica.broker_epoch)
     round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:
@@ -167,6 +173,7 @@ def _respond_or_wait(
         request.max_wait_ms,
         context.services.host.clock,
         is_committed_only=round_.isolation is FetchIsolation.TRANSACTION_COMMITTED,
+        on_end=session.close if session.watch is not None and session.session_id == NO_SESSION_ID else None,
     )
     if session.watch is not None:
         context.connection.waiting_replica_fetch = session.watch.waiting = waiting
@@ -336,6 +343,10 @@ def _allows_reading(context: RequestContext, topic: str | UUID) -> bool:
 
 
 def _respond(request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round) -> FetchResponse:
+    if context.meter is not None and round_.replica is None:
+        withheld = charge_consumer(context, context.meter, session, round_.size_bytes, len(round_.results))
+        if withheld is not None:
+            return withheld
     topics: list[FetchableTopicResponse] = []
     last_topic: object = None
     is_committed_only = request.isolation_level == READ_COMMITTED

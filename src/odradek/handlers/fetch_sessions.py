@@ -213,6 +213,10 @@ class FetchSessions:
             self._end(self._replicas.get(replica_id, NO_SESSION_ID))  # of an earlier connection
             self._replicas[replica_id] = session.session_id
 
+    def end(self, session: FetchSession) -> None:
+        """Forgets a session of which the client has not got the id."""
+        self._end(session.session_id)
+
     def _end(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:

@@ -44,7 +44,7 @@ def handle(
     """The internal topic is created only for a client that may know of one of the keys."""
     coordinator = _coordinator(request.key_type, context)
     is_missing = coordinator is not None and not coordinator.topic.exists
-    if is_missing and any(_may_know(key, request.key_type, context) for key in _keys(request, context)):
+    if is_missing and any(_may_know(key, request.key_type, context, logs=False) for key in _keys(request, context)):
         return _create_topic_then_answer(request, context)
     return _answer(request, context)
 
@@ -59,10 +59,10 @@ def _coordinator(key_type: int, context: RequestContext) -> GroupCoordinator | T
             return None
 
 
-def _may_know(key: str, key_type: int, context: RequestContext) -> bool:
+def _may_know(key: str, key_type: int, context: RequestContext, *, logs: bool = True) -> bool:
     if key_type == CoordinatorType.TRANSACTION:
-        return may_describe(context, key)
-    return allows_on_group(context, Operation.DESCRIBE, key)
+        return may_describe(context, key, logs=logs)
+    return allows_on_group(context, Operation.DESCRIBE, key, logs=logs)
 
 
 def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]:

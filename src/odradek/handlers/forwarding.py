@@ -52,7 +52,7 @@ class Forwarder:
     ) -> Answer:
         """`MalformedMessage` when the request cannot be decoded."""
         request = api.request.decode(memoryview(frame), header.body_position, header.api_version)
-        context = RequestContext(services, connection, header.api_version, header.client_id)
+        context = RequestContext(services, connection, header.api_version, header.client_id, api.name)
         deadline = self._route.deadline(_timeout_ms(request))
         while True:
             if self._route.local is not None:
@@ -71,7 +71,7 @@ class Forwarder:
                 refusal = _TIMED_OUT
                 break
         refusing = replace(services, controller=RefusingChannel(refusal))
-        refused = RequestContext(refusing, connection, header.api_version, header.client_id)
+        refused = RequestContext(refusing, connection, header.api_version, header.client_id, api.name)
         return encode_answer(api, header, await run_handler(api, request, refused))
 
     async def _forward(self, frame: bytes, connection: ClientConnection, deadline: Deadline) -> bytes | ErrorCode:

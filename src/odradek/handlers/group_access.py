@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _GROUP = ResourceType.GROUP  # looking up an attribute of an enum is slow
 
 
-def allows_on_group(context: RequestContext, operation: Operation, group_id: str) -> bool:
-    return context.allows(operation, _GROUP, group_id)
+def allows_on_group(context: RequestContext, operation: Operation, group_id: str, *, logs: bool = True) -> bool:
+    return context.allows(operation, _GROUP, group_id, logs=logs)
 
 
 def offers_consumer_protocol(context: RequestContext) -> bool:

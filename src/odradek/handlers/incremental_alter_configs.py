@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.config_decisions import ConfigAlteration, ConfigOperation
 from odradek.handlers.config_access import split_by_access
+from odradek.handlers.own_settings import refuse_unusable
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
@@ -26,6 +27,7 @@ async def handle(request: IncrementalAlterConfigsRequest, context: RequestContex
         )
         for resource in allowed
     ]
+    changes, unusable = await refuse_unusable(context, changes)
     results = await context.services.controller.incremental_alter_configs(changes, validate_only=request.validate_only)
     return IncrementalAlterConfigsResponse(
         responses=[
@@ -35,6 +37,6 @@ async def handle(request: IncrementalAlterConfigsRequest, context: RequestContex
                 resource_type=result.resource_type,
                 resource_name=result.resource_name,
             )
-            for result in refused + results
+            for result in refused + unusable + results
         ]
     )

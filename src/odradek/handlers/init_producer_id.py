@@ -11,7 +11,7 @@ from odradek.handlers.transactional_id_access import may_write
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from odradek.security.authorizer import Operation
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
@@ -23,14 +23,15 @@ async def handle(request: InitProducerIdRequest, context: RequestContext) -> Ini
     has_incomplete_producer_identity = (request.producer_id == NO_PRODUCER_ID) != (
         request.producer_epoch == NO_PRODUCER_EPOCH
     )
-    if request.transactional_id is not None and not may_write(context, request.transactional_id):
-        return _refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.transactional_id is not None:
+        if not may_write(context, request.transactional_id):
+            return _refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif not _may_write(context):
+        return _refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if has_incomplete_producer_identity:
         return _refuse(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return await _init_transactional(request, request.transactional_id, context)
-    if not _may_write(context):
-        return _refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     try:
         producer_id = await context.services.producer_ids.allocate()
     except ControllerFenced:
@@ -58,6 +59,6 @@ def _refuse(error: ErrorCode) -> InitProducerIdResponse:
 
 def _may_write(context: RequestContext) -> bool:
     """A principal that may write to any topic may write idempotently (KIP-679)."""
-    return context.allows_on_cluster(Operation.IDEMPOTENT_WRITE) or any(
-        context.allows_on_topic(Operation.WRITE, name) for name in context.services.image.topics
+    return context.allows_on_cluster(Operation.IDEMPOTENT_WRITE, logs=False) or context.allows_on_any(
+        Operation.WRITE, ResourceType.TOPIC
     )

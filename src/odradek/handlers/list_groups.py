@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse | Awaitable[ListGroupsResponse]:
     states = {state.strip().lower() for state in request.states_filter}
     kinds = {kind.lower() for kind in request.types_filter}
-    sees_all = context.allows_on_cluster(Operation.DESCRIBE)
+    sees_all = context.allows_on_cluster(Operation.DESCRIBE, logs=False)
     parts: list[list[ListedGroup] | Awaitable[list[ListedGroup]]] = []
     for shard in context.services.groups.shards():
         if not shard.is_active:
@@ -35,7 +35,7 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
             for group in reversed(shard.machine.groups.values())  # the newest first, as a test of Apache Kafka expects
             if (not states or group.state_name.lower() in states)
             and (not kinds or group.kind.value in kinds)
-            and (sees_all or allows_on_group(context, Operation.DESCRIBE, group.group_id))
+            and (sees_all or allows_on_group(context, Operation.DESCRIBE, group.group_id, logs=False))
         ]
         parts.append(shard.answer_directly(listed, lambda _: []))  # another broker lists the groups of a lost shard
     return join_answers(parts, lambda lists: ListGroupsResponse(groups=list(chain.from_iterable(lists))))

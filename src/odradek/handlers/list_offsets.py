@@ -72,7 +72,7 @@ async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> List
 
 
 def _isolation(request: ListOffsetsRequest, context: RequestContext) -> FetchIsolation:
-    if request.replica_id >= 0 and is_broker(context):
+    if request.replica_id >= 0 and is_broker(context, logs=False):
         return FetchIsolation.LOG_END
     return client_isolation(request.isolation_level)
 

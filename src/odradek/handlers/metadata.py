@@ -1,7 +1,7 @@
 """Metadata, versions 0 to 13: the addresses of the brokers, and the leader of each partition.
 
 Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it;
-Kafka answers that request with an error that makes the client retry.
+Kafka answers that request with an error that makes the client retry. A broker is listed for 15 s after it was fenced.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
-from odradek.handlers.broker_endpoints import reachable_brokers
-from odradek.handlers.context import CLUSTER_NAME
+from odradek.handlers.broker_endpoints import listed_brokers
 from odradek.handlers.partition_state import partition_state
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
@@ -48,7 +47,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
 def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list[str]:
     """The requested topics that do not exist and may be created automatically for this client."""
     services = context.services
-    if not (request.topics and request.allow_auto_topic_creation and services.config.auto_create_topics_enable):
+    if not (request.topics and _may_create_topics(request, context)):
         return []
     topics = services.image.topics
     missing = [
@@ -58,11 +57,19 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
         and topic.topic_id == NO_TOPIC_ID
         and topic.name not in topics
         and illegal_name_reason(topic.name) is None
-        and context.allows_on_topic(Operation.DESCRIBE, topic.name)
-        and (context.allows_on_cluster(Operation.CREATE) or context.allows_on_topic(Operation.CREATE, topic.name))
+        and context.allows_on_topic(Operation.DESCRIBE, topic.name, logs=False)
+        and _allows_creation(topic.name, context)
     ]
     # The controller refuses a request with more partitions, but only after it has checked each topic.
     return missing if len(missing) * services.config.num_partitions <= MAX_PARTITIONS_PER_REQUEST else []
+
+
+def _may_create_topics(request: MetadataRequest, context: RequestContext) -> bool:
+    return request.allow_auto_topic_creation and context.services.config.auto_create_topics_enable
+
+
+def _allows_creation(name: str, context: RequestContext) -> bool:
+    return context.allows_on_cluster(Operation.CREATE, logs=False) or context.allows_on_topic(Operation.CREATE, name)
 
 
 async def _create_then_answer(
@@ -71,7 +78,12 @@ async def _create_then_answer(
     services = context.services
     if OFFSETS_TOPIC in missing:
         await services.groups.topic.ensure()  # it has settings of its own, also when it is created here
-    ordinary = [NewTopic(name=name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
+    mutations = context.mutation_quota(strict_from=0)
+    ordinary = [
+        NewTopic(name=name)
+        for name in dict.fromkeys(missing)
+        if name != OFFSETS_TOPIC and mutations.allows(services.config.num_partitions)
+    ]
     if ordinary:
         await services.controller.create_topics(ordinary)
     return _answer(request, context)
@@ -82,14 +94,14 @@ def _answer(request: MetadataRequest, context: RequestContext) -> MetadataRespon
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
-            for broker, (host, port) in reachable_brokers(context).values()
+            for broker, (host, port) in listed_brokers(context).values()
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=_topics(request, context),
     )
     if request.include_cluster_authorized_operations and context.api_version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS:
-        response.cluster_authorized_operations = context.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
+        response.cluster_authorized_operations = context.authorized_cluster_operations()
     return response
 
 
@@ -99,7 +111,7 @@ def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataR
         return [
             _describe(topic, request, context)
             for topic in context.services.image.topics.values()
-            if context.allows_on_topic(Operation.DESCRIBE, topic.name)
+            if context.allows_on_topic(Operation.DESCRIBE, topic.name, logs=False)
         ]
     once = {(topic.topic_id, topic.name): topic for topic in wanted}
     return [_one_topic(topic, request, context) for topic in once.values()]
@@ -115,18 +127,23 @@ def _one_topic(
                 error_code=ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id
             )
         by_id = image.topic_by_id(wanted.topic_id)
-        if by_id is None or not context.allows_on_topic(Operation.DESCRIBE, by_id.name):
+        if by_id is None:
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        if not context.allows_on_topic(Operation.DESCRIBE, by_id.name):
+            refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return MetadataResponseTopic(error_code=refused, name=None, topic_id=wanted.topic_id)
         return _describe(by_id, request, context)
     name = wanted.name or ""
-    if illegal_name_reason(name) is not None:
-        return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
     if not context.allows_on_topic(Operation.DESCRIBE, name):
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     topic = image.topics.get(name)
-    if topic is None:
-        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
-    return _describe(topic, request, context)
+    if topic is None and _may_create_topics(request, context) and not _allows_creation(name, context):
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+    if topic is not None:
+        return _describe(topic, request, context)
+    is_legal = illegal_name_reason(name) is None
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return _with_operations(MetadataResponseTopic(error_code=error, name=name), name, request, context)
 
 
 def _describe(topic: TopicImage, request: MetadataRequest, context: RequestContext) -> MetadataResponseTopic:
@@ -149,6 +166,13 @@ def _describe(topic: TopicImage, request: MetadataRequest, context: RequestConte
             for state in (partition_state(topic, partition, context, knows_listener_errors=knows_listeners),)
         ],
     )
+    return _with_operations(described, topic.name, request, context)
+
+
+def _with_operations(
+    described: MetadataResponseTopic, name: str, request: MetadataRequest, context: RequestContext
+) -> MetadataResponseTopic:
+    """Also of a topic that does not exist: the client may have rights on its name."""
     if request.include_topic_authorized_operations:
-        described.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, topic.name)
+        described.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, name)
     return described

@@ -111,7 +111,7 @@ def _all_topics(
     for name, partitions in indexes.items():
         topic_id = _topic_id(name, context)
         # Only topics that the client may describe, and for a client that knows topics by id only those with an id.
-        if context.allows_on_topic(Operation.DESCRIBE, name) and (
+        if context.allows_on_topic(Operation.DESCRIBE, name, logs=False) and (
             topic_id != NO_TOPIC_ID or context.api_version < FIRST_VERSION_WITH_TOPIC_IDS
         ):
             offsets = [_offset(shard, group_id, name, NO_TOPIC_ID, each, require_stable) for each in partitions]

@@ -1,6 +1,8 @@
 """Produce, versions 3 to 13: append one batch to each named partition, without reading its records.
 
-Departures from Kafka: of a request without a transactional id, only the transactional batches are refused, not all.
+Departures from Kafka: of a request without a transactional id, only the transactional batches are refused, not all. To
+write to a coordinator's topic it is not enough to claim the client id of Kafka's admin client: the client must also be
+allowed to alter the cluster.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ class _Appends:
         self.verdicts = verdicts  # on transactional batches; None for a request without a transactional id
         self.acks = request.acks
         self.has_errors = False  # of which some may need a leader hint
-        self.refusal = _request_refusal(request, context)
+        self.refusal = None if request.acks in LEGAL_ACKS else ErrorCode.INVALID_REQUIRED_ACKS
         self.takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
         self.refused: list[Refused] = []
         # Appended batches that may not be acknowledged: the partition, the end offset of the batch, and the answer.
@@ -84,15 +86,26 @@ def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Answers at once if every batch is committed, which is so with one in-sync replica and no flush due."""
-    if request.transactional_id is not None:
+    if request.transactional_id is not None and _has_transactional_batch(request):
         return _handle_transactional(request, request.transactional_id, context)
     return _append_all(request, context, None)
+
+
+def _has_transactional_batch(request: ProduceRequest) -> bool:
+    """A request may name a transactional id and carry no batch of a transaction: the id then means nothing."""
+    return any(
+        data.records is not None and is_transactional(data.records)
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
 
 
 def _handle_transactional(
     request: ProduceRequest, transactional_id: str, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    if _request_refusal(request, context) is not None:
+    if not may_write(context, transactional_id):
+        return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.acks not in LEGAL_ACKS:
         return _append_all(request, context, {})
     uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     batches: list[tuple[Partition, memoryview]] = []
@@ -131,7 +144,7 @@ def _append_all(
     for topic in request.topic_data:
         found = _find_topic(topic, uses_topic_ids, context)
         if isinstance(found, ErrorCode):
-            responses = [_refused(data.index, found) for data in topic.partition_data]
+            responses = [_refuse_without_topic(data, found, verdicts) for data in topic.partition_data]
         else:
             key, partitions = found
             responses = [_append(data, key, partitions, appends) for data in topic.partition_data]
@@ -148,6 +161,15 @@ def _append_all(
         )
         return _answer_when_committed(answers, appends, waiting)
     return _answer_when_flushed(answers, appends)
+
+
+def _refuse_without_topic(
+    data: PartitionProduceData, error: ErrorCode, verdicts: Mapping[TopicPartition, Verdict] | None
+) -> PartitionProduceResponse:
+    """The transactional id, which a batch of a transaction needs, is checked before the topic."""
+    if verdicts is None and data.records is not None and is_transactional(data.records):
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return _refused(data.index, error)
 
 
 def _answer(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceResponse | None:
@@ -185,13 +207,19 @@ async def _answer_when_flushed(answers: list[TopicProduceResponse], appends: _Ap
     return _answer(answers, appends)
 
 
-def _request_refusal(request: ProduceRequest, context: RequestContext) -> ErrorCode | None:
-    """The error of every append of this request."""
-    if request.acks not in LEGAL_ACKS:
-        return ErrorCode.INVALID_REQUIRED_ACKS
-    if request.transactional_id is not None and not may_write(context, request.transactional_id):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return None
+def _refuse_all(request: ProduceRequest, error: ErrorCode) -> ProduceResponse | None:
+    answers = [
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[_refused(data.index, error) for data in topic.partition_data],
+        )
+        for topic in request.topic_data
+    ]
+    if request.acks == NO_ACKNOWLEDGEMENT:
+        _close_on_error(answers)
+        return None
+    return ProduceResponse(responses=answers)
 
 
 def _find_topic(
@@ -215,7 +243,7 @@ def _find_topic(
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if partitions is None:
         return key, {}
-    if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
+    if is_internal(name) and not (context.client_id == ADMIN_CLIENT_ID and context.allows_on_cluster(Operation.ALTER)):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return key, partitions
 

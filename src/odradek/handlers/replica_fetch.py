@@ -48,7 +48,7 @@ def replica_of(request: FetchRequest, context: RequestContext) -> Replica | None
     return Replica(node_id, broker_epoch, is_broker(context))
 
 
-def is_pretended(context: RequestContext) -> bool:
+def is_from_client_listener(context: RequestContext) -> bool:
     """Whether a follower's request came through a listener of clients; older versions have an error for each partition
     only."""
     return context.api_version >= FIRST_VERSION_WITH_REQUEST_ERROR and not is_on_broker_listener(context)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
-from odradek.coordinator.transactions.confirmations import Question
+from odradek.coordinator.transactions.confirmations import ConfirmationRequest
 from odradek.coordinator.transactions.transaction import ProducerIdentity
 from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
@@ -71,7 +71,7 @@ def verify_batches(
             to_confirm.setdefault(ProducerIdentity(producer_id, epoch), []).append(place)
     waiting: list[WaitingResponse] = []
     for producer, places in to_confirm.items():
-        errors = ask_coordinator(transactional_id, producer, places, context, joins=joins)
+        errors = confirm_by_coordinator(transactional_id, producer, places, context, joins=joins)
         if isinstance(errors, WaitingResponse):
             waiting.append(errors.map(partial(_merge, verdicts, version=context.api_version)))
         else:
@@ -107,7 +107,7 @@ def _known_to_producer(error: ErrorCode, version: int) -> ErrorCode:
     return error
 
 
-def ask_coordinator(
+def confirm_by_coordinator(
     transactional_id: str,
     producer: ProducerIdentity,
     partitions: Collection[TopicPartition],
@@ -119,8 +119,8 @@ def ask_coordinator(
     coordinator = context.services.transactions
     if not joins and not coordinator.settings().verifies_partitions:
         return dict.fromkeys(partitions, ErrorCode.NONE)
-    question = Question(transactional_id, producer, partitions, joins)
-    return map_answer(coordinator.confirmations.ask(question), _for_writers)
+    wanted = ConfirmationRequest(transactional_id, producer, partitions, joins)
+    return map_answer(coordinator.confirmations.confirm(wanted), _for_writers)
 
 
 def _for_writers(found: dict[TopicPartition, ErrorCode]) -> dict[TopicPartition, ErrorCode]:

@@ -14,5 +14,5 @@ def may_write(context: RequestContext, transactional_id: str) -> bool:
     return context.allows(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
-def may_describe(context: RequestContext, transactional_id: str) -> bool:
-    return context.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+def may_describe(context: RequestContext, transactional_id: str, *, logs: bool = True) -> bool:
+    return context.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id, logs=logs)

@@ -15,7 +15,7 @@ from odradek.coordinator.runtime.shard_log import TransactionalWrite
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
 from odradek.coordinator.transactions.transaction import ProducerIdentity
 from odradek.handlers.group_access import allows_on_group
-from odradek.handlers.transaction_verification import ask_coordinator
+from odradek.handlers.transaction_verification import confirm_by_coordinator
 from odradek.handlers.transactional_id_access import may_write
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.txn_offset_commit import (
@@ -137,7 +137,7 @@ def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> Transacti
             return ErrorCode.INVALID_TXN_STATE
         return write if error is ErrorCode.NONE else error
 
-    verdicts = ask_coordinator(request.transactional_id, producer, [(topic, index)], context, joins=joins)
+    verdicts = confirm_by_coordinator(request.transactional_id, producer, [(topic, index)], context, joins=joins)
     return map_answer(verdicts, confirm)
 
 

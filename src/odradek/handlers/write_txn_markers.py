@@ -13,6 +13,7 @@ from odradek.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -26,9 +27,15 @@ if TYPE_CHECKING:
 
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
-    is_allowed = is_broker(context) or context.allows_on_cluster(Operation.ALTER)
-    refusal = None if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    appended = [_append(each, refusal, context) for each in request.markers]
+    is_allowed = context.allows_on_cluster(Operation.ALTER, logs=False) or is_broker(context)
+    is_from_broker = is_broker(context, logs=False)
+    appended = [
+        [
+            (topic.name, _append(topic, each, context, is_from_broker=is_from_broker) if is_allowed else _refuse(topic))
+            for topic in each.topics
+        ]
+        for each in request.markers
+    ]
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(producer_id=requested.producer_id, topics=[await _result(each) for each in topics])
@@ -37,9 +44,13 @@ async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> Wr
     )
 
 
+def _refuse(topic: WritableTxnMarkerTopic) -> dict[int, ErrorCode | Awaitable[ErrorCode]]:
+    return dict.fromkeys(topic.partition_indexes, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
 def _append(
-    requested: WritableTxnMarker, refusal: ErrorCode | None, context: RequestContext
-) -> list[tuple[str, dict[int, ErrorCode | Awaitable[ErrorCode]]]]:
+    topic: WritableTxnMarkerTopic, requested: WritableTxnMarker, context: RequestContext, *, is_from_broker: bool
+) -> dict[int, ErrorCode | Awaitable[ErrorCode]]:
     """All markers of a request are appended before the first of them is waited for."""
     marker = EndTransactionMarker(
         requested.producer_id,
@@ -49,16 +60,20 @@ def _append(
     )
     version = TransactionVersion(min(max(requested.transaction_version, 0), TransactionVersion.V2))
     leaders = context.services.transactions.leaders
-    return [
-        (
-            topic.name,
-            {
-                index: refusal or leaders.append_marker((topic.name, index), marker, version)
-                for index in topic.partition_indexes
-            },
-        )
-        for topic in requested.topics
-    ]
+    return {
+        index: ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        if not is_from_broker and _raises_epoch(topic.name, index, marker, context)
+        else leaders.append_marker((topic.name, index), marker, version)
+        for index in topic.partition_indexes
+    }
+
+
+def _raises_epoch(topic: str, index: int, marker: EndTransactionMarker, context: RequestContext) -> bool:
+    """Whether a client, which may abort a hanging transaction, claims a coordinator epoch that this partition has not
+    seen: markers of the real coordinator, with its lower epoch, would be refused from then on."""
+    partition = context.services.partitions.find(topic, index)
+    known = None if partition is None else partition.log.producers.entries.get(marker.producer_id)
+    return marker.coordinator_epoch > max(0, 0 if known is None else known.coordinator_epoch)
 
 
 async def _result(

@@ -15,6 +15,9 @@ class Entropy(Protocol):
 
     def random_below(self, bound: int) -> int: ...
 
+    def nonce(self) -> str:
+        """Unpredictable text of printable characters without a comma, with 128 bits of randomness or more."""
+
 
 def is_usable_uuid(candidate: uuid.UUID) -> bool:
     return candidate not in _RESERVED_UUIDS and not base64.urlsafe_b64encode(candidate.bytes).startswith(b"-")
@@ -31,3 +34,6 @@ class SystemEntropy:
 
     def random_below(self, bound: int) -> int:
         return secrets.randbelow(bound)
+
+    def nonce(self) -> str:
+        return secrets.token_urlsafe(24)

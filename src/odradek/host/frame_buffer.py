@@ -85,9 +85,9 @@ class FrameBuffer:
         "_buffers",
         "_end_position",
         "_is_own",
-        "_largest_frame_bytes",
         "_smallest_frame_bytes",
         "_start_position",
+        "largest_frame_bytes",
     )
 
     def __init__(
@@ -97,7 +97,7 @@ class FrameBuffer:
         smallest_frame_bytes: int = SMALLEST_REQUEST_BYTES,
     ) -> None:
         self._buffers = buffers
-        self._largest_frame_bytes = largest_frame_bytes
+        self.largest_frame_bytes = largest_frame_bytes
         self._smallest_frame_bytes = smallest_frame_bytes
         self._buffer = buffers.shared
         self._is_own = False
@@ -155,9 +155,9 @@ class FrameBuffer:
 
     def _declared_size(self, position: int) -> int:
         size: int = _unpack_size(self._buffer, position)[0]
-        if not self._smallest_frame_bytes <= size <= self._largest_frame_bytes:
+        if not self._smallest_frame_bytes <= size <= self.largest_frame_bytes:
             raise InvalidFrameSize(
-                f"a frame of {size} bytes was declared; socket.request.max.bytes is {self._largest_frame_bytes}"
+                f"a frame of {size} bytes was declared; socket.request.max.bytes is {self.largest_frame_bytes}"
             )
         return size
 

@@ -9,6 +9,7 @@ from odradek.host.background import Background, BackgroundProcess
 from odradek.host.clock import Clock, SystemClock
 from odradek.host.connecting import Network, SystemNetwork
 from odradek.host.disk import Disk
+from odradek.host.documents import read_document
 from odradek.host.entropy import Entropy, SystemEntropy
 from odradek.host.kazoo_session import connect
 from odradek.host.real_disk import RealDisk
@@ -27,6 +28,7 @@ class Host:
     boot_id: str = ""
     """Of the machine: it changes when the machine starts, and with it unsynced writes are lost. Empty if not known."""
     connect_zookeeper: Callable[[ZooKeeperSettings], ZooKeeperSession] = connect
+    read_document: Callable[[str], bytes] = read_document
 
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

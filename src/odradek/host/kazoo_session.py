@@ -39,7 +39,7 @@ from odradek.host.zookeeper import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.host.zookeeper import Operation, ZooKeeperSession, ZooKeeperSettings
+    from odradek.host.zookeeper import Operation, ZooKeeperSession, ZooKeeperSettings, ZooKeeperTls
 
 log = get_logger(__name__)
 
@@ -247,7 +247,7 @@ def _new_client(servers: str, settings: ZooKeeperSettings) -> Any:
     from kazoo.client import KazooClient  # noqa: PLC0415 - an extra
     from kazoo.handlers.threading import SequentialThreadingHandler  # noqa: PLC0415
     from kazoo.retry import KazooRetry  # noqa: PLC0415
-    from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE  # noqa: PLC0415
+    from kazoo.security import CREATOR_ALL_ACL  # noqa: PLC0415
 
     logger = logging.getLogger("kazoo")
     logger.setLevel(logging.ERROR)  # changes of the session are logged here
@@ -266,11 +266,26 @@ def _new_client(servers: str, settings: ZooKeeperSettings) -> Any:
             sasl_options={"mechanism": "DIGEST-MD5", "username": user, "password": password}
             if scheme == "sasl"
             else None,
-            default_acl=CREATOR_ALL_ACL + READ_ACL_UNSAFE if settings.restricts_access else None,
+            default_acl=CREATOR_ALL_ACL if settings.restricts_access else None,  # the nodes hold credentials
             logger=logger,
+            **_tls_options(settings.tls),
         )
     except ValueError as problem:
         raise ZooKeeperError(f"zookeeper.connect={settings.connect} is not a list of host:port: {problem}") from problem
+
+
+def _tls_options(tls: ZooKeeperTls | None) -> dict[str, Any]:
+    if tls is None:
+        return {}
+    return {
+        "use_ssl": True,
+        "verify_certs": True,
+        "check_hostname": tls.checks_host_name,
+        "ca": tls.trusted,
+        "certfile": tls.key_and_certificate,
+        "keyfile": tls.key_and_certificate,
+        "keyfile_password": tls.key_password,
+    }
 
 
 def _stop(client: Any) -> None:

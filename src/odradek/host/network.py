@@ -14,6 +14,7 @@ import errno
 import os
 import resource
 import socket
+import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,24 @@ MANY_DESCRIPTORS = 1 << 20
 TURN_BYTES = 256 << 10  # sent by one connection before the others get their turn
 BURST_BYTES = 1 << 20  # sent by one connection, over several turns, before it pauses for others
 REST_S = 0.001  # the pause; the resolution of event loop timers
+
+
+# The first byte of Linux's `struct tcp_info` is the state of the connection.
+_TCP_INFO = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
+_TCP_CLOSE, _TCP_CLOSE_WAIT = 7, 8
+
+
+def peer_has_closed(transport: asyncio.BaseTransport) -> bool:
+    """Whether the peer has closed or reset the connection, also while nothing is read from it. On other systems than
+    Linux it is noticed only when reading continues, so this is False."""
+    pseudo: socket.socket | None = transport.get_extra_info("socket")
+    if pseudo is None or _TCP_INFO is None:
+        return False
+    try:
+        state = pseudo.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 1)[0]
+    except OSError:
+        return False
+    return state in (_TCP_CLOSE, _TCP_CLOSE_WAIT)
 
 
 class ShortAnswers:

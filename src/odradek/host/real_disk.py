@@ -29,7 +29,7 @@ FEWEST_OPEN_FILES = 64
 
 def _is_in_memory(descriptor: int, position: int) -> bool | None:
     """Whether the byte at this position can be read without waiting; None where the system does not support the
-    question. Errors are left to the read itself."""
+    call. Errors are left to the read itself."""
     if _NO_WAIT is None:
         return None
     try:
@@ -232,6 +232,10 @@ class RealDisk:
         return RealLock(descriptor)
 
     def open_database(self, path: str) -> sqlite3.Connection:
+        # It holds credentials of users. SQLite gives its other files the rights of this one.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        if os.stat(path).st_mode & 0o077 and os.stat(path).st_uid == os.geteuid():
+            os.chmod(path, 0o600)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous=FULL")

@@ -7,7 +7,7 @@ are relative to the chroot of the connection string.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -117,6 +117,16 @@ class CheckVersion:
 Operation = CreateNode | SetData | DeleteNode | CheckVersion
 
 
+@dataclass(frozen=True, slots=True)
+class ZooKeeperTls:
+    """PEM files: trusted certificates, and this broker's key with its certificate; None where there is none."""
+
+    trusted: str | None
+    key_and_certificate: str | None
+    key_password: str | None = field(default=None, repr=False)
+    checks_host_name: bool = True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSettings:
     """`connect` is Kafka's connection string: `host:port,host:port/chroot`. `auth` is empty, or a scheme and its
@@ -128,6 +138,7 @@ class ZooKeeperSettings:
     auth: str = ""
     restricts_access: bool = False
     """Nodes can be changed by this identity only, and read by all."""
+    tls: ZooKeeperTls | None = None
 
 
 class ZooKeeperSession(Protocol):

@@ -43,6 +43,7 @@ class MetadataCache:
         self._jobs: deque[tuple[Job, asyncio.Future[Any]]] = deque()
         self._applier: asyncio.Task[None] | None = None
         self._retry_timer: Timer | None = None
+        self._fenced_ms: dict[int, float] = {}  # when this broker has seen others being fenced
         self._has_new_commits = False
         self._has_failed = False
         self._is_closed = False
@@ -158,6 +159,8 @@ class MetadataCache:
         before, self._image = self.image, after
         if after.configs is not before.configs:
             self.broker_config = effective_config(self._static_config, after)
+        if after.brokers is not before.brokers:
+            self._note_fencing(before, after)
         for subscriber in tuple(self._subscribers):
             try:
                 outcome = subscriber(before, after)
@@ -172,6 +175,17 @@ class MetadataCache:
                 self._waiting.append((version, applied))
             elif not applied.done():
                 applied.set_result(None)
+
+    def _note_fencing(self, before: MetadataImage, after: MetadataImage) -> None:
+        for node_id, broker in after.brokers.items():
+            earlier = before.brokers.get(node_id)
+            if broker.is_fenced and earlier is not None and not earlier.is_fenced:
+                self._fenced_ms[node_id] = self._clock.monotonic_ms()
+
+    def was_fenced_within(self, node_id: int, duration_ms: float) -> bool:
+        """Whether this broker has learned within this time that the other one was fenced."""
+        fenced_ms = self._fenced_ms.get(node_id)
+        return fenced_ms is not None and self._clock.monotonic_ms() - fenced_ms < duration_ms
 
     def _fail_waiting(self, problem: Exception) -> None:
         waiting, self._waiting = self._waiting, []

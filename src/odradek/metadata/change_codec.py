@@ -17,7 +17,10 @@ from odradek.metadata import changes as change_types
 from odradek.metadata.entities import BrokerImage, TopicImage
 from odradek.metadata.partition_codec import decode_partitions, encode_partitions
 from odradek.metadata.topic_names import is_internal
+from odradek.metadata.user_codec import USER_TAGS, decode_user_change, encode_user_change
 from odradek.protocol.malformed import MalformedMessage
+from odradek.security.acls.bindings import AclBinding, PatternType, Permission
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +40,8 @@ _PRODUCER_IDS_ALLOCATED = 7
 _BROKER_REGISTERED = 8
 _BROKER_REMOVED = 9
 _CONTROLLER_ELECTED = 10
+_ACLS_ADDED = 11
+_ACLS_REMOVED = 12
 
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -85,7 +90,7 @@ def decode_changes(data: bytes) -> list[Change]:
     return changes
 
 
-def _encode_change(out: bytearray, change: Change) -> None:
+def _encode_change(out: bytearray, change: Change) -> None:  # noqa: C901, PLR0912 - one case for each kind of change
     match change:
         case change_types.TopicCreated(topic):
             out.append(_TOPIC_CREATED)
@@ -123,6 +128,14 @@ def _encode_change(out: bytearray, change: Change) -> None:
         case change_types.ControllerElected(controller_id, controller_epoch):
             out.append(_CONTROLLER_ELECTED)
             out += _INT32.pack(controller_id) + _INT32.pack(controller_epoch)
+        case _ if isinstance(change, change_types.UserChange):
+            encode_user_change(out, change)
+        case change_types.AclsAdded(bindings):
+            out.append(_ACLS_ADDED)
+            _put_acls(out, bindings)
+        case change_types.AclsRemoved(bindings):
+            out.append(_ACLS_REMOVED)
+            _put_acls(out, bindings)
         case _:
             assert_never(change)
 
@@ -163,7 +176,16 @@ def _put_broker(out: bytearray, broker: BrokerImage) -> None:
         out += _INT32.pack(endpoint.port)
 
 
-def _decode_change(reader: _Reader) -> Change:
+def _put_acls(out: bytearray, bindings: tuple[AclBinding, ...]) -> None:
+    out += _COUNT.pack(len(bindings))
+    for binding in bindings:
+        out += bytes((binding.resource_type, binding.pattern_type, binding.operation, binding.permission))
+        _put_text(out, binding.resource_name)
+        _put_text(out, binding.principal)
+        _put_text(out, binding.host)
+
+
+def _decode_change(reader: _Reader) -> Change:  # noqa: C901, PLR0912 - one case for each kind of change
     tag = reader.byte()
     if tag == _TOPIC_CREATED:
         return change_types.TopicCreated(reader.topic())
@@ -187,6 +209,12 @@ def _decode_change(reader: _Reader) -> Change:
         return change_types.BrokerRemoved(reader.int32(), reader.int64())
     if tag == _CONTROLLER_ELECTED:
         return change_types.ControllerElected(reader.int32(), reader.int32())
+    if tag in USER_TAGS:
+        return decode_user_change(tag, reader)
+    if tag == _ACLS_ADDED:
+        return change_types.AclsAdded(reader.acls())
+    if tag == _ACLS_REMOVED:
+        return change_types.AclsRemoved(reader.acls())
     raise MalformedMessage(f"{tag} is not the tag of a change")
 
 
@@ -223,14 +251,17 @@ class _Reader:
         return uuid.UUID(bytes=self._take(_UUID_BYTES))
 
     def text(self) -> str:
-        return self._take(int.from_bytes(self._take(4), "big")).decode()
+        return self.binary().decode()
+
+    def binary(self) -> bytes:
+        return self._take(int.from_bytes(self._take(4), "big"))
 
     def optional_text(self) -> str | None:
         return self.text() if self.flag() else None
 
     def values(self, read: Callable[[], V]) -> dict[str, V | None]:
         values: dict[str, V | None] = {}
-        for _ in range(self._count(smallest_bytes=5)):
+        for _ in range(self.count(smallest_bytes=5)):
             name = self.text()
             values[name] = read() if self.flag() else None
         return values
@@ -250,13 +281,28 @@ class _Reader:
         if flags > _FENCED | _SHUTTING_DOWN:
             raise MalformedMessage(f"broker {node_id} has unknown flags {flags}")
         endpoints = {}
-        for _ in range(self._count(smallest_bytes=12)):
+        for _ in range(self.count(smallest_bytes=12)):
             listener = self.text()
             endpoints[listener] = Endpoint(self.text(), self.int32())
         is_fenced, is_shutting_down = bool(flags & _FENCED), bool(flags & _SHUTTING_DOWN)
         return BrokerImage(node_id, endpoints, rack, broker_epoch, is_fenced, is_shutting_down)
 
-    def _count(self, smallest_bytes: int) -> int:
+    def acls(self) -> tuple[AclBinding, ...]:
+        return tuple(self._acl() for _ in range(self.count(smallest_bytes=16)))
+
+    def _acl(self) -> AclBinding:
+        resource_type, pattern_type, operation, permission = self._take(4)
+        return AclBinding(
+            ResourceType(resource_type),
+            self.text(),
+            PatternType(pattern_type),
+            self.text(),
+            self.text(),
+            Operation(operation),
+            Permission(permission),
+        )
+
+    def count(self, smallest_bytes: int) -> int:
         count = int.from_bytes(self._take(4), "big")
         if count * smallest_bytes > len(self._data) - self.position:
             raise MalformedMessage(f"{count} entries do not fit into the rest of the data")

@@ -7,7 +7,7 @@ the metadata.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from odradek.configuration.config_types import ConfigResourceType
     from odradek.metadata.client_quotas import QuotaEntity
     from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+    from odradek.security.acls.bindings import AclBinding
+    from odradek.security.delegation_tokens import DelegationToken
+    from odradek.security.scram_credentials import ScramCredential, ScramMechanism
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,50 @@ class ControllerElected:
     controller_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class AclsAdded:
+    """None of the rules exists."""
+
+    bindings: tuple[AclBinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AclsRemoved:
+    """Each of the rules exists."""
+
+    bindings: tuple[AclBinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredentialChanged:
+    """None removes the credential of a user for one mechanism."""
+
+    user: str
+    mechanism: ScramMechanism
+    credential: ScramCredential | None
+
+
+@dataclass(frozen=True, slots=True)
+class StandInKeyChosen:
+    """The secret from which brokers derive the salts of users that do not exist."""
+
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationTokenChanged:
+    """Adds a token, or replaces the one with the same id."""
+
+    token: DelegationToken
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationTokenRemoved:
+    token_id: str
+
+
+UserChange = ScramCredentialChanged | StandInKeyChosen | DelegationTokenChanged | DelegationTokenRemoved
+
 Change = (
     TopicCreated
     | TopicDeleted
@@ -105,4 +152,7 @@ Change = (
     | BrokerRegistered
     | BrokerRemoved
     | ControllerElected
+    | UserChange
+    | AclsAdded
+    | AclsRemoved
 )

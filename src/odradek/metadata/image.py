@@ -1,4 +1,5 @@
-"""The cluster's metadata as one immutable value: brokers, controller, topics, settings, quotas, the next producer id.
+"""The cluster's metadata as one immutable value: brokers, controller, topics, settings, quotas, access control lists,
+the next producer id.
 
 Applying changes gives a new image that shares every unchanged part, so a reader that keeps an old image keeps a
 consistent view. A change that contradicts the image is a bug of its author and raises `InvalidChange`.
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.changes import (
+    AclsAdded,
+    AclsRemoved,
     BrokerRegistered,
     BrokerRemoved,
     ClientQuotaChanged,
@@ -21,8 +24,11 @@ from odradek.metadata.changes import (
     ProducerIdsAllocated,
     TopicCreated,
     TopicDeleted,
+    UserChange,
 )
 from odradek.metadata.topic_names import collision_key
+from odradek.metadata.users import UserDraft, UserImage
+from odradek.security.acls.index import AclDraft, AclIndex
 
 if TYPE_CHECKING:
     import uuid
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from odradek.metadata.changes import Change
     from odradek.metadata.client_quotas import QuotaEntity
     from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+    from odradek.security.acls.bindings import AclBinding
 
 V = TypeVar("V")
 
@@ -58,7 +65,9 @@ class MetadataImage:
     topics_by_collision_key: Mapping[str, str] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    acls: AclIndex = field(default_factory=AclIndex)
     next_producer_id: int = 0
+    users: UserImage = field(default_factory=UserImage)
 
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
         return self.topics_by_id.get(topic_id)
@@ -94,11 +103,13 @@ class _Draft:
         self._configs: dict[ConfigResource, Mapping[str, str]] | None = None
         self._quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
         self._brokers: dict[int, BrokerImage] | None = None
+        self._users: UserDraft | None = None
+        self._acls: AclDraft | None = None
         self._next_producer_id = image.next_producer_id
         self._controller_id = image.controller_id
         self._controller_epoch = image.controller_epoch
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> None:  # noqa: C901, PLR0912 - one case for each kind of change
         match change:
             case TopicCreated(topic):
                 self._create_topic(topic)
@@ -120,9 +131,13 @@ class _Draft:
             case BrokerRemoved(node_id, broker_epoch):
                 self._remove_broker(node_id, broker_epoch)
             case ControllerElected(controller_id, controller_epoch):
-                if controller_epoch <= self._controller_epoch:
-                    raise InvalidChange(f"controller epoch {controller_epoch} is not above {self._controller_epoch}")
-                self._controller_id, self._controller_epoch = controller_id, controller_epoch
+                self._elect_controller(controller_id, controller_epoch)
+            case AclsAdded(bindings):
+                self._add_acls(bindings)
+            case AclsRemoved(bindings):
+                self._remove_acls(bindings)
+            case _ if isinstance(change, UserChange):
+                self._change_users(change)
             case _:
                 assert_never(change)
 
@@ -141,6 +156,10 @@ class _Draft:
             image = replace(image, client_quotas=self._quotas)
         if self._brokers is not None:
             image = replace(image, brokers=self._brokers)
+        if self._users is not None:
+            image = replace(image, users=self._users.finish())
+        if self._acls is not None:
+            image = replace(image, acls=self._acls.finish())
         return replace(
             image,
             version=image.version + 1,
@@ -225,6 +244,19 @@ class _Draft:
         else:
             self._quotas.pop(entity, None)
 
+    def _elect_controller(self, controller_id: int, controller_epoch: int) -> None:
+        if controller_epoch <= self._controller_epoch:
+            raise InvalidChange(f"controller epoch {controller_epoch} is not above {self._controller_epoch}")
+        self._controller_id, self._controller_epoch = controller_id, controller_epoch
+
+    def _change_users(self, change: UserChange) -> None:
+        if self._users is None:
+            self._users = UserDraft(self._image.users)
+        try:
+            self._users.apply(change)
+        except ValueError as problem:
+            raise InvalidChange(str(problem)) from None
+
     def _writable_brokers(self) -> dict[int, BrokerImage]:
         if self._brokers is None:
             self._brokers = dict(self._image.brokers)
@@ -243,6 +275,23 @@ class _Draft:
         if present is None or present.broker_epoch != broker_epoch:
             raise InvalidChange(f"broker {node_id} is not registered with epoch {broker_epoch}")
         del self._writable_brokers()[node_id]
+
+    def _writable_acls(self) -> AclDraft:
+        if self._acls is None:
+            self._acls = AclDraft(self._image.acls)
+        return self._acls
+
+    def _add_acls(self, bindings: tuple[AclBinding, ...]) -> None:
+        draft = self._writable_acls()
+        for binding in bindings:
+            if not draft.add(binding):
+                raise InvalidChange(f"{binding} exists")
+
+    def _remove_acls(self, bindings: tuple[AclBinding, ...]) -> None:
+        draft = self._writable_acls()
+        for binding in bindings:
+            if not draft.remove(binding):
+                raise InvalidChange(f"{binding} does not exist")
 
 
 def merge(current: Mapping[str, V], changes: Mapping[str, V | None]) -> dict[str, V]:

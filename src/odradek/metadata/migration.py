@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated, TopicCreated
+from odradek.metadata.changes import AclsAdded, ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.topic_names import collision_key
+from odradek.metadata.users import decide_user_migration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +65,12 @@ def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int)
         collisions += [f"quota {quota} of {name}" for quota in differing]
         if limits:
             changes.append(ClientQuotaChanged(entity, limits))
+    user_changes, differing = decide_user_migration(source.users, target.users)
+    changes += user_changes
+    collisions += differing
+    new_acls = tuple(binding for binding in source.acls.bindings if binding not in target.acls.bindings)
+    if new_acls:
+        changes.append(AclsAdded(new_acls))
     if source.next_producer_id > target.next_producer_id:
         changes.append(ProducerIdsAllocated(source.next_producer_id))
     return Migration(

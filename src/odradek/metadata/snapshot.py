@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.metadata.changes import (
+    AclsAdded,
     BrokerRegistered,
     ClientQuotaChanged,
     ConfigsChanged,
@@ -35,6 +36,9 @@ def image_as_changes(image: MetadataImage) -> list[Change]:
     changes += [TopicCreated(topic) for topic in image.topics.values()]
     changes += [ConfigsChanged(*resource, values) for resource, values in image.configs.items()]
     changes += [ClientQuotaChanged(entity, values) for entity, values in image.client_quotas.items()]
+    changes += image.users.as_changes()
+    if image.acls:
+        changes.append(AclsAdded(tuple(image.acls.bindings)))
     if image.next_producer_id:
         changes.append(ProducerIdsAllocated(image.next_producer_id))
     return changes

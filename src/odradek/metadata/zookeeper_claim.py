@@ -1,6 +1,6 @@
 """The claim to be the controller, in ZooKeeper: the ephemeral node `/controller`, and the epoch that fences commits.
 
-Both change in one `multi`, so whoever owns `/controller` has the epoch of the same transaction. A commit checks the
+Both change in one `multi`, so the owner of `/controller` has the epoch of the same transaction. A commit checks the
 version of `/controller_epoch` (`fence`), and never trusts the session.
 """
 

@@ -5,6 +5,7 @@ with independent blocks (KIP-57: Java refuses dependent ones).
 """
 
 import enum
+import mmap
 import struct
 from collections.abc import Callable
 from typing import TypeAlias
@@ -31,10 +32,11 @@ SNAPPY_LARGEST_RATIO = 32
 # Kafka's default level, for which lz4-java uses its fast compressor instead of level 9 of the slow one.
 LZ4_DEFAULT_LEVEL = 9
 FIRST_OUTPUT_BYTES = 16 * 1024
+MAPPED_BYTES = 1 << 20
 # The message of each decompressor if the output buffer is too small.
 OUTPUT_FULL = "failed to write whole buffer"
 
-_DecompressInto: TypeAlias = Callable[[Bytes, bytearray], int]
+_DecompressInto: TypeAlias = Callable[[Bytes, bytearray | mmap.mmap], int]
 
 
 def compress(codec: Compression, data: Bytes, level: int | None = None) -> bytes:
@@ -69,12 +71,13 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
 
 
 def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> bytes:
-    """Decompresses into a buffer that grows fourfold until the output fits or `limit_bytes` is reached.
+    """Decompresses into a buffer that grows fourfold up to a megabyte, then to `limit_bytes`, until the output fits.
 
-    The decompressors stop when their output is full; the failed attempts add a third to the work of the last one."""
+    The decompressors stop when their output is full. A large buffer takes only the memory that is written to."""
     capacity = min(limit_bytes, max(4 * len(data), FIRST_OUTPUT_BYTES))
     while True:
-        output = bytearray(capacity)
+        # A large buffer is mapped: the allocator would keep its memory for the process after a refusal.
+        output = mmap.mmap(-1, capacity) if capacity >= MAPPED_BYTES else bytearray(capacity)
         try:
             size_bytes = decompress_into(data, output)
         except cramjam.DecompressionError as error:
@@ -82,7 +85,7 @@ def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_byt
                 raise MalformedMessage(f"compressed records are corrupt: {error}") from error
             if capacity >= limit_bytes:
                 raise MalformedMessage(f"decompressed records exceed the limit of {limit_bytes} bytes") from error
-            capacity = min(limit_bytes, 4 * capacity)
+            capacity = min(limit_bytes, 4 * capacity if 4 * capacity < MAPPED_BYTES else limit_bytes)
         else:
             return bytes(memoryview(output)[:size_bytes])
 

@@ -16,7 +16,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
 from odradek.replica.fetch_request_session import FetchPosition, FetchRequestSession, PartitionKey
 from odradek.replica.followed_partition import FollowedPartition, Next, Step
-from odradek.replica.leader_log_range import ask_log_range
+from odradek.replica.leader_log_range import fetch_log_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -67,6 +67,7 @@ class FollowerFetcher:
         self._paused: dict[PartitionKey, FollowedPartition] = {}
         self._has_changed = asyncio.Event()
         self._is_fetching = False
+        self._has_interrupted = False  # the wait of the fetch on its way
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = self._begin(self._run())
         self._retry_ms = SHORTEST_RETRY_MS
@@ -105,10 +106,11 @@ class FollowerFetcher:
     def _wake(self) -> None:
         """Partitions have changed. A leader that lets a fetch wait answers it when the next request arrives."""
         self._has_changed.set()
-        if self._is_fetching and self.client.is_connected:
-            self._begin(self._nudge())
+        if self._is_fetching and not self._has_interrupted and self.client.is_connected:
+            self._has_interrupted = True
+            self._begin(self._interrupt_wait())
 
-    async def _nudge(self) -> None:
+    async def _interrupt_wait(self) -> None:
         try:
             await self.client.call(
                 ApiVersionsRequest(), ApiVersionsResponse, timeout_ms=self._config.replica_socket_timeout_ms, version=0
@@ -129,7 +131,7 @@ class FollowerFetcher:
             if not self._session.sent and not any(changes.values()):
                 await self._pause(self._next_pause_end_ms())
                 continue
-            self._is_fetching = True
+            self._is_fetching, self._has_interrupted = True, False
             try:
                 await self._fetch(changes)
             except BrokerUnavailable as problem:
@@ -217,7 +219,7 @@ class FollowerFetcher:
         if not self._session.accept(response):
             error = ErrorCode(response.error_code)
             if error not in _SESSION_ERRORS:
-                raise BrokerUnavailable(f"it refused a fetch: {error.name}", may_have_arrived=True)
+                raise BrokerUnavailable(f"it refused a fetch: {error.name}")
             log.info("a fetch session was refused", leader=str(self.client.address), error=error.name)
             return
         sent = self._session.sent
@@ -283,7 +285,7 @@ class FollowerFetcher:
         cut, one that ends before the leader's begins starts again there."""
         partition = followed.partition
         timeout_ms = self._config.replica_socket_timeout_ms
-        found = await ask_log_range(self.client, partition, self._node_id, timeout_ms=timeout_ms)
+        found = await fetch_log_range(self.client, partition, self._node_id, timeout_ms=timeout_ms)
         if not followed.is_following:
             return
         if found is None:

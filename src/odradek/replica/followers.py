@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.controller.in_sync_decisions import InSyncResult
     from odradek.log.partition_log import PartitionLog
     from odradek.metadata.entities import PartitionImage
+    from odradek.replica.replica_watch import ReplicaWatches
     from odradek.replica.replication_context import ReplicationContext
 
 PAUSE_AFTER_REFUSAL_MS = 500.0  # the reason of a refusal lies in metadata that has not reached both sides
@@ -52,6 +53,7 @@ class LeadingPartition(Protocol):
     high_watermark: int
     image: PartitionImage | None
     is_leader: bool
+    replica_watches: ReplicaWatches
 
     def become_leader(self, image: PartitionImage) -> ErrorCode: ...
 
@@ -84,7 +86,13 @@ class Followers:
         self.leader_epoch = image.leader_epoch
         self.partition_epoch = image.partition_epoch
         self.epoch_start_offset = epoch_start_offset
-        self.in_sync = InSyncReplicas(image.leader, image.replicas, image.in_sync_replicas, context.monotonic_ms())
+        self.in_sync = InSyncReplicas(
+            image.leader,
+            image.replicas,
+            image.in_sync_replicas,
+            context.monotonic_ms(),
+            image.eligible_leader_replicas,
+        )
 
     def update(self, image: PartitionImage) -> None:
         """Newer metadata of the same leader epoch. It decides on a proposal: the controller refuses one that was made
@@ -92,8 +100,11 @@ class Followers:
         assert image.leader_epoch == self.leader_epoch
         if image.partition_epoch > self.partition_epoch:
             self.partition_epoch = image.partition_epoch
-            self.in_sync.confirm(image.in_sync_replicas)
+            has_left = not self.in_sync.confirmed.issubset(image.in_sync_replicas)
+            self.in_sync.confirm(image.in_sync_replicas, image.eligible_leader_replicas)
             self.in_sync.set_replicas(image.replicas, self._context.monotonic_ms())
+            if has_left:
+                self._partition.replica_watches.wake()  # fetches visit an idle partition only if it has changed
 
     # Progress
 
@@ -167,8 +178,8 @@ class Followers:
     # Changes of the in-sync set
 
     def check_in_sync(self) -> None:
-        """At intervals, and after refusals: propose to remove replicas that lag or to add some, and commit what nobody
-        else is waited for."""
+        """At intervals, and after refusals: propose to remove replicas that lag or to add some, and commit records
+        for which no other replica is awaited."""
         if not self.is_current:
             return
         in_sync, context = self.in_sync, self._context
@@ -239,10 +250,12 @@ class Followers:
         return True
 
     def _take_confirmation(self, result: InSyncResult) -> None:
-        """The answer is applied as the metadata that follows it would be."""
+        """The answer is applied as the metadata that follows it would be, unless replicas may be eligible after it: it
+        does not name them, and nothing may be committed before they are known."""
         image = self._partition.image
         assert image is not None
-        if result.leader_epoch == self.leader_epoch and result.partition_epoch > self.partition_epoch:
+        is_newer = result.leader_epoch == self.leader_epoch and result.partition_epoch > self.partition_epoch
+        if is_newer and self.in_sync.leaves_eligible_set_empty(result.in_sync_replicas):
             self._partition.become_leader(
                 replace(image, in_sync_replicas=result.in_sync_replicas, partition_epoch=result.partition_epoch)
             )

@@ -1,4 +1,4 @@
-"""How a leader asks the controller for another in-sync set (AlterPartition)."""
+"""Requests of a leader for another in-sync set (AlterPartition)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Proposer(Protocol):
     """The leader of one partition with a proposal."""
 
     def proposal(self) -> InSyncProposal | None:
-        """What to ask the controller for; None when there is nothing any more."""
+        """The proposal to send; None when there is none any more."""
 
     def check_in_sync(self) -> None:
         """Propose what is due."""

@@ -4,7 +4,9 @@ Invariants:
 - The high watermark needs every replica of the union of the confirmed and the proposed set (KIP-497).
 - A replica is proposed for the set only if it has all that is committed, has reached the start of the leader's epoch,
   and fetched under its current registration (KIP-903).
-- Nothing is committed while the confirmed set is smaller than `min.insync.replicas` (KIP-966).
+- Nothing is committed while the confirmed set is smaller than `min.insync.replicas`, or while the metadata has eligible
+  leader replicas (KIP-966): one of them may be elected. Both are needed: the controller decides about eligible replicas
+  by its own value of `min.insync.replicas`, and the leader may have another one.
 """
 
 from __future__ import annotations
@@ -57,6 +59,13 @@ class FollowerProgress:
         self.last_fetch_ms = now_ms
         self.leader_end_offset_at_last_fetch = leader_end_offset
 
+    def of_removed_replica(self) -> FollowerProgress:
+        """The progress of a replica that has left the in-sync set: it joins again only by a later fetch. A replica on a
+        failed log directory never fetches."""
+        progress = FollowerProgress(NEVER_MS)
+        progress.log_start_offset = self.log_start_offset
+        return progress
+
     def is_silent(self, leader_end_offset: int, now_ms: float, silence_ms: float) -> bool:
         """Whether it has fetched nothing for this time, although records wait for it."""
         waits_since_ms = max(self.caught_up_ms, self.last_fetch_ms)
@@ -69,11 +78,19 @@ class FollowerProgress:
 class InSyncReplicas:
     """The in-sync set of a partition as its leader sees it. `proposed` is None when no change is on its way."""
 
-    __slots__ = ("confirmed", "followers", "leader", "proposed")
+    __slots__ = ("confirmed", "eligible", "followers", "leader", "proposed")
 
-    def __init__(self, leader: int, replicas: Iterable[int], confirmed: Iterable[int], now_ms: float) -> None:
+    def __init__(
+        self,
+        leader: int,
+        replicas: Iterable[int],
+        confirmed: Iterable[int],
+        now_ms: float,
+        eligible: Iterable[int] = (),
+    ) -> None:
         self.leader = leader
         self.confirmed = frozenset(confirmed)
+        self.eligible = frozenset(eligible)
         self.proposed: frozenset[int] | None = None
         self.followers: dict[int, FollowerProgress] = {}
         self.set_replicas(replicas, now_ms)
@@ -87,10 +104,15 @@ class InSyncReplicas:
             if each != self.leader
         }
 
-    def confirm(self, in_sync: Iterable[int]) -> None:
-        """The controller's decision, by its answer or by newer metadata. It ends a proposal."""
+    def confirm(self, in_sync: Iterable[int], eligible: Iterable[int] = ()) -> None:
+        """The controller's decision, by its answer or by newer metadata. It ends a proposal. Replicas that have left
+        the set must fetch again before they join."""
+        left = self.confirmed.difference(in_sync)
         self.confirmed = frozenset(in_sync)
+        self.eligible = frozenset(eligible)
         self.proposed = None
+        for replica in left & self.followers.keys():
+            self.followers[replica] = self.followers[replica].of_removed_replica()
 
     def propose(self, in_sync: frozenset[int]) -> None:
         assert self.proposed is None, "two changes of an in-sync set at the same time"
@@ -139,7 +161,7 @@ class InSyncReplicas:
         """How far every replica that is waited for has the log. `own_end_offset` is the leader's own part.
 
         The members of the maximal set are waited for, and replicas that are about to join it because they are caught
-        up: without the latter a leader that commits alone would stay ahead of every fetch, and nobody could join."""
+        up: without the latter a leader that commits alone would stay ahead of every fetch, and none could join."""
         maximal = self.maximal
         offset = own_end_offset
         for replica, progress in self.followers.items():
@@ -153,7 +175,11 @@ class InSyncReplicas:
                 offset = progress.fetch_offset
         return offset
 
+    def leaves_eligible_set_empty(self, in_sync: Iterable[int]) -> bool:
+        """Whether no replica is eligible after this set has replaced the confirmed one, because none has left it."""
+        return not self.eligible and self.confirmed.issubset(in_sync)
+
     def has_too_few(self, min_in_sync: int) -> bool:
         """No more members are required than the partition has replicas: a topic with one replica on a broker with
         `min.insync.replicas=2` accepts records, as in Kafka."""
-        return len(self.confirmed) < min(min_in_sync, len(self.followers) + 1)
+        return bool(self.eligible) or len(self.confirmed) < min(min_in_sync, len(self.followers) + 1)

@@ -25,7 +25,7 @@ PROPOSALS_PER_REQUEST = 1_000
 
 
 class InSyncRequests:
-    """One request at a time is on its way. Proposals that are made meanwhile go with the next one."""
+    """One request at a time is on its way. Proposals that are made during a request go with the next one."""
 
     def __init__(self, channel: InSyncChannel, clock: Clock) -> None:
         self._channel = channel

@@ -1,4 +1,4 @@
-"""Asking the leader of a partition where its log begins and ends (ListOffsets)."""
+"""The first and last offset of a leader's log, by ListOffsets requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LogRange(NamedTuple):
     end_offset: int
 
 
-async def ask_log_range(
+async def fetch_log_range(
     client: BrokerClient, partition: Partition, node_id: int, *, timeout_ms: float
 ) -> LogRange | None:
     """None when the broker does not lead in this leader epoch. BrokerUnavailable as for every call."""

@@ -33,10 +33,10 @@ class LeadershipEpochs:
     Invariants: neither epoch ever decreases, and one leader epoch has one leader. `refusal` is the one place that
     decides whether metadata is too old to be applied."""
 
-    __slots__ = ("earlier_life_epoch", "leader", "leader_epoch", "partition_epoch")
+    __slots__ = ("leader", "leader_epoch", "leader_epoch_at_start", "partition_epoch")
 
     def __init__(self) -> None:
-        self.earlier_life_epoch = NO_EPOCH
+        self.leader_epoch_at_start = NO_EPOCH
         """The leader epoch that a start of this broker in a cluster has found. The broker may have led in it before it
         stopped, and have lost records since: it leads in later epochs only."""
         self.leader = NO_LEADER

@@ -18,10 +18,10 @@ log = get_logger(__name__)
 
 
 def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) -> None:
-    """Lead, follow or resign, as the image says for the broker with this id. It does not lead in the leader epoch of an
-    earlier life: the controller elects in a later one when the broker has registered."""
+    """Lead, follow or resign, as the image says for the broker with this id. It does not lead in a leader
+    epoch that began before its start: the controller elects in a later one when the broker has registered."""
     try:
-        if image.leader == node_id and image.leader_epoch > partition.epochs.earlier_life_epoch:
+        if image.leader == node_id and image.leader_epoch > partition.epochs.leader_epoch_at_start:
             refusal = partition.become_leader(image)
         elif image.leader in (NO_LEADER, node_id):
             refusal = partition.resign(image)

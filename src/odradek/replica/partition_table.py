@@ -244,7 +244,7 @@ class PartitionTable:
             replication=self._replication,
         )
         if self._replication is not None and not is_new:
-            partition.epochs.earlier_life_epoch = pending.partition.leader_epoch
+            partition.epochs.leader_epoch_at_start = pending.partition.leader_epoch
         apply_leadership(partition, pending.partition, self._node_id)
         partitions = self._by_name.get(topic.name)
         if partitions is None:

@@ -84,5 +84,6 @@ class ReplicaWatch:
         for watched in self._watched.values():
             watched.replica_watches.remove(self)
         self._watched.clear()
-        if self.waiting is not None:
-            self.waiting.finish()
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            waiting.finish()

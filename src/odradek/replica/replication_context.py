@@ -33,7 +33,7 @@ class ReplicationContext(Protocol):
 
 
 class NoReplication:
-    """For a broker without others: nobody is waited for longer than the metadata says, and nothing is proposed."""
+    """For a broker without others: no replica is awaited longer than the metadata says, and nothing is proposed."""
 
     lag_time_max_ms = 0.0
     serves_consumers_from_followers = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from odradek.host.clock import Clock
     from odradek.log.partition_log import PartitionLog
@@ -38,7 +38,7 @@ class WaitingFetch:
     It is registered when it is constructed: its task starts later, and records that are committed in between count.
     """
 
-    __slots__ = ("_future", "_missing_bytes", "_partitions", "_timer", "is_committed_only")
+    __slots__ = ("_future", "_missing_bytes", "_on_end", "_partitions", "_timer", "is_committed_only")
 
     def __init__(
         self,
@@ -48,8 +48,11 @@ class WaitingFetch:
         clock: Clock,
         *,
         is_committed_only: bool = False,
+        on_end: Callable[[], None] | None = None,
     ) -> None:
+        """`on_end` is called when the wait ends in any way, also if it was never awaited."""
         self.is_committed_only = is_committed_only
+        self._on_end = on_end
         self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -82,6 +85,8 @@ class WaitingFetch:
         self._timer.cancel()
         for partition in self._partitions:
             partition.waiting_fetches.pop(self, None)
+        if self._on_end is not None:
+            self._on_end()
 
 
 def size_between(log: PartitionLog, start_offset: int, end_offset: int) -> int | None:

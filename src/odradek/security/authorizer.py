@@ -71,6 +71,9 @@ SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
 }
 
 
+CLUSTER_NAME = "kafka-cluster"  # the name of the one cluster resource
+
+
 class Resource(NamedTuple):
     type: ResourceType
     name: str
@@ -90,17 +93,31 @@ class Client(Protocol):
 
 
 class Authorizer(Protocol):
+    uses_acls: bool
+    """Whether access control lists decide, so that they can be listed and changed."""
+
     def allows(self, client: Client, operation: Operation, resource: Resource) -> bool: ...
+
+    def allows_any(self, client: Client, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there can be a resource of the type on which the client may perform the operation."""
 
 
 class AllowAll:
     """A broker without access control lists, as Apache Kafka without an authorizer."""
 
-    __slots__ = ()
+    uses_acls = False
+
+    def allows_any(
+        self,
+        client: Client,  # noqa: ARG002 - the interface's signature
+        operation: Operation,  # noqa: ARG002
+        resource_type: ResourceType,  # noqa: ARG002
+    ) -> bool:
+        return True
 
     def allows(
         self,
-        client: Client,  # noqa: ARG002 - the interface's signature
+        client: Client,  # noqa: ARG002
         operation: Operation,  # noqa: ARG002
         resource: Resource,  # noqa: ARG002
     ) -> bool:

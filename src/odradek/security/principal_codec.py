@@ -16,7 +16,10 @@ class DefaultPrincipalData(Message, versions=(0, 0), flexible=0):
 
 
 def encode_principal(principal: Principal) -> bytes:
-    parts = DefaultPrincipalData(type=principal.type, name=principal.name).encode(_VERSION)
+    data = DefaultPrincipalData(
+        type=principal.type, name=principal.name, token_authenticated=principal.is_token_authenticated
+    )
+    parts = data.encode(_VERSION)
     return _VERSION.to_bytes(2, "big") + b"".join(bytes(part) for part in parts)  # type: ignore[arg-type]  # no slices
 
 
@@ -25,4 +28,4 @@ def decode_principal(data: bytes) -> Principal:
     if len(data) < 2 or int.from_bytes(data[:2], "big") != _VERSION:
         raise MalformedMessage("a principal is encoded in an unknown version")
     decoded = DefaultPrincipalData.decode(memoryview(data), 2, _VERSION)
-    return Principal(decoded.type, decoded.name)
+    return Principal(decoded.type, decoded.name, decoded.token_authenticated)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.configuration.listeners import advertised_endpoints
 from odradek.host.logs import get_logger
 from odradek.host.network import ShortAnswers, machine_name
+from odradek.server.certificates import Certificates
 from odradek.server.connection_limits import ConnectionLimits
 from odradek.server.listener import Listener
 from odradek.server.node import Node
@@ -28,17 +29,25 @@ class Broker:
     def __init__(self, config: BrokerConfig, host: Host) -> None:
         self._config = config
         self._host = host
-        self._node = Node(config, host)
+        self._certificates = Certificates(config, host)
+        self._node = Node(config, host, self._certificates.broker_network, self._certificates.refusal)
         self._listeners: list[Listener] = []
         self.ready_line = ""
         self.ready_facts: dict[str, object] = {}
 
     async def start(self) -> None:
-        """Return when clients can be served; OSError, StoreError or LogDirectoryError when the start failed.
+        """Return when clients can be served; OSError, StoreError, StoreProblem or LogDirectoryError when the start
+        failed.
 
         Addresses are bound first, so that a port that is in use leaves the data unchanged. Connections are accepted
         last, so that the first client finds this broker and its endpoints in the metadata."""
         config = self._config
+        if exposed := config.open_listeners():
+            log.warning(
+                "anyone who reaches this machine can read, write and delete: clients are not authenticated",
+                listeners=", ".join(exposed),
+                advice="see docs/security.md, or listen on 127.0.0.1",
+            )
         for ignored in config.ignored_properties:
             log.info("property ignored", name=ignored.name, reason=ignored.reason)
         limits, short_answers = ConnectionLimits(), ShortAnswers()
@@ -50,6 +59,8 @@ class Broker:
                 short_answers,
                 largest_frame_bytes=config.socket_request_max_bytes,
                 idle_limit_ms=config.connections_max_idle_ms,
+                tls=self._certificates.of_listener(address.name),
+                needs_authentication=config.listener_protocols[address.name].has_sasl,
             )
             await listener.bind(
                 address.host,
@@ -68,6 +79,7 @@ class Broker:
 
     async def _accept_clients(self) -> None:
         config, node = self._config, self._node
+        await self._certificates.load(lambda: node.broker_config)
         advertised = {listener.name: listener for listener in config.advertised_listeners}
         needs_name = any(advertised.get(each.name, each).is_wildcard for each in config.listeners)
         name = await self._host.workers.run(machine_name) if needs_name else ""
@@ -75,7 +87,8 @@ class Broker:
         endpoints = advertised_endpoints(config.listeners, config.advertised_listeners, bound_ports, name)
         await node.serve(endpoints)
         for listener in self._listeners:
-            await listener.serve(node.dispatcher, lambda: node.broker_config)
+            await listener.serve(node.dispatcher, lambda: node.broker_config, node.quotas.connections)
+        node.follow_settings(self._certificates.refresh)
         addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
         log_dirs = ", ".join(config.log_dirs)
         self.ready_line = f"odradek broker {config.node_id} is ready on {addresses} (data in {log_dirs})"
@@ -100,6 +113,7 @@ class Broker:
         self._node.release_waiting_requests()
         await asyncio.gather(*(listener.close(DRAIN_TIMEOUT_S) for listener in self._listeners))
         await self._node.stop()
+        self._certificates.close()
         self._host.workers.close()
 
 

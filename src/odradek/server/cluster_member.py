@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from odradek.client.broker_clients import BrokerClients
 from odradek.client.broker_connection import BrokerUnavailable
@@ -18,21 +18,25 @@ from odradek.coordinator.transactions.peers import Peers
 from odradek.handlers.forwarding import Forwarder
 from odradek.handlers.registry import build_cluster_registry
 from odradek.host.logs import get_logger
-from odradek.host.zookeeper import ZooKeeperError, ZooKeeperSettings
+from odradek.host.zookeeper import ZooKeeperError, ZooKeeperSettings, ZooKeeperTls
 from odradek.log.log_directory import encode_uuid
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_store import ZooKeeperStore
-from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from odradek.replica.failed_replicas import FailedReplicas
 from odradek.replica.replication import Replication
+from odradek.server.broker_login import BrokerLogin
+from odradek.server.hand_over import last_led_topic, wait_until_replaced
 from odradek.server.last_registration import read_previous_epoch, write_epoch
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.handlers.api import Api
+    from odradek.host.connecting import Network
     from odradek.host.host import Host
+    from odradek.log.log_directory import LogDirectory
     from odradek.metadata.entities import BrokerImage
     from odradek.metadata.image import MetadataImage
     from odradek.replica.partition_table import PartitionTable
@@ -55,11 +59,24 @@ def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
         or max(config.zookeeper_session_timeout_ms, CONNECTION_TIMEOUT_MS),
         auth=config.zookeeper_auth or "",
         restricts_access=config.zookeeper_set_acl,
+        tls=zookeeper_tls(config),
+    )
+
+
+def zookeeper_tls(config: BrokerConfig) -> ZooKeeperTls | None:
+    values = cast("Mapping[str, str | None]", config.values)
+    if not values["zookeeper.ssl.client.enable"]:
+        return None
+    return ZooKeeperTls(
+        trusted=values["zookeeper.ssl.truststore.location"],
+        key_and_certificate=values["zookeeper.ssl.keystore.location"],
+        key_password=values["zookeeper.ssl.keystore.password"],
+        checks_host_name=bool(values["zookeeper.ssl.endpoint.identification.algorithm"]),
     )
 
 
 class ClusterMember:
-    def __init__(self, config: BrokerConfig, host: Host, first_directory: str) -> None:
+    def __init__(self, config: BrokerConfig, host: Host, broker_network: Network | None = None) -> None:
         settings = zookeeper_settings(config)
         try:
             session = host.connect_zookeeper(settings)
@@ -67,7 +84,7 @@ class ClusterMember:
             raise StoreError(str(problem)) from problem
         self._node_id = config.node_id
         self._host = host
-        self._first_directory = first_directory
+        self._directories: Sequence[LogDirectory] = ()
         self._registration_timeout_ms = 2.0 * settings.session_timeout_ms
         self._unfencing: asyncio.Task[None] | None = None
         self._has_joined = False
@@ -75,14 +92,18 @@ class ClusterMember:
         self.metadata = MetadataCache(self.store, config, host.clock)
         self.election = Election(session, self.store, config, host)
         self.membership = Membership(session, self.store.claims, host.clock, self._after_registration)
-        self._clients = BrokerClients(host, f"odradek-{config.node_id}")
-        listener = config.inter_broker_listener_name
+        self._listener_name = listener = config.inter_broker_listener_name
+        login = None
+        if config.listener_protocols[listener].has_sasl:
+            login = BrokerLogin(lambda: self.metadata.broker_config, host)
+        self._clients = BrokerClients(host, f"odradek-{config.node_id}", broker_network, login)
         route = ControllerRoute(self.metadata, self._clients, host.clock, listener, lambda: self.election.controller)
         self.channel = ClusterControllerChannel(route, self.metadata)
         self._session = BrokerSession(self.channel, config.node_id, lambda: self.membership.broker_epoch)
         self.replication = Replication(
             config.node_id, self._clients, self._session, lambda: self.metadata.broker_config, host.clock
         )
+        self._failed_replicas = FailedReplicas(config.node_id, self._session, host.clock)
         self._duties = ControllerDuties(
             host.clock, lambda: self.election.controller, lambda: self.metadata.broker_config
         )
@@ -94,6 +115,7 @@ class ClusterMember:
             lambda: self.election.controller,
             self.election.remove_claim_of,
             self.election.step_down,
+            route.give_up,
         )
         self.forwarder = Forwarder(route)
         self.peers = Peers(self.metadata, self._clients, listener)
@@ -135,15 +157,10 @@ class ClusterMember:
         self._has_joined = True
 
     async def _register(self, broker: BrokerImage, table: PartitionTable) -> None:
-        directories = table.directories
-        first = directories[0].meta_properties
+        self._directories = table.directories
+        first = self._directories[0].meta_properties
         directory_id = encode_uuid(first.directory_id) if first is not None else ""
-        is_clean = all(each.was_cleanly_shut_down for each in directories)
-        previous = await self._host.workers.run(
-            lambda: read_previous_epoch(self._first_directory, self._host, was_cleanly_shut_down=is_clean)
-        )
-        if any(each.failure is not None for each in directories):
-            previous = NO_BROKER_EPOCH  # its replicas on a failed directory have lost their records
+        previous = await self._host.workers.run(read_previous_epoch, self._directories, self._host)
         try:
             await self.membership.join(broker, directory_id, previous, timeout_ms=self._registration_timeout_ms)
         except ZooKeeperError as problem:
@@ -152,14 +169,19 @@ class ClusterMember:
     async def _after_registration(self, broker_epoch: int) -> None:
         self.replication.register_again(broker_epoch)
         try:
-            await self._host.workers.run(write_epoch, self._first_directory, self._host, broker_epoch)
+            await self._host.workers.run(write_epoch, self._directories, self._host, broker_epoch)
         except OSError as problem:  # the file names an earlier epoch: the next start counts as an unclean one
-            log.warning("the registration could not be written to the log directory", reason=str(problem))
+            log.warning("the registration could not be written to a log directory", reason=str(problem))
 
     async def _start_replication(self, table: PartitionTable) -> None:
         """Runs between two commits, so that replication misses none."""
         self.replication.start(table, self.metadata.image, self.membership.broker_epoch)
         self.metadata.subscribe(self.replication.follow)
+        self._failed_replicas.start(table)
+        self.metadata.subscribe(self._failed_replicas.follow)
+
+    def directory_failed(self) -> None:
+        self._failed_replicas.check()
 
     def _follow_own_state(self, _before: MetadataImage, after: MetadataImage) -> None:
         """A broker that was fenced by mistake asks to take part again."""
@@ -196,15 +218,19 @@ class ClusterMember:
         self._detector.stop()
         if self._unfencing is not None:
             self._unfencing.cancel()
+        topic = last_led_topic(self.metadata.image, self._node_id)
         try:
             async with asyncio.timeout(HAND_OVER_TIMEOUT_MS / 1000):
                 await self._repeat(self._session.shut_down)
+                if topic is not None:
+                    await wait_until_replaced(topic, self.metadata, self._clients, self._listener_name)
                 await self.election.stop()
         except (TimeoutError, StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
             log.warning("what this broker leads was not handed over", reason=str(problem))
 
     async def leave(self) -> None:
         self.replication.stop()
+        self._failed_replicas.stop()
         self.membership.leave()
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_MS / 1000):

@@ -2,7 +2,8 @@
 
 Requests are handled one at a time, as in Kafka: the next frame is processed when the response to the last one has been
 handed to the socket. This keeps the order without a queue, and stops reading from a client that does not read its
-responses.
+responses. After the response to a client that exceeds a quota, the connection is muted: it handles no request for the
+throttle time (KIP-219).
 """
 
 from __future__ import annotations
@@ -11,21 +12,32 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
 from odradek.handlers.context import ClientConnection, CloseConnection
-from odradek.handlers.dispatch import LaterAnswer
+from odradek.handlers.dispatch import LaterAnswer, discard_unstarted
 from odradek.host.frame_buffer import FrameBuffer, InvalidFrameSize
 from odradek.host.logs import get_logger
-from odradek.host.network import SocketWriter
+from odradek.host.network import SocketWriter, peer_has_closed
+from odradek.host.tls_connection import TlsConnection
 from odradek.protocol.malformed import MalformedMessage
+from odradek.server.connection_watch import frame_limit_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from odradek.handlers.dispatch import Answer, Dispatcher
-    from odradek.host.clock import Clock
+    from odradek.host.clock import Clock, Timer
     from odradek.host.frame_buffer import ReceiveBuffers
     from odradek.host.network import ShortAnswers
+    from odradek.security.principals import Principal
+    from odradek.server.connection_watch import ConnectionWatch
 
 log = get_logger(__name__)
+
+LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES = 64 << 10
+FRAMES_BEFORE_AUTHENTICATION = 32
+"""ApiVersions, SaslHandshake and a few SaslAuthenticate are all that a client sends before it is authenticated."""
+
+_NO_FRAME = 0.0
+_UNRESTRICTED = -1
 
 
 class ConnectionOwner(Protocol):
@@ -38,18 +50,28 @@ class ConnectionOwner(Protocol):
     receive_buffers: ReceiveBuffers
     short_answers: ShortAnswers
     largest_frame_bytes: int
+    watch: ConnectionWatch
+    needs_authentication: bool
 
     def connection_opened(self, connection: Connection) -> None: ...
 
     def connection_closed(self, connection: Connection) -> None: ...
+
+    def principal_of(self, certificate: bytes | None) -> Principal:
+        """`ValueError` for a certificate that names no principal."""
 
 
 class Connection(asyncio.BufferedProtocol):
     """An asyncio protocol for one connection; `Listener` owns it and may call `finish`."""
 
     __slots__ = (
+        "_awaited",
+        "_awaits_first_frame",
         "_client",
+        "_frame_started_ms",
         "_frames",
+        "_frames_left",
+        "_is_muted",
         "_is_paused",
         "_listener",
         "_transport",
@@ -61,9 +83,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: ConnectionOwner) -> None:
         self._listener = listener
-        self._frames = FrameBuffer(listener.receive_buffers, listener.largest_frame_bytes)
-        self._waiting: asyncio.Future[None] | LaterAnswer | None = None
+        largest_bytes, self._frames_left = listener.largest_frame_bytes, _UNRESTRICTED
+        if listener.needs_authentication:
+            largest_bytes = min(largest_bytes, LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES)
+            self._frames_left = FRAMES_BEFORE_AUTHENTICATION
+        self._frames = FrameBuffer(listener.receive_buffers, largest_bytes)
+        # What the next request waits for: the answer to the last one, or the end of a throttle time.
+        self._waiting: asyncio.Future[None] | LaterAnswer | Timer | None = None
+        self._awaited: Awaitable[Answer] | None = None  # what the last task was begun for
         self._is_paused = False
+        self._is_muted = False
+        self._awaits_first_frame = True
+        self._frame_started_ms = _NO_FRAME
         self.last_active_ms = 0.0
         self.is_finishing = False
 
@@ -73,12 +104,18 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transport has the methods of asyncio.Transport, but not the base class.
         self._transport = cast("asyncio.Transport", transport)
         listener = self._listener
-        self._writer = SocketWriter(
-            transport, listener.loop, listener.short_answers, self._output_progressed, self._output_failed
+        self._writer = (
+            transport.open_writer(listener.short_answers, self._output_progressed, self._output_failed)
+            if isinstance(transport, TlsConnection)
+            else SocketWriter(
+                transport, listener.loop, listener.short_answers, self._output_progressed, self._output_failed
+            )
         )
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, peer[0] if peer else "")
-        self.last_active_ms = self._listener.clock.monotonic_ms()
+        self.last_active_ms = self._frame_started_ms = self._listener.clock.monotonic_ms()
+        self._listener.dispatcher.begin_connection(self._client)
+        self._listener.watch.add(self)
         self._listener.connection_opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
@@ -95,9 +132,19 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         if self._waiting is not None:
             self._waiting.cancel()
+            discard_unstarted(self._awaited)
         self._writer.close()
         self._frames.release()
+        self._listener.watch.remove(self)
         self._listener.connection_closed(self)
+
+    # --- TLS
+
+    def connection_secured(self, peer_certificate: bytes | None) -> None:
+        try:
+            self._client.principal = self._listener.principal_of(peer_certificate)
+        except ValueError as problem:
+            self.refuse(str(problem))
 
     @property
     def client_host(self) -> str:
@@ -110,9 +157,15 @@ class Connection(asyncio.BufferedProtocol):
         frames, writer = self._frames, self._writer
         try:
             while self._waiting is None and not writer.unsent and not self.is_finishing:
+                if self._frames_left != _UNRESTRICTED and self._client.is_authenticated:
+                    frames.largest_frame_bytes = self._listener.largest_frame_bytes
+                    self._frames_left = _UNRESTRICTED
                 frame = frames.next_frame()
                 if frame is None:
                     break
+                self._awaits_first_frame = False
+                if self._frames_left != _UNRESTRICTED:
+                    self._count_frame_before_authentication()
                 answer = self._listener.dispatcher.handle(frame, self._client)
                 if isinstance(answer, list):
                     writer.write(answer)
@@ -120,15 +173,75 @@ class Connection(asyncio.BufferedProtocol):
                     self._waiting = answer
                     answer.then(self._answer_came)
                 elif answer is not None:
-                    self._waiting = asyncio.ensure_future(self._answer_later(answer))
+                    self._await(answer)
+                if self._client.throttle_ms:
+                    self._mute()
             has_unread = frames.settle()
         except (InvalidFrameSize, MalformedMessage) as problem:
-            self._refuse(str(problem))
+            self.refuse(str(problem))
             return
         except CloseConnection as closing:
-            self._refuse(str(closing))
+            self.refuse(str(closing))
             return
         self._update_reading(has_unread)
+
+    def _count_frame_before_authentication(self) -> None:
+        if self._frames_left == 0:
+            raise CloseConnection(f"more than {FRAMES_BEFORE_AUTHENTICATION} requests before authentication")
+        self._frames_left -= 1
+
+    # --- throttling
+
+    def _mute(self) -> None:
+        throttle_ms, self._client.throttle_ms = self._client.throttle_ms, 0
+        if not self.is_finishing:
+            self.mute(throttle_ms)
+
+    def mute(self, throttle_ms: float) -> None:
+        """Handles no request for this long. A closed socket is noticed all the same: at once while reading continues,
+        otherwise by the watch."""
+        self._is_muted = True
+        self._waiting = self._listener.clock.call_after(throttle_ms, self._unmute)
+        self._listener.watch.add(self)
+
+    def _unmute(self) -> None:
+        self._is_muted = False
+        self._waiting = None
+        self.last_active_ms = self._listener.clock.monotonic_ms()
+        if self._awaits_first_frame:
+            self._frame_started_ms = self.last_active_ms
+        self._proceed_if_open()
+
+    def refuse_after(self, delay_ms: float) -> None:
+        """Reads nothing, and closes after a delay, so that the peer does not connect again at once."""
+        self._is_paused = True
+        self._transport.pause_reading()
+        self.mute(delay_ms)
+        self.is_finishing = True
+
+    # --- time limits
+
+    @property
+    def is_muted(self) -> bool:
+        return self._is_muted
+
+    @property
+    def needs_watch(self) -> bool:
+        return self._is_muted or self._awaits_first_frame or self._frame_started_ms != _NO_FRAME
+
+    def overdue(self, now_ms: float) -> str | None:
+        if self._is_muted:
+            is_closed = self._is_paused and peer_has_closed(self._transport)
+            return "the client has disconnected while it was throttled" if is_closed else None
+        if self._frame_started_ms == _NO_FRAME:
+            return None
+        limit_ms = frame_limit_ms(self._frames.unread_bytes, is_first=self._awaits_first_frame)
+        if now_ms - self._frame_started_ms < limit_ms:
+            return None
+        what = "no complete request since the connection was opened" if self._awaits_first_frame else "incomplete frame"
+        return f"{what}: {self._frames.unread_bytes} bytes in {(now_ms - self._frame_started_ms) / 1000:.0f} s"
+
+    # --- answers that come later
 
     def _answer_came(self, answer: Answer | Awaitable[Answer] | CloseConnection) -> None:
         """Sends the response in the call that gives it. The next request waits for the next turn of the event loop:
@@ -137,11 +250,13 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(answer, list):
             self.last_active_ms = self._listener.clock.monotonic_ms()
             self._writer.write(answer)
+            if self._client.throttle_ms:
+                self._mute()
         elif isinstance(answer, CloseConnection):
-            self._refuse(str(answer))
+            self.refuse(str(answer))
             return
         elif answer is not None:
-            self._waiting = asyncio.ensure_future(self._answer_later(answer))
+            self._await(answer)
             return
         if self._frames.unread_bytes or self.is_finishing:
             self._listener.loop.call_soon(self._proceed_if_open)
@@ -150,13 +265,17 @@ class Connection(asyncio.BufferedProtocol):
         if not self._transport.is_closing():
             self._proceed()
 
+    def _await(self, answer: Awaitable[Answer]) -> None:
+        self._awaited = answer
+        self._waiting = asyncio.ensure_future(self._answer_later(answer))
+
     async def _answer_later(self, awaited: Awaitable[Answer]) -> None:
         """Sends the response in the task that computes it: a callback would add an iteration of the event loop."""
         try:
             answer = await awaited
         except CloseConnection as closing:
             self._waiting = None
-            self._refuse(str(closing))
+            self.refuse(str(closing))
             return
         except Exception as problem:
             self._waiting = None
@@ -169,6 +288,8 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = self._listener.clock.monotonic_ms()
         if answer is not None:
             self._writer.write(answer)
+        if self._client.throttle_ms:
+            self._mute()
         self._proceed()
 
     def _output_progressed(self) -> None:
@@ -182,7 +303,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _proceed(self) -> None:
-        if self.is_finishing:
+        if self.is_finishing or self._client.closes_after_answer:
             self.finish()
         else:
             self._handle_frames()
@@ -191,6 +312,12 @@ class Connection(asyncio.BufferedProtocol):
         """Resumes or pauses reading. While a response is pending, reading continues up to one frame's worth of
         unprocessed bytes, so that a closed socket is noticed at once."""
         is_paused = has_unread and (self._waiting is not None or bool(self._writer.unsent))
+        if has_unread and not is_paused:
+            if self._frame_started_ms == _NO_FRAME:
+                self._frame_started_ms = self.last_active_ms
+                self._listener.watch.add(self)
+        elif not self._awaits_first_frame:
+            self._frame_started_ms = _NO_FRAME
         if is_paused and self._client.waiting_replica_fetch is not None:
             self._client.waiting_replica_fetch.finish()  # the follower has sent another request
         if is_paused is self._is_paused or self._transport.is_closing():
@@ -203,14 +330,14 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- closing
 
-    def _refuse(self, reason: str) -> None:
+    def refuse(self, reason: str) -> None:
         log.warning("connection closed", client=self._client.host, reason=reason)
         self._transport.abort()
 
     def finish(self) -> None:
         """Stops accepting requests, sends the response in flight, then closes."""
         self.is_finishing = True
-        if self._waiting is None and self._writer.is_drained:
+        if (self._waiting is None or self._is_muted) and self._writer.is_drained:
             self._transport.close()
 
     def abort(self) -> None:

@@ -34,8 +34,11 @@ class ConnectionLimits:
         allowed = config.listener_max_connections.get(listener)
         if allowed is not None and self._by_listener[listener] > allowed:
             return Limit(f"listener.name.{listener.lower()}.max.connections", allowed)
-        if self._by_host[host] > config.max_connections_per_ip:
-            return Limit("max.connections.per.ip", config.max_connections_per_ip)
+        name, allowed = "max.connections.per.ip", config.max_connections_per_ip
+        if host in config.max_connections_per_ip_overrides:
+            name, allowed = f"{name}.overrides", config.max_connections_per_ip_overrides[host]
+        if self._by_host[host] > allowed:
+            return Limit(name, allowed)
         return None
 
     def closed(self, listener: str, host: str) -> None:

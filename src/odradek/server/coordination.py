@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.transactions.peers import Peers
     from odradek.handlers.api import Api
     from odradek.handlers.forwarding import Forwarder
+    from odradek.host.connecting import Network
     from odradek.host.host import Host
     from odradek.metadata.entities import BrokerImage
     from odradek.metadata.store import MetadataStore
@@ -51,6 +52,9 @@ class Coordination(Protocol):
     async def join(self, broker: BrokerImage, table: PartitionTable) -> None:
         """Register this broker, and return when its own metadata shows the registration."""
 
+    def directory_failed(self) -> None:
+        """A log directory has failed: what this broker leads there is to be led by others."""
+
     async def hand_over(self) -> None:
         """Give what this broker leads to others, while it is still serving."""
 
@@ -81,6 +85,9 @@ class SingleBroker:
     async def join(self, broker: BrokerImage, table: PartitionTable) -> None:  # noqa: ARG002 - there are no others
         await self.channel.register_broker(broker)
 
+    def directory_failed(self) -> None:
+        pass  # there is no other broker
+
     async def hand_over(self) -> None:
         pass  # there is no other broker
 
@@ -88,7 +95,9 @@ class SingleBroker:
         await self.controller.stop_writing()
 
 
-def coordination(config: BrokerConfig, host: Host, first_directory: str) -> Coordination:
+def coordination(
+    config: BrokerConfig, host: Host, first_directory: str, broker_network: Network | None = None
+) -> Coordination:
     if config.zookeeper_connect:
-        return ClusterMember(config, host, first_directory)
+        return ClusterMember(config, host, broker_network)
     return SingleBroker(config, host, first_directory)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.logs import get_logger
 from odradek.host.network import bind, bound_port, start_serving
+from odradek.security.principals import ANONYMOUS
 from odradek.server.connection import Connection
+from odradek.server.connection_watch import ConnectionWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,11 +19,16 @@ if TYPE_CHECKING:
     from odradek.handlers.dispatch import Dispatcher
     from odradek.host.clock import Clock, Timer
     from odradek.host.network import ShortAnswers
+    from odradek.security.principals import Principal
+    from odradek.security.quotas.connection_rate import ConnectionRates
     from odradek.server.connection_limits import ConnectionLimits
+    from odradek.server.listener_tls import ListenerTls
 
 log = get_logger(__name__)
 
 SWEEPS_PER_IDLE_TIME = 10
+MOST_DELAYED_REFUSALS = 1_000
+"""Connections of addresses that connect too fast are kept for up to a second; if there are more, they close at once."""
 RESPONSES_NOT_READ = "clients did not read their responses in time"
 
 
@@ -37,12 +44,18 @@ class Listener:
         *,
         largest_frame_bytes: int,
         idle_limit_ms: int,
+        tls: ListenerTls | None = None,
+        needs_authentication: bool = False,
     ) -> None:
         self.name = name
+        self._tls = tls
         self.clock = clock
         self._limits = limits
         self.largest_frame_bytes = largest_frame_bytes
+        self.needs_authentication = needs_authentication
         self.receive_buffers = ReceiveBuffers()
+        self.watch = ConnectionWatch(clock)
+        self._delayed_refusals: set[Connection] = set()
         self.short_answers = short_answers
         self.loop = asyncio.get_running_loop()
         self._idle_limit_ms = idle_limit_ms
@@ -56,8 +69,9 @@ class Listener:
         self, host: str, port: int, *, backlog: int, send_buffer_bytes: int | None, receive_buffer_bytes: int | None
     ) -> None:
         """Binds the address without accepting connections."""
+        tls = self._tls
         self._server = await bind(
-            lambda: Connection(self),
+            (lambda: Connection(self)) if tls is None else (lambda: tls.wrap(Connection(self), self.loop)),
             host,
             port,
             backlog=backlog,
@@ -66,12 +80,15 @@ class Listener:
         )
         self.port = bound_port(self._server)
 
-    async def serve(self, dispatcher: Dispatcher, config: Callable[[], BrokerConfig]) -> None:
+    async def serve(
+        self, dispatcher: Dispatcher, config: Callable[[], BrokerConfig], rates: ConnectionRates | None = None
+    ) -> None:
         """Accepts connections. Limits may change at run time, so the configuration is read for each connection."""
         if self._server is None:
             raise RuntimeError("the listener is not bound")
         self.dispatcher = dispatcher
         self._config = config
+        self._rates = rates
         await start_serving(self._server)
         if self._idle_limit_ms > 0:
             self._schedule_sweep()
@@ -84,17 +101,47 @@ class Listener:
         if broken is not None:
             log.warning(f"connection refused: {broken.name}", limit=broken.allowed, client=host)
             connection.abort()
+        elif self._rates is not None:
+            self._admit(connection, self._rates)
+
+    def _admit(self, connection: Connection, rates: ConnectionRates) -> None:
+        """Connections to the broker or a listener that come too fast wait; those of one address are refused."""
+        config = self._config()
+        # As in Kafka, the rate of the broker does not affect a listener that only brokers use.
+        is_protected = self.name == config.inter_broker_listener_name and len(config.listeners) > 1
+        admission = rates.admit(
+            self.name,
+            connection.client_host,
+            int(self.clock.monotonic_ms()),
+            broker_limit=None if is_protected else config.max_connection_creation_rate,
+            listener_limit=config.listener_connection_rates.get(self.name),
+        )
+        if not admission.is_refused:
+            if admission.delay_ms:
+                connection.mute(admission.delay_ms)
+            return
+        log.info("connection refused: too many in a short time", client=connection.client_host)
+        if len(self._delayed_refusals) >= MOST_DELAYED_REFUSALS or not admission.delay_ms:
+            connection.abort()
+            return
+        self._delayed_refusals.add(connection)
+        connection.refuse_after(admission.delay_ms)
 
     def connection_closed(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
+        self._delayed_refusals.discard(connection)
         self._limits.closed(self.name, connection.client_host)
         if not self._connections:
             self._all_closed.set()
+
+    def principal_of(self, certificate: bytes | None) -> Principal:
+        return ANONYMOUS if self._tls is None else self._tls.principal_of(certificate)
 
     def finish(self) -> None:
         """Stops accepting connections and requests; requests in flight are answered."""
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
+        self.watch.close()
         if self._server is not None:
             self._server.close()
         self._all_closed.clear()
@@ -117,6 +164,6 @@ class Listener:
     def _sweep(self) -> None:
         oldest = self.clock.monotonic_ms() - self._idle_limit_ms
         for connection in tuple(self._connections):
-            if connection.last_active_ms < oldest:
+            if connection.last_active_ms < oldest and not connection.is_muted:
                 connection.abort()
         self._schedule_sweep()

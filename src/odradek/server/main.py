@@ -9,15 +9,18 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from odradek.configuration.config_types import ConfigError
 from odradek.host.host import real_host
 from odradek.host.logs import configure_logs, get_logger
 from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
 from odradek.log.log_directory import LogDirectoryError
 from odradek.metadata.store import StoreError
+from odradek.security.tls.stores import StoreProblem
+from odradek.server import user_store
 from odradek.server.broker import Broker
 from odradek.server.migration import migrate
 from odradek.server.process_settings import ProcessSettings, process_settings
-from odradek.server.properties import PropertiesError, broker_config, load_properties
+from odradek.server.properties import PropertiesError, broker_config, load_properties, parse_properties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 # Variables with the prefix of properties that are not properties.
-OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT")
+OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT", "ODRADEK_PROFILE")
+SECURE_FILE = "broker.properties"  # in a directory of `odradek secure init`
 LOG_LEVELS = ("info", "debug", "warning", "error")
 LOG_FORMATS = ("text", "json")
 
@@ -36,28 +40,33 @@ class BrokerFailure(Exception):
     """The broker could not start, or could not continue. The message says why, and what to do."""
 
 
-def run_broker(properties_path: str | None, overrides: Sequence[str], *, as_json: bool = False) -> None:
-    """Run until SIGTERM or SIGINT. With `as_json` the ready line is a JSON object."""
-    config = configure(properties_path, overrides)
+def run_broker(
+    properties_path: str | None, overrides: Sequence[str], *, as_json: bool = False, secure: str | None = None
+) -> None:
+    """Run until SIGTERM or SIGINT. With `as_json` the ready line is a JSON object. `secure` is a directory of `odradek
+    secure init`, whose properties come before those of the file."""
+    config = configure(properties_path, overrides, secure)
     raise_descriptor_limit()
     try:
         run_on_fast_loop(lambda: _serve(config, as_json=as_json))
-    except (StoreError, LogDirectoryError, OSError) as problem:
+    except (ConfigError, StoreError, StoreProblem, LogDirectoryError, OSError) as problem:
         raise BrokerFailure(str(problem)) from problem
 
 
-def configure(properties_path: str | None, overrides: Sequence[str]) -> BrokerConfig:
+def configure(properties_path: str | None, overrides: Sequence[str], secure: str | None = None) -> BrokerConfig:
     """Configure the log of this process by the environment, and read the broker's configuration."""
     try:
         configure_logs(level=_choice("ODRADEK_LOG_LEVEL", LOG_LEVELS), style=_choice("ODRADEK_LOG_FORMAT", LOG_FORMATS))
-        return _read_config(properties_path, overrides)
+        return _read_config(properties_path, overrides, secure)
     except (PropertiesError, OSError) as problem:
         raise BrokerFailure(str(problem)) from problem
 
 
-def configure_processes(properties_path: str | None, overrides: Sequence[str], count: int) -> list[ProcessSettings]:
+def configure_processes(
+    properties_path: str | None, overrides: Sequence[str], count: int, secure: str | None = None
+) -> list[ProcessSettings]:
     """The settings of `count` brokers that one supervisor runs."""
-    config = configure(properties_path, overrides)
+    config = configure(properties_path, overrides, secure)
     try:
         return process_settings(config, count)
     except PropertiesError as problem:
@@ -84,6 +93,22 @@ def migrate_metadata(properties_path: str | None, overrides: Sequence[str], *, i
     }
 
 
+def add_user(
+    properties_path: str | None,
+    overrides: Sequence[str],
+    user: str,
+    password: str,
+    mechanisms: Sequence[str],
+    iterations: int,
+) -> str:
+    """Write a SCRAM user into the metadata of a broker that does not run; returns where it was written."""
+    config = configure(properties_path, overrides)
+    try:
+        return asyncio.run(user_store.add_user(config, real_host(), user, password, mechanisms, iterations))
+    except (StoreError, LogDirectoryError, OSError) as problem:
+        raise BrokerFailure(str(problem)) from problem
+
+
 def _choice(variable: str, choices: Sequence[str]) -> str:
     """The value of the environment variable, or the first choice if it is not set. PropertiesError if it is unknown."""
     chosen = os.environ.get(variable, choices[0]).lower()
@@ -92,7 +117,7 @@ def _choice(variable: str, choices: Sequence[str]) -> str:
     return chosen
 
 
-def _read_config(properties_path: str | None, overrides: Sequence[str]) -> BrokerConfig:
+def _read_config(properties_path: str | None, overrides: Sequence[str], secure: str | None) -> BrokerConfig:
     text = None
     if properties_path is not None:
         with open(properties_path, encoding="latin-1") as file:
@@ -104,6 +129,10 @@ def _read_config(properties_path: str | None, overrides: Sequence[str]) -> Broke
         file_name=properties_path or "",
         other_variables=OTHER_VARIABLES,
     )
+    if secure is not None:
+        path = os.path.join(secure, SECURE_FILE)
+        with open(path, encoding="latin-1") as file:
+            properties = {**parse_properties(file.read(), path), **properties}
     return broker_config(properties)
 
 

@@ -125,7 +125,7 @@ async def _commit(store: ZooKeeperStore, migration: Migration, version: int, con
         return
     outcome = await store.commit(migration.changes, expected_version=version, controller_epoch=controller_epoch)
     if outcome is not CommitOutcome.COMMITTED:
-        raise StoreError("the cluster's metadata has changed meanwhile: stop all its brokers, and try again")
+        raise StoreError("the cluster's metadata was changed by another process: stop all its brokers, and try again")
 
 
 def _take_over_directories(host: Host, paths: Sequence[str], cluster_id: str, kept_file: str) -> None:

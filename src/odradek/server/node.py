@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.expired_tokens import ExpiredTokens
 from odradek.coordinator.groups.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
 from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
@@ -15,6 +16,8 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.quota_enforcement import QuotaEnforcement
+from odradek.handlers.sasl_listeners import SaslListeners
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import (
     LOCK_FILE,
@@ -28,24 +31,37 @@ from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.retention import Retention
-from odradek.security.authorizer import AllowAll
+from odradek.security.audit.events import NoAudit
+from odradek.server.access_control import build_audit_log, build_authorizer, check_access_of_brokers
 from odradek.server.coordination import coordination
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.listeners import Endpoint
+    from odradek.handlers.context import SettingsCheck
+    from odradek.host.connecting import Network
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
+    from odradek.metadata.image import MetadataImage
 
 log = get_logger(__name__)
 
 
 class Node:
-    def __init__(self, config: BrokerConfig, host: Host) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        host: Host,
+        broker_network: Network | None = None,
+        check_settings: SettingsCheck | None = None,
+    ) -> None:
+        """`broker_network` is the network of connections to other brokers, if it is not the host's own."""
         self._config = config
         self._host = host
+        self._broker_network = broker_network
+        self._check_settings = check_settings
         self.fatal_failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when the broker cannot continue: the reason, and what to do."""
 
@@ -55,7 +71,7 @@ class Node:
         paths = [host.disk.absolute_path(path) for path in config.log_dirs]
         first_directory = paths[0]
         await host.workers.run(_prepare_directory, first_directory, host)
-        self._coordination = coordination(config, host, first_directory)
+        self._coordination = coordination(config, host, first_directory, self._broker_network)
         try:
             await self._start(paths)
         except BaseException:
@@ -83,6 +99,7 @@ class Node:
         try:
             # After the directories are locked: a broker without a cluster fences every other controller.
             await self._coordination.start()
+            check_access_of_brokers(config, metadata.image.acls)
             await metadata.run_in_order(lambda: self._open_logs(table, metadata))
         except BaseException:
             await host.workers.run(_close_after_failed_start, directories)
@@ -100,7 +117,16 @@ class Node:
         table.removals.before_removal = compaction.forget
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
+        self._housekeeping.add(ExpiredTokens(channel, metadata))
+        self._sasl = SaslListeners(metadata, host)
+        self._housekeeping.add(self._sasl)
         apis = self._coordination.apis()
+        self._audit = build_audit_log(config, host)
+        if self._audit is not None:
+            await self._audit.start()
+        self.quotas = quotas = QuotaEnforcement(config, host.clock)
+        quotas.load(metadata.image)
+        metadata.subscribe(quotas.follow)
         services = Services(
             host=host,
             metadata=metadata,
@@ -110,10 +136,14 @@ class Node:
             producer_ids=producer_ids,
             groups=self._groups,
             transactions=self._transactions,
-            authorizer=AllowAll(),
+            authorizer=build_authorizer(config, metadata),
+            audit=NoAudit() if self._audit is None else self._audit,
+            quotas=quotas,
             advertised_apis=AdvertisedApis(apis.values()),
+            sasl_mechanisms=self._sasl.mechanisms,
             forwarder=self._coordination.forwarder,
             apis=apis,
+            check_settings=self._check_settings,
         )
         self.dispatcher = Dispatcher(apis, services)
 
@@ -137,15 +167,27 @@ class Node:
             self.fatal_failure.set_result(
                 f"{directory.path} failed ({directory.failure}): repair the disk, then start the broker again"
             )
+        if not is_fatal:
+            self._coordination.directory_failed()
 
     @property
     def broker_config(self) -> BrokerConfig:
         """The current configuration: some settings change at run time."""
         return self._metadata.broker_config
 
+    def follow_settings(self, follower: Callable[[], Awaitable[None]]) -> None:
+        """Call after each change of settings. The answer to the request that made it waits for the follower."""
+
+        async def follow(before: MetadataImage, after: MetadataImage) -> None:
+            if after.configs is not before.configs:
+                await follower()
+
+        self._metadata.subscribe(follow)
+
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Register this broker with the addresses that its clients use, and start housekeeping."""
         config = self._config
+        await self._sasl.load_keys()
         await self._coordination.join(BrokerImage(config.node_id, endpoints, config.rack), self._table)
         self._housekeeping.start()
 
@@ -168,6 +210,8 @@ class Node:
         await self._metadata.close()  # applies all commits before the table closes
         await self._table.close()
         await self._coordination.store.close()
+        if self._audit is not None:
+            await self._audit.close()
 
 
 def _prepare_directory(path: str, host: Host) -> None:

@@ -86,7 +86,6 @@ def test_a_hanging_transaction_is_found_and_aborted(
         (("describe", ""), 2, "cannot be empty"),
         (("list", "--pattern", "("), 1, "not a valid regular expression"),
         (("list", "--state", "Sleepy"), 2, "ongoing"),
-        (("list", "-X", "security.protocol=SSL"), 1, "need a plaintext listener"),
         (("find-hanging", "--broker-id", "77"), 1, "there is no broker 77"),
         (("find-hanging", "--topic", "no-such-topic"), 1, "there is no such topic"),
         (("abort", "TOPIC", "--partition", "7", "--start-offset", "0", "--yes"), 1, "has no partition 7"),

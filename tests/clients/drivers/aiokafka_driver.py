@@ -12,6 +12,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from tests.clients.drivers.aiokafka_transactions import AiokafkaTransactions
+from tests.clients.drivers.client_security import aiokafka_security
 from tests.clients.drivers.python_clients import (
     CONSUMER_SETTINGS,
     DONE,
@@ -28,12 +29,12 @@ from tests.clients.scenario.steps import CONFIG_SOURCES, Json
 
 class AiokafkaDriver(AiokafkaTransactions):
     def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self._connection = {"bootstrap_servers": bootstrap_servers, **aiokafka_security()}
         self._runner = asyncio.Runner()
         self._admin: AIOKafkaAdminClient = self._runner.run(self._start_admin())
 
     async def _start_admin(self) -> AIOKafkaAdminClient:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap_servers)
+        admin = AIOKafkaAdminClient(**self._connection)
         await admin.start()
         return admin
 
@@ -122,7 +123,7 @@ class AiokafkaDriver(AiokafkaTransactions):
     # ---- records
 
     async def produce(self, arguments: dict[str, Json]) -> Json:
-        producer = AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers, **producer_settings(arguments))
+        producer = AIOKafkaProducer(**self._connection, **producer_settings(arguments))
         await producer.start()
         try:
             sent = [
@@ -136,7 +137,7 @@ class AiokafkaDriver(AiokafkaTransactions):
 
     async def _consumer(self, reset: str, isolation: str = "read_uncommitted") -> AIOKafkaConsumer:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **self._connection,
             auto_offset_reset=reset,
             isolation_level=isolation,
             **CONSUMER_SETTINGS,

@@ -12,11 +12,11 @@ from tests.clients.scenario.steps import COPY_PREFIX, DONE, Json
 
 
 class AiokafkaTransactions:
-    _bootstrap_servers: str
+    _connection: dict[str, Any]
 
     def _transactional_producer(self, arguments: dict[str, Json]) -> AIOKafkaProducer:
         transactional_id = arguments["transactional_id"]
-        return AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers, transactional_id=transactional_id)
+        return AIOKafkaProducer(**self._connection, transactional_id=transactional_id)
 
     async def produce_in_transaction(self, arguments: dict[str, Json]) -> Json:
         async with self._transactional_producer(arguments) as producer:
@@ -28,7 +28,7 @@ class AiokafkaTransactions:
     async def copy(self, arguments: dict[str, Json]) -> Json:
         consumer = AIOKafkaConsumer(
             arguments["topic"],
-            bootstrap_servers=self._bootstrap_servers,
+            **self._connection,
             group_id=arguments["group"],
             auto_offset_reset="earliest",
             enable_auto_commit=False,
@@ -53,7 +53,7 @@ class AiokafkaTransactions:
 
     async def committed(self, arguments: dict[str, Json]) -> Json:
         async with AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers, group_id=arguments["group"], enable_auto_commit=False
+            **self._connection, group_id=arguments["group"], enable_auto_commit=False
         ) as consumer:
             return {"offset": await consumer.committed(TopicPartition(arguments["topic"], arguments["partition"]))}
 

@@ -28,6 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it re-expor
     ResourceType,
 )
 
+from tests.clients.drivers.client_security import librdkafka_security
 from tests.clients.drivers.confluent_transactions import ConfluentTransactions
 from tests.clients.error_names import error_name
 from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
@@ -39,7 +40,7 @@ TIMEOUT_SECONDS = 20.0
 
 class ConfluentDriver(ConfluentTransactions):
     def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap = {"bootstrap.servers": bootstrap_servers}
+        self._bootstrap = {**librdkafka_security(), "bootstrap.servers": bootstrap_servers}
         self._admin = AdminClient(dict(self._bootstrap))
 
     def perform(self, verb: str, arguments: dict[str, Json]) -> Json:

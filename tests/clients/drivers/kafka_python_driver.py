@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.clients.drivers import codec_modules
+from tests.clients.drivers.client_security import kafka_python_security
 from tests.clients.drivers.python_clients import (
     CONSUMER_SETTINGS,
     DONE,
@@ -37,7 +38,7 @@ PLACES = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST, "max_tim
 
 class KafkaPythonDriver(KafkaPythonTransactions):
     def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap = {"bootstrap_servers": bootstrap_servers}
+        self._bootstrap = {"bootstrap_servers": bootstrap_servers, **kafka_python_security()}
         self._admin = KafkaAdminClient(**self._bootstrap)
 
     def perform(self, verb: str, arguments: dict[str, Json]) -> Json:

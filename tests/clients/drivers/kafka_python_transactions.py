@@ -12,7 +12,7 @@ from tests.clients.scenario.steps import COPY_PREFIX, DONE, Json
 
 
 class KafkaPythonTransactions:
-    _bootstrap: dict[str, str]
+    _bootstrap: dict[str, Any]
 
     def _transactional_producer(self, arguments: dict[str, Json]) -> KafkaProducer:
         producer = KafkaProducer(**self._bootstrap, transactional_id=arguments["transactional_id"])

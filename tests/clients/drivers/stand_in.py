@@ -11,9 +11,9 @@ OPERATIONS = ("set", "delete", "append", "subtract")
 
 
 class StandIn(ConfluentDriver):
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, plain_servers: str | None = None) -> None:
         super().__init__(bootstrap_servers)
-        self._bootstrap_servers = bootstrap_servers
+        self._bootstrap_servers = plain_servers or bootstrap_servers
 
     def alter_configs(self, arguments: dict[str, Json]) -> Json:
         if arguments["resource"] != "broker-default":

@@ -5,6 +5,7 @@ import re
 import tempfile
 from typing import TYPE_CHECKING
 
+from tests.clients.drivers.client_security import properties_path
 from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
 from tests.jvm.tools import ToolResult, ToolSession
 
@@ -42,7 +43,10 @@ def _error_in(text: str) -> str | None:
 
 class ToolsDriver:
     def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap = ("--bootstrap-server", bootstrap_servers)
+        security = properties_path()
+        self._bootstrap = (
+            "--bootstrap-server", bootstrap_servers, *(("--command-config", security) if security else ())
+        )  # fmt: skip
         self._tools = ToolSession()
 
     def perform(self, verb: str, arguments: dict[str, Json]) -> Json:

@@ -18,6 +18,7 @@ from odradek.cli.framework.options import format_option, properties_argument
         ("on 127.0.0.1:9092", "odradek broker"),
         ("with a properties file, as Kafka's", "odradek broker server.properties"),
         ("override a property of the file", "odradek broker server.properties --override log.dirs=./data"),
+        ("with the certificates of `odradek secure init certs`", "odradek broker --secure certs"),
         ("another port", "odradek broker --override listeners=PLAINTEXT://127.0.0.1:9192"),
         (
             "four brokers on the ports 9092 to 9095",
@@ -39,10 +40,21 @@ from odradek.cli.framework.options import format_option, properties_argument
     type=click.IntRange(1, 1000),
     help="Run N brokers with consecutive node ids and ports, one for each core. Needs zookeeper.connect.",
 )
+@click.option(
+    "--secure",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Use the certificates and properties that `odradek secure init DIR` has made.",
+)
 @click.option("--stop-with", "descriptor", type=int, hidden=True)
 @format_option
 def broker(
-    properties: str | None, overrides: tuple[str, ...], processes: int | None, descriptor: int | None, as_json: bool
+    properties: str | None,
+    overrides: tuple[str, ...],
+    processes: int | None,
+    secure: str | None,
+    descriptor: int | None,
+    as_json: bool,
 ) -> None:
     """Run a broker in the foreground, until SIGTERM or Ctrl-C.
 
@@ -65,19 +77,22 @@ def broker(
         os.environ.setdefault("ODRADEK_LOG_FORMAT", "json")
     try:
         if processes is not None:
-            run_processes(properties, overrides, processes, as_json=as_json)
+            run_processes(properties, overrides, processes, secure, as_json=as_json)
         else:
-            run_broker(properties, overrides, as_json=as_json)
+            run_broker(properties, overrides, as_json=as_json, secure=secure)
     except BrokerFailure as failure:
         raise Failure(str(failure)) from failure
 
 
-def run_processes(properties: str | None, overrides: tuple[str, ...], count: int, *, as_json: bool) -> None:
+def run_processes(
+    properties: str | None, overrides: tuple[str, ...], count: int, secure: str | None, *, as_json: bool
+) -> None:
     from odradek.cli.broker.supervisor import Supervisor  # noqa: PLC0415 - one broker does not need it
     from odradek.server.main import configure_processes  # noqa: PLC0415 - help does not need it
 
-    settings = configure_processes(properties, overrides, count)
+    settings = configure_processes(properties, overrides, count, secure)
     arguments = [*([properties] if properties else []), *(f"--override={each}" for each in overrides)]
+    arguments += [f"--secure={secure}"] if secure else []
     Supervisor(settings, arguments, as_json=as_json).run()
 
 

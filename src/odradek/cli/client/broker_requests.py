@@ -1,5 +1,5 @@
-"""Requests to the brokers of a cluster that librdkafka cannot make, over plain sockets: to any broker that answers, to
-the controller, or to a broker by its id."""
+"""Requests to the brokers of a cluster that librdkafka cannot make, over sockets of their own: to any broker that
+answers, to the controller, or to a broker by its id."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class BrokerRequests:
     to it."""
 
     def __init__(self, cluster: Cluster, timeout_s: float = TIMEOUT_S) -> None:
-        protocol = cluster.properties.get("security.protocol", "plaintext")
-        if protocol.lower() != "plaintext":
-            raise Failure(f"-X security.protocol={protocol}: this command needs a plaintext listener")
         self.timeout_s = timeout_s
         self._bootstrap_servers = cluster.bootstrap_servers
-        self._addresses = split_addresses(cluster.bootstrap_servers)  # the one that answered last is the first
+        self._secure = cluster.address
+        self._addresses: list[Address] = [
+            *split_addresses(cluster.bootstrap_servers)
+        ]  # the one that answered last is the first
         self._controller: Address | None = None
         self._has_fenced_brokers = True  # DescribeCluster version 2
 
@@ -80,7 +80,7 @@ class BrokerRequests:
         reason = ""
         for address in list(self._addresses):
             try:
-                response = call(address, request, response_type, version, self.timeout_s)
+                response = call(self._secure(*address), request, response_type, version, self.timeout_s)
             except Failure as failure:
                 reason = failure.message
                 continue
@@ -94,10 +94,10 @@ class BrokerRequests:
         self.describe()
         if self._controller is None:
             return self.ask_any(request, response_type, version)
-        return call(self._controller, request, response_type, version, self.timeout_s)
+        return call(self._secure(*self._controller), request, response_type, version, self.timeout_s)
 
     def ask(self, broker: KnownBroker, request: Request, response_type: type[R], version: int) -> R:
-        return call(broker.address, request, response_type, version, self.timeout_s)
+        return call(self._secure(*broker.address), request, response_type, version, self.timeout_s)
 
     def describe(self) -> DescribedCluster:
         """The brokers, those that are fenced included, if the cluster lists them."""

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection,
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
 from odradek.cli.client.kafka_errors import NoSuchTopic, explain, unreachable
+from odradek.cli.client.wire_security import SecuredAddress, wire_security
 from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from confluent_kafka import KafkaError
+
+    from odradek.cli.client.wire_security import WireSecurity
 
 CONNECT_TIMEOUT_S = 3.0
 REQUEST_TIMEOUT_S = 15.0
@@ -58,6 +61,7 @@ class Cluster:
         self.last_error: KafkaError | None = None
         self._is_reachable = False
         self._admin: AdminClient | None = None
+        self._wire_security: WireSecurity | None = None
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         """Failure unless one of the addresses accepts a connection."""
@@ -75,6 +79,15 @@ class Cluster:
                 self._is_reachable = True
                 return
         raise unreachable(self.bootstrap_servers, reason)
+
+    def address(self, host: str, port: int) -> SecuredAddress:
+        """The address of a broker for requests that the client library cannot make, with the cluster's TLS and SASL."""
+        if self._wire_security is None:
+            self._wire_security = wire_security(self.properties)
+        return SecuredAddress(host, port, self._wire_security)
+
+    def bootstrap_addresses(self) -> list[SecuredAddress]:
+        return [self.address(host, port) for host, port in split_addresses(self.bootstrap_servers)]
 
     def admin(self) -> AdminClient:
         if self._admin is None:
@@ -117,7 +130,9 @@ class Cluster:
         }
 
     def _remember(self, error: KafkaError) -> None:
-        self.last_error = error
+        """The reason of a failure, such as a wrong password, is not replaced by its consequence."""
+        if self.last_error is None or error.name() not in CONNECTION_ERRORS:
+            self.last_error = error
 
     def topic_names(self, timeout_s: float = REQUEST_TIMEOUT_S) -> list[str]:
         self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))

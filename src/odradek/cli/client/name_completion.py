@@ -5,7 +5,6 @@ A shell shows no errors of a completion, so every failure means that nothing is 
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from click.shell_completion import CompletionItem
@@ -58,12 +57,11 @@ def complete_topic_assignments(
 def matching_names(
     context: click.Context, incomplete: str, find: Callable[[Cluster], Iterable[str]]
 ) -> list[CompletionItem]:
-    from odradek.cli.client.cluster import Cluster  # noqa: PLC0415 - completion only
+    from odradek.cli.client.chosen_cluster import chosen_cluster  # noqa: PLC0415 - completion only
 
-    parameters: dict[str, Any] = context.params
-    server = parameters.get("bootstrap_server") or os.environ.get("ODRADEK_BOOTSTRAP_SERVER") or "127.0.0.1:9092"
     try:
-        names = find(Cluster(server, dict(parameters.get("client_properties") or ())))
+        parameters: dict[str, Any] = dict(context.params)
+        names = find(chosen_cluster(context, parameters))
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
     except Exception:
         return []

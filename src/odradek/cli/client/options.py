@@ -8,26 +8,47 @@ from typing import Any, TypeVar
 
 import click
 
+from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 
-DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def cluster_options(function: F) -> F:
-    """`-b` and `-X`, passed to the command as `cluster`; and `--format`."""
+    """The options of `connection_options`, passed to the command as `cluster`; and `--format`."""
 
     @functools.wraps(function)
-    def with_cluster(
-        *arguments: Any, bootstrap_server: str, client_properties: tuple[tuple[str, str], ...], **rest: Any
-    ) -> Any:
-        from odradek.cli.client.cluster import Cluster  # noqa: PLC0415 - help does not need it
+    def with_cluster(*arguments: Any, **parameters: Any) -> Any:
+        cluster = chosen_cluster(click.get_current_context(), parameters)
+        return function(*arguments, cluster=cluster, **parameters)
 
-        return function(*arguments, cluster=Cluster(bootstrap_server, dict(client_properties)), **rest)
+    return connection_options(format_option(with_cluster))  # type: ignore[return-value]
 
-    decorated = format_option(with_cluster)
+
+def connection_options(function: F) -> F:
+    """The options that `chosen_cluster` reads."""
+    decorated = click.option(
+        "--command-config",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False),
+        help="Client properties under Kafka's names, as for Kafka's own tools.",
+    )(function)
+    decorated = click.option(
+        "--secure",
+        metavar="DIR",
+        type=click.Path(exists=True, file_okay=False),
+        help="Connect as the admin of a broker that runs with --secure DIR.",
+    )(decorated)
+    decorated = click.option(
+        "--profile",
+        metavar="NAME",
+        type=TEXT,
+        envvar="ODRADEK_PROFILE",
+        show_envvar=True,
+        help="Address and client properties that `odradek profile add` has kept.",
+    )(decorated)
     decorated = click.option(
         "-X",
         "client_properties",
@@ -36,7 +57,7 @@ def cluster_options(function: F) -> F:
         multiple=True,
         help="Client property under its librdkafka name, such as security.protocol=SSL. Repeatable.",
     )(decorated)
-    return click.option(  # type: ignore[return-value]
+    return click.option(
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT",

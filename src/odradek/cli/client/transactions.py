@@ -1,4 +1,4 @@
-"""Requests about transactions, which librdkafka cannot make: sent to each broker over a plain socket."""
+"""Requests about transactions, which librdkafka cannot make: sent to each broker over a socket of its own."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.wire_security import SecuredAddress
 
 REQUEST_TIMEOUT_S = 15.0
 RETRY_PAUSE_S = 0.1
@@ -63,7 +64,7 @@ R = TypeVar("R")
 
 class Broker(NamedTuple):
     broker_id: int
-    address: tuple[str, int]
+    address: SecuredAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,8 @@ class OpenTransaction:
 
 
 def read_brokers(cluster: Cluster, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[int, Broker]:
-    protocol = cluster.properties.get("security.protocol", "plaintext")
-    if protocol.lower() != "plaintext":
-        raise Failure(f"-X security.protocol={protocol}: requests about transactions need a plaintext listener")
     described = cluster.finish(cluster.admin().describe_cluster(request_timeout=timeout_s), "cluster")
-    return {node.id: Broker(node.id, (node.host, node.port)) for node in described.nodes}
+    return {node.id: Broker(node.id, cluster.address(node.host, node.port)) for node in described.nodes}
 
 
 def check(error_code: int, subject: str) -> None:
@@ -151,7 +149,7 @@ def find_coordinator(brokers: dict[int, Broker], transactional_id: str) -> Broke
         lambda coordinator: coordinator.error_code,
     )
     check(answer.error_code, f"coordinator of {transactional_id}")
-    return Broker(answer.node_id, (answer.host, answer.port))
+    return Broker(answer.node_id, any_broker.address._replace(host=answer.host, port=answer.port))
 
 
 def describe_transaction(brokers: dict[int, Broker], transactional_id: str) -> tuple[Broker, TransactionState]:

@@ -1,4 +1,4 @@
-"""One request and its response over a plain socket, for requests that the Kafka client library cannot make."""
+"""One request and its response over a socket of its own, for requests that the Kafka client library cannot make."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from odradek.cli.client.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:
@@ -29,20 +30,34 @@ def encode_frame(request: Request, version: int, client_id: bytes) -> bytearray:
 
 
 def call(
-    address: tuple[str, int], request: Request, response_type: type[R], version: int, timeout_s: float = TIMEOUT_S
+    address: tuple[str, int] | SecuredAddress,
+    request: Request,
+    response_type: type[R],
+    version: int,
+    timeout_s: float = TIMEOUT_S,
 ) -> R:
     """Send a request and return the response. ApiVersions is not supported: its response header is never flexible."""
-    header_bytes = CORRELATION_ID_BYTES + (1 if response_type.is_flexible(version) else 0)  # and no tagged fields
+    host, port = address[:2]
+    security = address.security if isinstance(address, SecuredAddress) else None
     try:
-        with socket.create_connection(address, timeout=timeout_s) as connection:
-            connection.sendall(encode_frame(request, version, b"odradek-cli"))
-            size_bytes = int.from_bytes(_receive(connection, 4), "big")
-            if not header_bytes <= size_bytes <= LARGEST_RESPONSE_BYTES:
-                raise Failure(f"{address[0]}:{address[1]} sent a response of {size_bytes} bytes; is it a Kafka broker?")
-            data = _receive(connection, size_bytes)
+        with socket.create_connection((host, port), timeout=timeout_s) as plain:
+            if security is None:
+                return _ask(plain, request, response_type, version)
+            with security.secure(plain, host) as secured:
+                security.log_in(secured, _ask)
+                return _ask(secured, request, response_type, version)
     except OSError as error:
-        raise Failure(f"no response from {address[0]}:{address[1]}: {error.strerror or error}") from None
-    return response_type.decode(memoryview(data), header_bytes, version)
+        raise Failure(f"no response from {host}:{port}: {error.strerror or error}") from None
+
+
+def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:
+    header_bytes = CORRELATION_ID_BYTES + (1 if response_type.is_flexible(version) else 0)  # and no tagged fields
+    connection.sendall(encode_frame(request, version, b"odradek-cli"))
+    size_bytes = int.from_bytes(_receive(connection, 4), "big")
+    if not header_bytes <= size_bytes <= LARGEST_RESPONSE_BYTES:
+        host, port = connection.getpeername()[:2]
+        raise Failure(f"{host}:{port} sent a response of {size_bytes} bytes; is it a Kafka broker?")
+    return response_type.decode(memoryview(_receive(connection, size_bytes)), header_bytes, version)
 
 
 def _receive(connection: socket.socket, size_bytes: int) -> bytes:

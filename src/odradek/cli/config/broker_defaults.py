@@ -1,6 +1,6 @@
 """Settings that apply to all brokers of a cluster.
 
-Their resource has an empty name, which librdkafka refuses, so these requests are sent over a plain socket.
+Their resource has an empty name, which librdkafka refuses, so these requests are sent over a socket of their own.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.cli.client.kafka_admin import ConfigEntry
+    from odradek.cli.client.wire_security import SecuredAddress
 
 BROKER_RESOURCE = 4
 DESCRIBE_VERSION = 1
 ALTER_VERSION = 0
 
 
-def read_broker_defaults(address: tuple[str, int]) -> list[Setting]:
+def read_broker_defaults(address: SecuredAddress) -> list[Setting]:
     """The settings that were changed for all brokers."""
     asked = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name="", configuration_keys=None)
     response = call(address, DescribeConfigsRequest(resources=[asked]), DescribeConfigsResponse, DESCRIBE_VERSION)
@@ -45,7 +46,7 @@ def read_broker_defaults(address: tuple[str, int]) -> list[Setting]:
     ]
 
 
-def alter_broker_defaults(address: tuple[str, int], changes: Sequence[ConfigEntry]) -> None:
+def alter_broker_defaults(address: SecuredAddress, changes: Sequence[ConfigEntry]) -> None:
     configs = [
         AlterableConfig(name=each.name, config_operation=each.incremental_operation.value, value=each.value)
         for each in changes

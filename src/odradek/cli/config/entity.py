@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.cli.client.cluster import split_addresses
 from odradek.cli.client.kafka_admin import ResourceType
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.framework.commands import OptionalArgument
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.wire_security import SecuredAddress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,10 +95,7 @@ def broker_ids(cluster: Cluster) -> list[int]:
     return sorted(node.id for node in found.nodes)
 
 
-def plaintext_address(cluster: Cluster) -> tuple[str, int]:
-    """The address for requests that the client library cannot make. They know neither TLS nor SASL."""
-    protocol = cluster.properties.get("security.protocol", "plaintext")
-    if protocol.lower() != "plaintext":
-        raise Failure(f"{BROKER_DEFAULT} needs a plaintext listener, not {protocol}; alter each broker by its id")
+def first_address(cluster: Cluster) -> SecuredAddress:
+    """The address for requests that the client library cannot make."""
     cluster.check_reachable()
-    return split_addresses(cluster.bootstrap_servers)[0]
+    return cluster.bootstrap_addresses()[0]

@@ -9,7 +9,7 @@ import uuid
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
+from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.record import DemoRecord, read_demo_record
 from odradek.cli.framework.executable import command_name
 from odradek.cli.framework.output import count_text, duration_text, print_json, say

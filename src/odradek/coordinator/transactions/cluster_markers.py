@@ -67,7 +67,7 @@ class ClusterMarkers:
         self._outbox.add(address, item)
         return item.outcome
 
-    # Courier
+    # BatchSender
 
     async def send(self, address: BrokerAddress, items: Sequence[_Marker]) -> None:
         by_marker: defaultdict[tuple[EndTransactionMarker, TransactionVersion], list[_Marker]] = defaultdict(list)

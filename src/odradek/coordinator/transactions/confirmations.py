@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
 TIMEOUT_MS = 5_000.0  # the producer repeats its request, also to wait for another coordinator
-QUESTIONS_PER_REQUEST = 500
+CONFIRMATIONS_PER_REQUEST = 500
 
 
 class Coordinator(Protocol):
@@ -50,7 +50,7 @@ class Coordinator(Protocol):
     ) -> dict[TopicPartition, ErrorCode] | WaitingResponse: ...
 
 
-class Question(NamedTuple):
+class ConfirmationRequest(NamedTuple):
     transactional_id: str
     producer: ProducerIdentity
     partitions: Collection[TopicPartition]
@@ -59,7 +59,7 @@ class Question(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    question: Question
+    wanted: ConfirmationRequest
     answer: WaitingResponse
 
 
@@ -69,9 +69,9 @@ class LocalConfirmations:
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
 
-    def ask(self, question: Question) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
+    def confirm(self, wanted: ConfirmationRequest) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
         """The coordinator's answer for each partition."""
-        transactional_id, producer, partitions, joins = question
+        transactional_id, producer, partitions, joins = wanted
         if joins:
             outcome = self._coordinator.add_partitions(transactional_id, producer, partitions, TransactionVersion.V2)
             return map_answer(outcome, lambda error: dict.fromkeys(partitions, error))
@@ -87,30 +87,30 @@ class ClusterConfirmations:
         self._coordinator = coordinator
         self._local = LocalConfirmations(coordinator)
         self._peers = peers
-        self._outbox: Outbox[_Sent] = Outbox(self, run, QUESTIONS_PER_REQUEST)
+        self._outbox: Outbox[_Sent] = Outbox(self, run, CONFIRMATIONS_PER_REQUEST)
 
-    def ask(self, question: Question) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
-        leader = self._coordinator.topic.leader_of(question.transactional_id)
+    def confirm(self, wanted: ConfirmationRequest) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
+        leader = self._coordinator.topic.leader_of(wanted.transactional_id)
         if leader is None:
-            return dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return dict.fromkeys(wanted.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._peers.is_own(leader):
-            return self._local.ask(question)
+            return self._local.confirm(wanted)
         address = self._peers.address(leader)
         if address is None:
-            return dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        answer = WaitingResponse(lambda error: dict.fromkeys(question.partitions, error))
-        self._outbox.add(address, _Sent(question, answer))
+            return dict.fromkeys(wanted.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        answer = WaitingResponse(lambda error: dict.fromkeys(wanted.partitions, error))
+        self._outbox.add(address, _Sent(wanted, answer))
         return answer
 
-    # Courier
+    # BatchSender
 
     async def send(self, address: BrokerAddress, items: Sequence[_Sent]) -> None:
-        request = AddPartitionsToTxnRequest(transactions=[_encode(item.question) for item in items])
+        request = AddPartitionsToTxnRequest(transactions=[_encode(item.wanted) for item in items])
         client = self._peers.client(address, CONFIRMATIONS)
         response = await client.call(request, AddPartitionsToTxnResponse, timeout_ms=TIMEOUT_MS)
         for item, result in zip(items, response.results_by_transaction, strict=False):
             found = _errors(result)
-            item.answer({each: found.get(each, ErrorCode.UNKNOWN_SERVER_ERROR) for each in item.question.partitions})
+            item.answer({each: found.get(each, ErrorCode.UNKNOWN_SERVER_ERROR) for each in item.wanted.partitions})
         error = ErrorCode(response.error_code)
         for item in items[len(response.results_by_transaction) :]:
             item.answer.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE if error is ErrorCode.NONE else error)
@@ -120,13 +120,13 @@ class ClusterConfirmations:
             item.answer.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-def _encode(question: Question) -> AddPartitionsToTxnTransaction:
-    topics = by_topic(question.partitions)
+def _encode(wanted: ConfirmationRequest) -> AddPartitionsToTxnTransaction:
+    topics = by_topic(wanted.partitions)
     return AddPartitionsToTxnTransaction(
-        transactional_id=question.transactional_id,
-        producer_id=question.producer.producer_id,
-        producer_epoch=question.producer.epoch,
-        verify_only=not question.joins,
+        transactional_id=wanted.transactional_id,
+        producer_id=wanted.producer.producer_id,
+        producer_epoch=wanted.producer.epoch,
+        verify_only=not wanted.joins,
         topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in topics.items()],
     )
 

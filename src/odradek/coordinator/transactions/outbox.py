@@ -18,7 +18,7 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
-class Courier(Protocol[T_contra]):
+class BatchSender(Protocol[T_contra]):
     async def send(self, address: BrokerAddress, items: Sequence[T_contra]) -> None:
         """One request. Every item gets its answer before this returns. `BrokerUnavailable` if there is none."""
 
@@ -29,9 +29,11 @@ class Courier(Protocol[T_contra]):
 class Outbox(Generic[T]):
     """One request at a time is on its way to each broker."""
 
-    def __init__(self, courier: Courier[T], run: Callable[[Coroutine[Any, Any, None]], None], most_items: int) -> None:
+    def __init__(
+        self, sender: BatchSender[T], run: Callable[[Coroutine[Any, Any, None]], None], most_items: int
+    ) -> None:
         """`run` starts a task, which may be cancelled. A request has up to `most_items`."""
-        self._courier = courier
+        self._sender = sender
         self._run = run
         self._most_items = most_items
         self._waiting: dict[BrokerAddress, list[T]] = {}
@@ -52,12 +54,12 @@ class Outbox(Generic[T]):
                 sending = waiting[: self._most_items]
                 del waiting[: self._most_items]
                 try:
-                    await self._courier.send(address, sending)
+                    await self._sender.send(address, sending)
                 except BrokerUnavailable as problem:
                     log.debug("a broker is not reached", broker=address.node_id, reason=str(problem))
-                    self._courier.give_up(sending)
+                    self._sender.give_up(sending)
                 sending = []
         finally:
             del self._waiting[address]
             if sending or waiting:
-                self._courier.give_up([*sending, *waiting])
+                self._sender.give_up([*sending, *waiting])

@@ -44,5 +44,5 @@ class Peers(NamedTuple):
     def client(self, address: BrokerAddress, purpose: str) -> BrokerClient:
         """`BrokerUnavailable` if the broker has registered again, or is fenced."""
         if self.address(address.node_id) != address:
-            raise BrokerUnavailable(f"{address} does not take part in the cluster", may_have_arrived=False)
+            raise BrokerUnavailable(f"{address} does not take part in the cluster")
         return self.clients.to(address, purpose)

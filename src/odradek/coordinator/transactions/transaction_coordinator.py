@@ -158,8 +158,8 @@ class TransactionCoordinator:
     def _decide_with_producer_id(
         self, transactional_id: str, decide: Decide, identity_of: Callable[[Transaction], ProducerIdentity]
     ) -> InitResult | Awaitable[InitResult]:
-        """A producer id is allocated only for a rule that needs one, and the rule decides again: meanwhile another
-        request may have changed the transaction."""
+        """A producer id is allocated only for a rule that needs one, and the rule decides again: another request
+        may have changed the transaction since."""
 
         def result(error: ErrorCode, transaction: Transaction | None) -> InitResult:
             has_identity = error is ErrorCode.NONE and transaction is not None

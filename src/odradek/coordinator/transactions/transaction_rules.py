@@ -162,7 +162,7 @@ def end_transaction(
         current = current._replace(start_ms=now_ms)
     if version.raises_epoch and current.is_epoch_exhausted and new_producer_id is None:
         return NEEDS_PRODUCER_ID
-    # An id that was allocated is not needed if the producer has changed meanwhile.
+    # An id that was allocated is not needed if the producer has changed since.
     next_producer_id = new_producer_id if current.is_epoch_exhausted else None
     return Outcome(transaction=_prepare(current, version, now_ms, next_producer_id, commits=commits))
 

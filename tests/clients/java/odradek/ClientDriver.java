@@ -28,8 +28,10 @@ public final class ClientDriver {
         ObjectMapper mapper = new ObjectMapper();
         PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader steps = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (Admin admin = Admin.create(Map.of(
-            "bootstrap.servers", args[0], "default.api.timeout.ms", 20000, "request.timeout.ms", 10000))) {
+        Map<String, Object> configs = ClientSecurity.properties(args[0]);
+        configs.put("default.api.timeout.ms", 20000);
+        configs.put("request.timeout.ms", 10000);
+        try (Admin admin = Admin.create(configs)) {
             Map<String, Verb> verbs = new LinkedHashMap<>();
             new AdminVerbs(admin).addTo(verbs);
             new RecordVerbs(args[0]).addTo(verbs);

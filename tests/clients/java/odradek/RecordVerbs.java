@@ -66,8 +66,7 @@ final class RecordVerbs {
     }
 
     private Object produce(JsonNode arguments) throws Exception {
-        Map<String, Object> configs = new HashMap<>();
-        configs.put("bootstrap.servers", bootstrapServers);
+        Map<String, Object> configs = ClientSecurity.properties(bootstrapServers);
         configs.put("compression.type", arguments.get("codec").asText());
         configs.put("acks", arguments.get("acks").asText());
         configs.put("enable.idempotence", arguments.get("idempotent").asBoolean());
@@ -110,8 +109,7 @@ final class RecordVerbs {
     }
 
     private Consumer<byte[], byte[]> consumer(String reset, String isolation) {
-        Map<String, Object> configs = new HashMap<>();
-        configs.put("bootstrap.servers", bootstrapServers);
+        Map<String, Object> configs = ClientSecurity.properties(bootstrapServers);
         configs.put("auto.offset.reset", reset);
         configs.put("isolation.level", isolation);
         configs.put("enable.auto.commit", false);

@@ -19,7 +19,6 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Future;
@@ -44,8 +43,7 @@ final class TransactionVerbs {
     }
 
     private Producer<byte[], byte[]> producer(JsonNode arguments) {
-        Map<String, Object> configs = new HashMap<>();
-        configs.put("bootstrap.servers", bootstrapServers);
+        Map<String, Object> configs = ClientSecurity.properties(bootstrapServers);
         configs.put("transactional.id", arguments.get("transactional_id").asText());
         configs.put("linger.ms", 20);
         Producer<byte[], byte[]> producer =
@@ -91,8 +89,7 @@ final class TransactionVerbs {
     private Object copy(JsonNode arguments) {
         int count = arguments.get("count").asInt();
         String topic = arguments.get("topic").asText();
-        Map<String, Object> configs = new HashMap<>();
-        configs.put("bootstrap.servers", bootstrapServers);
+        Map<String, Object> configs = ClientSecurity.properties(bootstrapServers);
         configs.put("group.id", arguments.get("group").asText());
         configs.put("auto.offset.reset", "earliest");
         configs.put("enable.auto.commit", false);

@@ -1,0 +1,170 @@
+"""From options to rules and filters, with the shorthands of kafka-acls. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
+from odradek.security.audit.events import pascal_case
+from odradek.security.authorizer import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
+
+# The types that the client library can name.
+TYPES = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "cluster": ResourceType.CLUSTER,
+    "transactional-id": ResourceType.TRANSACTIONAL_ID,
+}
+OPERATIONS = {pascal_case(operation.name): operation for operation in Operation if operation > Operation.ANY}
+PRODUCER = {
+    ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+}
+CONSUMER = {
+    ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
+    ResourceType.GROUP: (Operation.READ,),
+}
+
+
+class Selection(NamedTuple):
+    """The resources that the options of a command name."""
+
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
+    cluster: bool = False
+
+    @property
+    def resources(self) -> list[tuple[ResourceType, str]]:
+        return [
+            *((ResourceType.TOPIC, name) for name in self.topics),
+            *((ResourceType.GROUP, name) for name in self.groups),
+            *((ResourceType.TRANSACTIONAL_ID, name) for name in self.transactional_ids),
+            *([(ResourceType.CLUSTER, CLUSTER_NAME)] if self.cluster else []),
+        ]
+
+
+class Access(NamedTuple):
+    """What is given: operations, or the roles of a producer or a consumer, which stand for several operations."""
+
+    operations: tuple[Operation, ...] = ()
+    producer: bool = False
+    consumer: bool = False
+    idempotent: bool = False
+
+    def problem(self, selection: Selection) -> str | None:
+        """Why these options do not belong together."""
+        has_role = self.producer or self.consumer
+        if has_role and self.operations:
+            return "--operation and --producer or --consumer exclude each other"
+        if not has_role and not selection.resources:
+            return "name a resource: --topic, --group, --transactional-id or --cluster"
+        if has_role and not selection.topics:
+            return "--producer and --consumer need --topic"
+        if self.consumer and not selection.groups:
+            return "--consumer needs --group"
+        if self.idempotent and not self.producer:
+            return "--idempotent needs --producer"
+        if not self.consumer and self.producer and selection.groups:
+            return "--producer does not use --group"
+        return None
+
+    def rights(self, selection: Selection) -> list[tuple[ResourceType, str, Operation]]:
+        """Without operations and roles: all operations."""
+        if not (self.producer or self.consumer):
+            operations = self.operations or (Operation.ALL,)
+            return [(*resource, operation) for resource in selection.resources for operation in operations]
+        rights: dict[tuple[ResourceType, str, Operation], None] = {}
+        for is_chosen, role in ((self.producer, PRODUCER), (self.consumer, CONSUMER)):
+            for kind, name in selection.resources:
+                if is_chosen and kind in role:
+                    rights |= dict.fromkeys((kind, name, operation) for operation in role[kind])
+        if self.idempotent:
+            rights[ResourceType.CLUSTER, CLUSTER_NAME, Operation.IDEMPOTENT_WRITE] = None
+        return list(rights)
+
+
+class Subjects(NamedTuple):
+    """Who is meant, and from where; a host of `*` means all."""
+
+    principals: tuple[str, ...]
+    hosts: tuple[str, ...]
+    permission: Permission
+
+
+def bindings(
+    selection: Selection, access: Access, subjects: list[Subjects], pattern_type: PatternType
+) -> list[AclBinding]:
+    return [
+        AclBinding(
+            kind,
+            name,
+            PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern_type,
+            principal,
+            host,
+            operation,
+            each.permission,
+        )
+        for each in subjects
+        for principal in each.principals
+        for host in each.hosts or (WILDCARD,)
+        for kind, name, operation in access.rights(selection)
+    ]
+
+
+def unsupported_operation(access: Access, selection: Selection) -> str | None:
+    """An operation that means nothing for a resource of its type, as kafka-acls refuses it."""
+    for kind, _, operation in access.rights(selection):
+        if operation is not Operation.ALL and operation not in SUPPORTED_OPERATIONS[kind]:
+            known = ", ".join(sorted(pascal_case(each.name) for each in SUPPORTED_OPERATIONS[kind]))
+            return f"{pascal_case(operation.name)} is no operation on a {type_name(kind)}: choose from {known} or All"
+    return None
+
+
+def filters(selection: Selection, pattern_type: PatternType) -> list[AclFilter]:
+    """For each resource; for everything without one."""
+    if not selection.resources:
+        return [AclFilter(kind, None, pattern_type) for kind in TYPES.values()]
+    return [AclFilter(kind, name, pattern_type) for kind, name in selection.resources]
+
+
+def type_name(kind: ResourceType) -> str:
+    return next(name for name, each in TYPES.items() if each is kind)
+
+
+def parse_resource(text: str) -> tuple[ResourceType, str] | None:
+    """`topic:orders`, `group:billing`, `transactional-id:payments` or `cluster`; None for anything else."""
+    kind, colon, name = text.partition(":")
+    if kind == "cluster" and (not colon or name == CLUSTER_NAME):
+        return ResourceType.CLUSTER, CLUSTER_NAME
+    return (TYPES[kind], name) if kind in TYPES and kind != "cluster" and name else None
+
+
+def describe(binding: AclBinding) -> str:
+    """A rule in a sentence."""
+    verb = "may" if binding.permission is Permission.ALLOW else "may not"
+    what = (
+        "the cluster"
+        if binding.resource_type is ResourceType.CLUSTER
+        else (
+            f"{type_name(binding.resource_type)}s that begin with {binding.resource_name}"
+            if binding.pattern_type is PatternType.PREFIXED
+            else f"every {type_name(binding.resource_type)}"
+            if binding.resource_name == WILDCARD
+            else f"{type_name(binding.resource_type)} {binding.resource_name}"
+        )
+    )
+    hosts = "from every host" if binding.host == WILDCARD else f"from {binding.host}"
+    return f"{binding.principal} {verb} {pascal_case(binding.operation.name)} on {what} {hosts}"
+
+
+def as_row(binding: AclBinding) -> dict[str, str]:
+    return {
+        "resource_type": type_name(binding.resource_type),
+        "resource": binding.resource_name,
+        "pattern": binding.pattern_type.name.lower(),
+        "principal": binding.principal,
+        "host": binding.host,
+        "operation": pascal_case(binding.operation.name),
+        "permission": pascal_case(binding.permission.name),
+    }

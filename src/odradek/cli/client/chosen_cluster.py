@@ -1,0 +1,34 @@
+"""The cluster that the options of a command name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from click.core import ParameterSource
+
+from odradek.cli.client.profile_option import PROFILE
+
+if TYPE_CHECKING:
+    import click
+
+    from odradek.cli.client.cluster import Cluster
+
+DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+
+
+def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluster:
+    """The cluster that the options name. Removes them from `parameters`."""
+    from odradek.cli.client.cluster import Cluster  # noqa: PLC0415 - help does not need it
+    from odradek.cli.client.connection_choice import SERVERS, chosen_properties  # noqa: PLC0415 - nor this
+
+    server = parameters.pop("bootstrap_server", None) or DEFAULT_BOOTSTRAP_SERVER
+    is_given = context.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE
+    properties = chosen_properties(
+        profile=parameters.pop("profile", None) or context.meta.get(PROFILE),
+        secure=parameters.pop("secure", None),
+        command_config=parameters.pop("command_config", None),
+        given=dict(parameters.pop("client_properties", None) or ()),
+        bootstrap_server=server if is_given else None,
+        default_server=server,  # of the environment, or the default
+    )
+    return Cluster(properties.pop(SERVERS), properties)

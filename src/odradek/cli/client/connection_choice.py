@@ -1,0 +1,55 @@
+"""Which cluster a command connects to. Of profile, `--secure`, `--command-config`, `-b` and `-X`, the later wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.kafka_properties import librdkafka_properties
+from odradek.cli.client.profiles import read_profile
+from odradek.cli.framework.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CLIENT_FILE = "client.properties"
+SERVERS = "bootstrap.servers"
+
+
+def chosen_properties(
+    *,
+    profile: str | None,
+    secure: str | None,
+    command_config: str | None,
+    given: Mapping[str, str],
+    bootstrap_server: str | None,
+    default_server: str,
+) -> dict[str, str]:
+    """Properties with librdkafka's names, `bootstrap.servers` among them."""
+    properties = {SERVERS: default_server}
+    if profile is not None:
+        properties |= read_profile(profile)
+    if secure is not None:
+        properties |= read_client_file(str(Path(secure) / CLIENT_FILE))
+    if command_config is not None:
+        properties |= read_client_file(command_config)
+    if bootstrap_server is not None:
+        properties[SERVERS] = bootstrap_server
+    return properties | dict(given)
+
+
+def read_client_file(path: str) -> dict[str, str]:
+    """The client properties in a file with Kafka's names. Stores that it names by a relative path are beside it."""
+    from odradek.server.properties import PropertiesError, parse_properties  # noqa: PLC0415 - few commands need it
+
+    try:
+        text = Path(path).read_text(encoding="latin-1")
+        found = {name: each.value for name, each in parse_properties(text, path).items()}
+    except OSError as problem:
+        raise Failure(f"{path}: {problem.strerror or problem}") from None
+    except PropertiesError as problem:
+        raise Failure(str(problem)) from None
+    for name in ("ssl.keystore.location", "ssl.truststore.location"):
+        if name in found:
+            found[name] = str(Path(path).parent / found[name])
+    return librdkafka_properties(found, lambda location: Path(location).read_bytes())

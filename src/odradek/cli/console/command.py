@@ -1,0 +1,124 @@
+"""`odradek console`: serves a web page over a cluster until Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.client.cluster import split_addresses
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.parameter_types import TEXT
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+DEFAULT_LISTEN = "127.0.0.1:8484"
+INSTALL = "pip install 'odradek[console]'"
+
+
+@command(
+    examples=[
+        ("the cluster at 127.0.0.1:9092, on http://127.0.0.1:8484/", "odradek console"),
+        ("another cluster, which the console does not change", "odradek console -b kafka-1:9092 --read-only"),
+        ("without card numbers and passwords", "odradek console --mask '$.card.number' --mask '$..password'"),
+        ("Avro values of a topic as JSON", "odradek console --schema orders=orders.avsc"),
+        ("on a free port, for a script", "odradek console --listen 127.0.0.1:0 --format json"),
+    ]
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    type=TEXT,
+    default=DEFAULT_LISTEN,
+    show_default=True,
+    help="Address of the web page. Only addresses of this machine are allowed; port 0 is any free port.",
+)
+@click.option("--read-only", is_flag=True, help="Refuse every change.")
+@click.option(
+    "--mask",
+    "masks",
+    metavar="RULE",
+    type=TEXT,
+    multiple=True,
+    help="Hide a part of records: key, header:NAME, or a JSON path such as $.card.number. Repeatable.",
+)
+@click.option(
+    "--schema",
+    "schemas",
+    metavar="TOPIC=FILE",
+    type=TEXT,
+    multiple=True,
+    help="Schema of a topic's values: FILE.avsc (Avro), or FILE.desc:MESSAGE (descriptor set of Protobuf). Repeatable.",
+)
+@click.option("--login", is_flag=True, help="Not available: the console serves this machine only.")
+@cluster_options
+def console(
+    *,
+    listen: str,
+    read_only: bool,
+    masks: tuple[str, ...],
+    schemas: tuple[str, ...],
+    login: bool,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """Serve a web page over a cluster: topics, messages, groups, brokers, transactions.
+
+    It works with any Kafka cluster. Everybody who can open the page on this machine has the rights of the given client
+    properties.
+    """
+    try:
+        from odradek.console.decoding import SchemaError, load_decoder  # noqa: PLC0415 - help does not need it
+        from odradek.console.json_path import PathError  # noqa: PLC0415
+        from odradek.console.masking import parse_rule  # noqa: PLC0415
+        from odradek.console.preparation import Preparation  # noqa: PLC0415
+        from odradek.console.server import serve  # noqa: PLC0415
+        from odradek.console.settings import ConsoleSettings  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise Failure(f"the console needs the package {error.name}: {INSTALL}") from None
+    if login:
+        raise Failure("--login is not available; without a login the console listens on 127.0.0.1 only")
+    host, port = parse_listen(listen)
+    try:
+        rules = tuple(parse_rule(rule) for rule in masks)
+    except PathError as error:
+        raise click.UsageError(f"--mask: {error}") from None
+    try:
+        decoders = dict(load_decoder(schema) for schema in schemas)
+    except SchemaError as error:
+        raise click.UsageError(f"--schema: {error}") from None
+    log_changes()
+    settings = ConsoleSettings(host, port, read_only, Preparation(rules, decoders))
+    serve(cluster, settings, lambda address: show_address(address, cluster, as_json))
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if port == "0" and host:
+        return host.strip("[]"), 0
+    ((name, number),) = split_addresses(text)[:1]
+    return name, number
+
+
+def show_address(address: str, cluster: Cluster, as_json: bool) -> None:
+    if as_json:
+        print_json({"console": address, "bootstrap_servers": cluster.bootstrap_servers})
+    else:
+        say(f"console of {cluster.bootstrap_servers}: {address} (Ctrl-C stops)")
+    sys.stdout.flush()
+
+
+def log_changes() -> None:
+    """One line on standard error for each change that the console makes."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s console change: %(message)s"))
+    audit = logging.getLogger("odradek.console.audit")
+    audit.setLevel(logging.INFO)
+    audit.addHandler(handler)
+    audit.propagate = False

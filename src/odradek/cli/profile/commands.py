@@ -1,0 +1,98 @@
+"""`odradek profile add`, `list`, `show` and `remove`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.client.chosen_cluster import chosen_cluster
+from odradek.cli.client.options import connection_options
+from odradek.cli.client.profiles import (
+    has_profile,
+    profile_directory,
+    profile_names,
+    read_profile,
+    remove_profile,
+    shown_properties,
+    write_profile,
+)
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.cli.framework.parameter_types import TEXT
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+SERVERS = "bootstrap.servers"
+
+
+def complete_profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+
+    return [CompletionItem(name) for name in profile_names() if name.startswith(incomplete)]
+
+
+name_argument = click.argument("name", metavar="NAME", type=TEXT, shell_complete=complete_profiles)
+
+
+@command(
+    examples=[
+        ("what a file of Kafka's tools has", "odradek profile add prod --command-config client.properties"),
+        ("an address alone", "odradek profile add test -b kafka-1:9092"),
+        ("the admin of `odradek secure init certs`", "odradek profile add dev --secure certs"),
+    ]
+)
+@name_argument
+@click.option("--replace", "may_replace", is_flag=True, help="Replace a profile of the same name.")
+@connection_options
+@format_option
+def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
+    """Keep an address and client properties under a name. Nothing is connected to."""
+    if has_profile(name) and not may_replace:
+        raise Failure(f"there is a profile {name}; --replace replaces it")
+    cluster = chosen_cluster(click.get_current_context(), parameters)
+    path = write_profile(name, {SERVERS: cluster.bootstrap_servers, **cluster.properties})
+    if as_json:
+        print_json({"profile": name, "file": str(path)})
+    else:
+        say(f"profile {name} is kept in {path}; use it with `odradek --profile {name} topic list`")
+
+
+@command("list", examples=[("all profiles and their addresses", "odradek profile list")])
+@format_option
+def list_profiles(as_json: bool) -> None:
+    """List the profiles."""
+    rows = [(name, read_profile(name)) for name in profile_names()]
+    if as_json:
+        for name, found in rows:
+            print_json({"profile": name, "bootstrap_servers": found.get(SERVERS)})
+    elif rows:
+        titles = ["PROFILE", "BOOTSTRAP SERVERS", "PROTOCOL"]
+        print_columns(
+            titles, [(name, found.get(SERVERS), found.get("security.protocol", "plaintext")) for name, found in rows]
+        )
+    else:
+        say(f"no profiles in {profile_directory()}; `odradek profile add NAME` makes one")
+
+
+@command(examples=[("the properties of a profile", "odradek profile show prod")])
+@name_argument
+@format_option
+def show(name: str, as_json: bool) -> None:
+    """Show a profile, without its secrets."""
+    shown = shown_properties(read_profile(name))
+    if as_json:
+        print_json({"profile": name, "properties": shown})
+    else:
+        print_columns(["PROPERTY", "VALUE"], list(shown.items()))
+
+
+@command(examples=[("forget a cluster", "odradek profile remove test")])
+@name_argument
+def remove(name: str) -> None:
+    """Remove a profile."""
+    remove_profile(name)
+    say(f"profile {name} is removed")

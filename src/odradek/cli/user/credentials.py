@@ -1,0 +1,104 @@
+"""SCRAM users over the wire: the requests of `odradek user`, and the options that its commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from odradek.cli.client.cluster import Cluster
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+DEFAULT_ITERATIONS = 4096
+REQUEST_TIMEOUT_S = 15.0
+
+
+class Credential(NamedTuple):
+    user: str
+    mechanism: str
+    iterations: int
+
+
+def credential_options(function: F) -> F:
+    """`--mechanism` and `--iterations`, passed to the command as `mechanisms` and `iterations`."""
+    decorated = click.option(
+        "--iterations",
+        type=click.IntRange(4096, 16384),
+        default=DEFAULT_ITERATIONS,
+        show_default=True,
+        help="How often the password is hashed.",
+    )(function)
+    return click.option(
+        "--mechanism",
+        "mechanisms",
+        type=click.Choice(MECHANISMS, case_sensitive=False),
+        multiple=True,
+        help="SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable; both by default.",
+    )(decorated)
+
+
+def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
+    """The credentials of these users, or of all. A named user that does not exist has none."""
+    found: dict[str, Any]
+    futures: Any  # one for each name, or one for all users
+    if names:
+        futures = cluster.admin().describe_user_scram_credentials(list(names), request_timeout=REQUEST_TIMEOUT_S)
+        found = {
+            name: described
+            for name, future in futures.items()
+            if (described := _unless_missing(cluster, future, name)) is not None
+        }
+    else:
+        futures = cluster.admin().describe_user_scram_credentials(request_timeout=REQUEST_TIMEOUT_S)
+        found = cluster.finish(futures, "users")
+    return sorted(
+        Credential(name, info.mechanism.name.replace("_", "-"), info.iterations)
+        for name, described in found.items()
+        for info in described.scram_credential_infos
+    )
+
+
+def set_password(cluster: Cluster, user: str, password: str, mechanisms: Iterable[str], iterations: int) -> None:
+    """One request for each mechanism: a request may name a user once."""
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]  # noqa: PLC0415 - help does not need it
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialUpsertion,
+    )
+
+    for mechanism in mechanisms:
+        info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], iterations)
+        _alter(cluster, user, UserScramCredentialUpsertion(user, info, password.encode()))
+
+
+def remove_credentials(cluster: Cluster, credentials: Iterable[Credential]) -> None:
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]  # noqa: PLC0415 - help does not need it
+        ScramMechanism,
+        UserScramCredentialDeletion,
+    )
+
+    for user, mechanism, _ in credentials:
+        _alter(cluster, user, UserScramCredentialDeletion(user, ScramMechanism[mechanism.replace("-", "_")]))
+
+
+def _alter(cluster: Cluster, user: str, alteration: Any) -> None:
+    futures = cluster.admin().alter_user_scram_credentials([alteration], request_timeout=REQUEST_TIMEOUT_S)
+    for future in futures.values():
+        cluster.finish(future, f"user {user}")
+
+
+def _unless_missing(cluster: Cluster, future: Any, name: str) -> Any:
+    from confluent_kafka import KafkaException  # noqa: PLC0415 - help does not need it
+
+    try:
+        return future.result()
+    except KafkaException as error:
+        if error.args[0].name() == "RESOURCE_NOT_FOUND":
+            return None
+        raise cluster.failure(error.args[0], f"user {name}") from None

@@ -1,0 +1,27 @@
+"""`odradek user list`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.cli.user.credentials import read_users
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+
+@command(name="list", examples=[("all users", "odradek user list")])
+@cluster_options
+def list_users(cluster: Cluster, as_json: bool) -> None:
+    """List the users with SCRAM credentials, their mechanisms and iterations."""
+    found = read_users(cluster)
+    if as_json:
+        for each in found:
+            print_json(each._asdict())
+    elif found:
+        print_columns(["USER", "MECHANISM", "ITERATIONS"], found)
+    else:
+        say("no users; `odradek user add NAME` adds one")

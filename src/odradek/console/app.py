@@ -1,0 +1,98 @@
+"""The application: the pages, the assets, and one place where failures become a page."""
+
+from __future__ import annotations
+
+import contextlib
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from odradek.console.changes import Forbidden
+from odradek.console.cluster.connection import Failure
+from odradek.console.cluster.watch import ClusterWatch
+from odradek.console.context import STREAMS, Console, TooManyStreams, console_of
+from odradek.console.forms import FormError
+from odradek.console.pages import PAGES
+from odradek.console.rendering import Renderer
+from odradek.console.safety import Safety, Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import Scope
+
+    from odradek.console.cluster.connection import Cluster
+    from odradek.console.settings import ConsoleSettings
+
+ASSET_AGE_S = 86_400  # their addresses change with their contents
+MESSAGES = {404: "There is no such page.", 405: "This address takes no such request."}
+
+
+class Assets(StaticFiles):
+    """The files of the wheel, which browsers may keep."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["cache-control"] = f"public, max-age={ASSET_AGE_S}"
+        return response
+
+
+def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
+    tokens = Tokens()
+    renderer = Renderer(tokens, addresses=cluster.bootstrap_servers.split(","), is_read_only=settings.is_read_only)
+    console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        console.start()
+        try:
+            yield
+        finally:
+            console.stop()
+
+    assets = Assets(directory=str(files("odradek.console").joinpath("assets")))
+    app = Starlette(
+        routes=[*(route for page in PAGES for route in page.ROUTES), Mount("/assets", assets)],
+        middleware=[Middleware(Safety, tokens=tokens, is_read_only=settings.is_read_only)],
+        exception_handlers={
+            HTTPException: _show_http_error,
+            Failure: _show_failure,
+            FormError: _show_failure,
+            Forbidden: _show_failure,
+            TimeoutError: _show_failure,
+            TooManyStreams: _show_failure,
+        },
+        lifespan=lifespan,
+    )
+    app.state.console = console
+    app.state.tokens = tokens
+    return app
+
+
+async def _show_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _error_page(request, error.status_code, MESSAGES.get(error.status_code, str(error.detail)))
+
+
+async def _show_failure(request: Request, error: Exception) -> Response:
+    if isinstance(error, Forbidden):
+        return _error_page(request, 403, str(error))
+    if isinstance(error, FormError):
+        return _error_page(request, 400, str(error))
+    if isinstance(error, TooManyStreams):
+        text = f"{STREAMS} tails, searches and exports are running; close one of them, and try again"
+        return _error_page(request, 503, text)
+    if isinstance(error, Failure):
+        return _error_page(request, 502, error.message)
+    return _error_page(request, 504, "the cluster did not answer in time")
+
+
+def _error_page(request: Request, status: int, text: str) -> Response:
+    return console_of(request).renderer.page(request, "error.html", status, section="", code=status, text=text)

@@ -1,0 +1,96 @@
+// The live parts of the messages page: the tail with its pause, the search with its progress, one record in a drawer.
+"use strict";
+(() => {
+  const KEPT_ROWS = 300;
+  const body = () => document.querySelector("table.records tbody");
+  const status = document.querySelector("[data-stream-status]");
+  const progress = document.querySelector("[data-stream-progress]");
+  const stopButton = document.querySelector("[data-stop-search]");
+  const tailButton = document.querySelector("[data-tail-switch]");
+  const number = new Intl.NumberFormat("en-US");
+  let stream = null;
+
+  const close = () => { if (stream) stream.close(); stream = null; };
+  // The server has escaped the rows; nothing but assets of the console may run in this page.
+  const addRows = (html, isNewestFirst) => {
+    if (!html) return;
+    const table = body();
+    table.closest("table").hidden = false;
+    document.querySelector("[data-empty]")?.remove();
+    table.insertAdjacentHTML(isNewestFirst ? "afterbegin" : "beforeend", html);
+    if (isNewestFirst) while (table.rows.length > KEPT_ROWS) table.deleteRow(-1);
+  };
+  const open = (address, onRows) => {
+    close();
+    stream = new EventSource(address);
+    stream.addEventListener("rows", (message) => {
+      const taken = JSON.parse(message.data);
+      onRows(taken);
+      if (taken.done) close();
+    });
+    stream.onerror = () => { status.textContent = "The stream has ended: too many are open, or the console has stopped."; close(); setTail(false); };
+  };
+
+  const setTail = (isOn) => {
+    tailButton.setAttribute("aria-pressed", String(isOn));
+    tailButton.querySelector("[data-tail-label]").textContent = isOn ? "Pause" : "Live tail";
+  };
+  tailButton.addEventListener("click", () => {
+    if (tailButton.getAttribute("aria-pressed") === "true") {
+      close(); setTail(false); status.textContent += ", paused";
+      return;
+    }
+    const fields = new URLSearchParams(new FormData(document.getElementById("query")));
+    for (const name of ["start", "at", "limit"]) fields.delete(name);
+    progress.hidden = stopButton.hidden = true;
+    let before = 0, since = performance.now();
+    status.textContent = "Waiting for new records";
+    setTail(true);
+    open(`${tailButton.dataset.tail}?${fields}`, (taken) => {
+      addRows(taken.html, true);
+      const seconds = (performance.now() - since) / 1000;
+      if (taken.failure) { status.textContent = taken.failure; setTail(false); return; }
+      if (taken.seen && seconds > 0.9) {
+        const rate = (taken.seen - before) / seconds;
+        before = taken.seen; since = performance.now();
+        const skipped = taken.skipped ? `, ${number.format(taken.skipped)} not shown` : "";
+        status.textContent = `${number.format(taken.matched)} records, ${number.format(Math.round(rate))}/s${skipped}`;
+      }
+    });
+  });
+
+  const found = document.querySelector("[data-search-stream]");
+  if (found) {
+    progress.hidden = stopButton.hidden = false;
+    status.textContent = "Searching";
+    open(found.dataset.searchStream, (taken) => {
+      addRows(taken.html, false);
+      const share = taken.done && !taken.failure ? 100 : taken.total ? Math.min(100, 100 * taken.seen / taken.total) : 0;
+      progress.value = share;
+      const counts = `${number.format(taken.matched)} found in ${number.format(taken.seen)} of ${number.format(Math.max(taken.total, taken.seen))} records`;
+      status.textContent = taken.failure ? `${counts}: ${taken.failure}` : counts;
+      if (taken.done) progress.hidden = stopButton.hidden = true;
+    });
+    stopButton.addEventListener("click", () => { close(); progress.hidden = stopButton.hidden = true; status.textContent += ", stopped"; });
+  }
+
+  // A record in a drawer; the link works without it.
+  const drawer = document.getElementById("record-dialog");
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element && event.target.closest("a[data-record]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const form = document.querySelector("#query select[name=format]").value;
+    htmx.ajax("GET", `${link.getAttribute("href")}&format=${form}`, { target: "#record", swap: "innerHTML" }).then(() => { if (!drawer.open) drawer.showModal(); });
+  });
+  drawer.addEventListener("click", (event) => { if (event.target === drawer) drawer.close(); });
+
+  // Fields that other fields make useless are hidden.
+  const form = document.getElementById("query");
+  const update = () => {
+    form.querySelector("[data-for-start]").hidden = !["offset", "time"].includes(form.elements.start.value);
+    form.querySelector("[data-for-field]").hidden = !["header", "json"].includes(form.elements.field.value);
+  };
+  form.addEventListener("change", update);
+  update();
+})();

@@ -1,0 +1,17 @@
+"""The connection to the cluster, and the failures that it reports, under names that the rest of the console uses."""
+
+from odradek.cli.client.cluster import Cluster
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import age_text, count_text, size_text
+from odradek.cli.framework.times import iso_text, parse_duration_ms, parse_time_ms
+
+__all__ = [
+    "Cluster",
+    "Failure",
+    "age_text",
+    "count_text",
+    "iso_text",
+    "parse_duration_ms",
+    "parse_time_ms",
+    "size_text",
+]

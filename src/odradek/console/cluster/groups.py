@@ -1,0 +1,130 @@
+"""Consumer groups: listed, described with their lag, reset and deleted, by the requests of `odradek group`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.cli.framework.failure import Failure
+from odradek.cli.group.reset import alter, committed_offsets, consequence
+from odradek.cli.group.reset_plan import (
+    Move,
+    choose_partitions,
+    offsets_at_time,
+    plan_moves,
+    read_bounds,
+    shifted,
+)
+from odradek.cli.group.state import (
+    GroupState,
+    PartitionLag,
+    add_time_lags,
+    read_group,
+    read_lags,
+    state_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.group.state import PartitionKey
+
+__all__ = ["GroupState", "Move", "PartitionLag", "consequence"]
+
+REQUEST_TIMEOUT_S = 15.0
+MOST_TIMED = 200  # partitions whose lag is also measured in time: a record of each is read
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    name: str
+    state: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    group: GroupState
+    lags: Sequence[PartitionLag]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetGoal:
+    """`way` is earliest, latest, time, offset or shift; `number` is the time in ms, the offset or the shift."""
+
+    way: str
+    number: int = 0
+    topics: tuple[str, ...] = ()
+
+
+def list_groups(cluster: Cluster) -> list[ListedGroup]:
+    found = cluster.finish(cluster.admin().list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S), "groups")
+    listed = [
+        ListedGroup(each.group_id, state_name(each.state), each.type.name.lower() if each.type is not None else "")
+        for each in found.valid
+    ]
+    return sorted(listed, key=lambda each: each.name)
+
+
+def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
+    """Members of these groups; groups that cannot be described are left out."""
+    if not names:
+        return {}
+    futures = cluster.admin().describe_consumer_groups(list(names), request_timeout=REQUEST_TIMEOUT_S)
+    counts = {}
+    for name, future in futures.items():
+        try:
+            counts[name] = len(cluster.finish(future, f"group {name}").members)
+        except Failure:
+            continue
+    return counts
+
+
+def describe_group(cluster: Cluster, name: str) -> DescribedGroup:
+    group = read_group(cluster, name)
+    lags = read_lags(cluster, group)
+    behind = [each for each in lags if each.lag]
+    if len(behind) <= MOST_TIMED:
+        add_time_lags(cluster, lags)
+    return DescribedGroup(group, lags)
+
+
+def plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:
+    """Before and after of each partition. Failure while the group has active members."""
+    before = committed_offsets(cluster, name, is_new_allowed=bool(goal.topics))
+    keys = choose_partitions(cluster, goal.topics, before)
+    if not keys:
+        raise Failure(f"group {name} has no committed offsets; name a topic")
+    bounds = read_bounds(cluster, keys)
+    at_time = offsets_at_time(cluster, bounds, goal.number) if goal.way == "time" else {}
+
+    def target(key: PartitionKey) -> int:
+        if goal.way == "time":
+            return at_time[key]
+        if goal.way == "shift":
+            return shifted(before, key, goal.number)
+        if goal.way == "offset":
+            return goal.number
+        return bounds[key][0 if goal.way == "earliest" else 1]
+
+    return plan_moves(before, bounds, target)
+
+
+def apply_reset(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
+    """Failure if members have become active, or have committed since the moves were planned."""
+    before = committed_offsets(cluster, name, is_new_allowed=True)
+    for move in moves:
+        if before.get((move.topic, move.partition)) != move.before:
+            raise Failure(f"group {name} has committed other offsets since the preview; look at a new preview")
+    alter(cluster, name, moves)
+
+
+def delete_group(cluster: Cluster, name: str) -> None:
+    futures = cluster.admin().delete_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)
+    cluster.finish(futures[name], f"group {name}")
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,23 @@
+"""Where the values of the charts come from: functions of two snapshots, the previous one and the present one.
+
+The values of `from_offsets_and_sizes` can be asked of any Kafka cluster. A source that knows more, such as the metrics
+of brokers, adds values under names of its own, and `views/charts` the charts that show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from odradek.console.cluster.snapshot import Snapshot, growth_bytes, rates_by_topic
+
+SampleSource = Callable[[Snapshot, Snapshot], Mapping[str, float]]
+
+
+def from_offsets_and_sizes(before: Snapshot, after: Snapshot) -> dict[str, float]:
+    seconds = after.time_s - before.time_s
+    return {
+        "records": sum(rates_by_topic(before.ends, after.ends, seconds).values()),
+        "bytes": growth_bytes(before.disks, after.disks) / seconds,
+        "stored": float(sum(directory.stored_bytes for directory in after.disks.directories)),
+        "under_replicated": float(after.health.under_replicated),
+    }

@@ -1,0 +1,51 @@
+"""Topics: created, configured, grown and deleted, by the requests of `odradek topic`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+from odradek.cli.client.setting_names import suggesting_names
+from odradek.cli.client.settings import Setting, alter_settings, read_settings
+from odradek.cli.framework.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.cli.client.cluster import Cluster
+
+__all__ = ["Setting"]
+
+REQUEST_TIMEOUT_S = 15.0
+
+
+def create_topic(
+    cluster: Cluster, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
+) -> None:
+    """Numbers that are −1 are chosen by the broker."""
+    with suggesting_names(configs):
+        is_created = cluster.create_topic(name, partitions, replication_factor, configs)
+    if not is_created:
+        raise Failure(f"topic {name} already exists")
+
+
+def grow_topic(cluster: Cluster, name: str, partitions: int) -> None:
+    futures = cluster.admin().create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S)
+    cluster.finish(futures[name], f"topic {name}")
+
+
+def delete_topic(cluster: Cluster, name: str) -> None:
+    futures = cluster.admin().delete_topics([name], request_timeout=REQUEST_TIMEOUT_S)
+    cluster.finish(futures[name], f"topic {name}")
+
+
+def topic_settings(cluster: Cluster, name: str) -> list[Setting]:
+    return read_settings(cluster, ResourceType.TOPIC, name)
+
+
+def alter_topic_setting(cluster: Cluster, name: str, setting: str, value: str | None) -> None:
+    """Set a setting of the topic, or return it to its default if the value is None."""
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    change = ConfigEntry(setting, value, incremental_operation=operation)
+    with suggesting_names([setting]):
+        alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change]))

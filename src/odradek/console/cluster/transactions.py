@@ -1,0 +1,53 @@
+"""Transactions: listed, described and aborted, by the requests of `odradek transaction`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.cli.client import transactions as requests
+from odradek.cli.client.transactions import ListedTransaction, OpenTransaction
+from odradek.cli.framework.failure import Failure
+from odradek.cli.transaction.describe import as_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from odradek.cli.client.cluster import Cluster
+
+__all__ = ["ListedTransaction", "OpenTransaction"]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTransaction:
+    """What the coordinator knows, and what is open in the partitions."""
+
+    facts: Mapping[str, Any]
+    open: Sequence[OpenTransaction]
+
+
+def list_transactions(cluster: Cluster) -> list[ListedTransaction]:
+    return requests.list_transactions(requests.read_brokers(cluster).values())
+
+
+def describe_transaction(cluster: Cluster, name: str, now_ms: int) -> DescribedTransaction:
+    brokers = requests.read_brokers(cluster)
+    coordinator, state = requests.describe_transaction(brokers, name)
+    facts = as_object(coordinator, state, now_ms)
+    keys = {(each["topic"], each["partition"]) for each in facts["partitions"]}
+    leaders = requests.partition_leaders(cluster, brokers, {topic for topic, _ in keys}) if keys else {}
+    found = requests.read_open_transactions({key: leaders[key] for key in keys if key in leaders})
+    return DescribedTransaction(facts, [each for each in found if each.producer_id == state.producer_id])
+
+
+def abort_in_partition(cluster: Cluster, topic: str, partition: int, start_offset: int) -> None:
+    """Write an abort marker; Failure if no transaction begins there."""
+    leaders = requests.partition_leaders(cluster, requests.read_brokers(cluster), [topic])
+    if (topic, partition) not in leaders:
+        raise Failure(f"{topic}-{partition} has no leader")
+    found = requests.read_open_transactions({(topic, partition): leaders[topic, partition]})
+    chosen = next((each for each in found if each.start_offset == start_offset), None)
+    if chosen is None:
+        raise Failure(f"no open transaction of {topic}-{partition} begins at offset {start_offset}")
+    requests.abort_transaction(chosen)

@@ -1,0 +1,167 @@
+"""The thread that looks at the cluster again and again. It owns the present snapshot and the samples of the last hour.
+
+A round takes at most a tenth of the thread's time: with many partitions, the rounds are further apart.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster_state import MinInSync, read_state
+from odradek.cli.framework.failure import Failure
+from odradek.console.cluster.group_lags import read_total_lags
+from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes
+from odradek.console.cluster.snapshot import (
+    EARLIEST,
+    LATEST,
+    Snapshot,
+    examine,
+    rates_by_topic,
+    read_disks,
+    read_offsets,
+    summarize,
+)
+from odradek.console.history import Sample, Samples, Series
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from odradek.cli.client.cluster import Cluster
+    from odradek.console.cluster.snapshot import Key
+
+REQUEST_TIMEOUT_S = 5.0
+FIRST_SNAPSHOT_S = 10.0
+SHARE_OF_TIME = 10
+LONGEST_INTERVAL_S = 60.0
+SLOW_FACTS_S = 15.0  # first offsets and settings change slowly
+LAGS_S = 10.0
+TOPIC_SERIES = 2_000
+GROUP_SERIES = 200
+
+
+class ClusterWatch:
+    """Started once. Readers get immutable snapshots; `look_again` after a change makes the next round immediate."""
+
+    def __init__(
+        self, cluster: Cluster, interval_s: float, sources: Sequence[SampleSource] = (from_offsets_and_sizes,)
+    ) -> None:
+        self.samples = Samples(interval_s)
+        self.topic_rates = Series(TOPIC_SERIES)
+        self.group_lags = Series(GROUP_SERIES)
+        self.trouble = ""
+        self._cluster = cluster
+        self._sources = sources
+        self._interval_s = interval_s
+        self._requests: BrokerRequests | None = None
+        self._min_in_sync: MinInSync | None = None
+        self._snapshot: Snapshot | None = None
+        self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
+        self._slow_read_at = self._lags_read_at = float("-inf")
+        self._is_stopping = False
+        self._is_due = threading.Event()
+        self._begun = self._finished = 0  # rounds
+        self._has_round = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="cluster-watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        self._is_due.set()
+        self._thread.join(REQUEST_TIMEOUT_S)
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """The last snapshot, without waiting."""
+        return self._snapshot
+
+    def snapshot(self) -> Snapshot:
+        """The last snapshot; waits for the first one. Failure while the cluster has never answered."""
+        with self._has_round:
+            self._has_round.wait_for(lambda: self._snapshot is not None or bool(self.trouble), FIRST_SNAPSHOT_S)
+        if self._snapshot is None:
+            raise Failure(self.trouble or "the cluster has not answered; is the address that of a Kafka listener?")
+        return self._snapshot
+
+    def look_again(self) -> Snapshot:
+        """A snapshot of a round that begins after this call: it shows a change that the caller has made."""
+        with self._has_round:
+            wanted = self._begun + 1
+            self._is_due.set()
+            self._has_round.wait_for(lambda: self._finished >= wanted, FIRST_SNAPSHOT_S)
+        return self.snapshot()
+
+    def _run(self) -> None:
+        while not self._is_stopping:
+            with self._has_round:
+                self._begun += 1
+                self._is_due.clear()
+            began_at = time.monotonic()
+            try:
+                self._look()
+                trouble = ""
+            except Failure as failure:
+                trouble = failure.message
+            except Exception as error:
+                trouble = f"reading the cluster failed: {type(error).__name__}: {error}"
+            with self._has_round:
+                self.trouble = trouble
+                self._finished = self._begun
+                self._has_round.notify_all()
+            took_s = time.monotonic() - began_at
+            self._is_due.wait(min(max(self._interval_s - took_s, took_s * SHARE_OF_TIME), LONGEST_INTERVAL_S))
+
+    def _look(self) -> None:
+        if self._requests is None:
+            self._cluster.check_reachable()
+            self._requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S)
+            self._min_in_sync = MinInSync(self._requests)
+        before = self._snapshot
+        now = time.monotonic()
+        is_slow_due = now - self._slow_read_at > SLOW_FACTS_S or before is None
+        if is_slow_due and self._min_in_sync is not None:
+            self._min_in_sync.forget()
+            self._slow_read_at = now
+        state = read_state(self._requests, self._min_in_sync)
+        time_s = time.time()
+        ends = read_offsets(self._requests, state, LATEST)
+        if before is None or is_slow_due or len(before.starts) != len(ends):
+            starts: Mapping[Key, int] = read_offsets(self._requests, state, EARLIEST)
+        else:
+            starts = before.starts
+        disks = read_disks(self._requests, state)
+        since = self._sampled
+        is_sample = since is not None and time_s - since.time_s >= self._interval_s / 2
+        if since is not None and is_sample:
+            rates = rates_by_topic(since.ends, ends, time_s - since.time_s)
+        else:
+            rates = {} if before is None else {name: topic.records_per_s for name, topic in before.topics.items()}
+        snapshot = Snapshot(
+            time_s, state, examine(state), starts, ends, disks, summarize(state, starts, ends, disks, rates)
+        )
+        self._snapshot = snapshot
+        if since is None or is_sample:
+            self._sampled = snapshot
+        if since is not None and is_sample:
+            self._record(since, snapshot, rates)
+        if now - self._lags_read_at > LAGS_S:
+            self._lags_read_at = now
+            for group, lag in read_total_lags(self._cluster, ends, GROUP_SERIES).items():
+                self.group_lags.add(group, time_s, lag)
+
+    def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:
+        values: dict[str, float] = {}
+        for source in self._sources:
+            values.update(source(before, snapshot))
+        self.samples.add(Sample(snapshot.time_s, values))
+        for name in [*self.topic_rates]:
+            if name not in snapshot.topics:
+                self.topic_rates.forget(name)
+            elif name not in rates:
+                self.topic_rates.add(name, snapshot.time_s, 0.0)
+        for name, rate in rates.items():
+            self.topic_rates.add(name, snapshot.time_s, rate)

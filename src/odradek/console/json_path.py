@@ -1,0 +1,101 @@
+"""Paths into JSON values: `$.pump.id`, `$.readings[0]`, `$.readings[*].value`, `$..password`. Pure.
+
+Names with other characters stand in quotes: `$['card number']`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_STEP = re.compile(r"\.\.(?P<anywhere>[\w-]+)|\.(?P<name>[\w-]+|\*)|\[(?P<index>\d{1,9}|\*)\]|\['(?P<quoted>[^']+)'\]")
+STEPS_LIMIT = 32
+
+
+class Step(NamedTuple):
+    """`key` is a name, an index, or None for every element. `is_anywhere`: at any depth below."""
+
+    key: str | int | None
+    is_anywhere: bool = False
+
+
+Path = tuple[Step, ...]
+
+
+class PathError(ValueError):
+    """A path that cannot be read; the message says why."""
+
+
+def parse_path(text: str) -> Path:
+    text = text.strip()
+    if not text.startswith("$"):
+        raise PathError(f"{text!r} is not a JSON path; write $.name, $.list[0].name or $..name")
+    steps: list[Step] = []
+    position = 1
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None or len(steps) >= STEPS_LIMIT:
+            raise PathError(
+                f"{text!r} is not a JSON path from {text[position:]!r} on; write $.name, $.list[0] or $..name"
+            )
+        position = match.end()
+        steps.append(_step(match))
+    return tuple(steps)
+
+
+def _step(match: re.Match[str]) -> Step:
+    if match["anywhere"] is not None:
+        return Step(match["anywhere"], is_anywhere=True)
+    if match["index"] is not None:
+        return Step(None if match["index"] == "*" else int(match["index"]))
+    name = match["quoted"] if match["quoted"] is not None else match["name"]
+    return Step(None if match["quoted"] is None and name == "*" else name)
+
+
+class Location(NamedTuple):
+    """An element of an object or a list."""
+
+    container: Any
+    key: Any
+
+    @property
+    def value(self) -> Any:
+        return self.container[self.key]
+
+
+def locations(document: Any, path: Path) -> list[Location]:
+    """The elements that a path leads to. The whole document is `[document][0]`."""
+    found = [Location([document], 0)]
+    for step in path:
+        found = [inner for place in found for inner in _below(place.value, step)]
+    return found
+
+
+def _below(value: Any, step: Step) -> Iterator[Location]:
+    if step.is_anywhere:
+        yield from _anywhere(value, step.key)
+    elif isinstance(value, dict):
+        if step.key is None:
+            yield from (Location(value, key) for key in list(value))
+        elif step.key in value:
+            yield Location(value, step.key)
+    elif isinstance(value, list):
+        if step.key is None:
+            yield from (Location(value, index) for index in range(len(value)))
+        elif isinstance(step.key, int) and step.key < len(value):
+            yield Location(value, step.key)
+
+
+def _anywhere(value: Any, key: Any) -> Iterator[Location]:
+    waiting = [value]
+    while waiting:
+        present = waiting.pop()
+        if isinstance(present, dict):
+            if key in present:
+                yield Location(present, key)
+            waiting += present.values()
+        elif isinstance(present, list):
+            waiting += present

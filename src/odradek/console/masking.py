@@ -1,0 +1,96 @@
+"""Rules that hide parts of records. Pure.
+
+A rule is `key`, `header:NAME`, or a JSON path into the value, such as `$.card.number` or `$..password`. Records are
+masked before anything else looks at them, so that pages, search and export agree. With a rule for values, a value that
+is not JSON is hidden as a whole, because nothing says where in it the field would be.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from odradek.console.json_path import Path, PathError, locations, parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.console.record import Record
+
+HIDDEN = "•••"
+HEADER_PREFIX = "header:"
+NOT_JSON = object()
+
+
+@dataclass(frozen=True, slots=True)
+class MaskRule:
+    """Exactly one of the fields says what is hidden."""
+
+    text: str
+    hides_key: bool = False
+    header: str | None = None
+    path: Path | None = None
+
+
+def parse_rule(text: str) -> MaskRule:
+    """PathError for anything else than `key`, `header:NAME` and a JSON path."""
+    if text == "key":
+        return MaskRule(text, hides_key=True)
+    if text.startswith(HEADER_PREFIX) and len(text) > len(HEADER_PREFIX):
+        return MaskRule(text, header=text.removeprefix(HEADER_PREFIX))
+    if text.startswith("$"):
+        return MaskRule(text, path=parse_path(text))
+    raise PathError(f"{text!r} is not a masking rule; write key, header:NAME or a JSON path such as $.card.number")
+
+
+def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
+    """The record without what the rules hide."""
+    rules = tuple(rules)
+    if not rules:
+        return record
+    if any(rule.hides_key for rule in rules) and record.key is not None:
+        record = replace(record, key=HIDDEN.encode())
+    hidden = {rule.header for rule in rules if rule.header is not None}
+    if hidden:
+        headers = tuple((name, HIDDEN.encode() if name in hidden else value) for name, value in record.headers)
+        record = replace(record, headers=headers)
+    paths = [rule.path for rule in rules if rule.path is not None]
+    if paths and record.value is not None:
+        record = replace(record, value=_mask_value(record.value, paths))
+    return record
+
+
+def _mask_value(value: bytes, paths: Iterable[Path]) -> bytes:
+    document = parse_json(value)
+    if document is NOT_JSON:
+        return HIDDEN.encode()
+    root = [document]
+    for path in paths:
+        for place in locations(root[0], path):
+            if place.container is not root and path:
+                place.container[place.key] = HIDDEN
+            elif not path:
+                root[0] = HIDDEN
+    try:
+        return write_json(root[0], separators=(",", ":")).encode()
+    except RecursionError:
+        return HIDDEN.encode()
+
+
+def parse_json(value: bytes) -> Any:
+    """The document, or NOT_JSON."""
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return NOT_JSON
+
+
+def write_json(document: Any, **settings: Any) -> str:
+    """Text that UTF-8 can hold: a document may contain halves of surrogate pairs, which it cannot."""
+    text = json.dumps(document, ensure_ascii=False, **settings)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, **settings)
+    return text

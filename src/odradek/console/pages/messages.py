@@ -1,0 +1,213 @@
+"""Messages of a topic: a page of them, one in full, what is found, what arrives, and the export of all that."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import re
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from odradek.console.cluster import feeds
+from odradek.console.cluster.connection import Failure, parse_time_ms
+from odradek.console.cluster.records import Reading, read_page, read_record
+from odradek.console.context import console_of
+from odradek.console.feed import Feed
+from odradek.console.forms import FormError, parse_number
+from odradek.console.json_path import PathError
+from odradek.console.pages.topic import find_topic
+from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
+from odradek.console.rendering import event
+from odradek.console.views.messages import FORMATS, consume_command, detail, neighbours, row
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from odradek.console.context import Console
+
+LIMITS = (25, 50, 100, 200)
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+POLL_S = 0.3
+LARGEST_TEXT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesQuery:
+    """What the address asks for: the reading, the filter, and how values are shown."""
+
+    reading: Reading
+    wanted: RecordFilter
+    form: str
+    fields: Mapping[str, str]
+
+
+def parse_messages_query(topic: str, fields: Mapping[str, str], now_ms: int) -> MessagesQuery:
+    """FormError for a field that cannot be read."""
+    start = fields.get("start", "newest")
+    if start not in ("newest", "oldest", "offset", "time"):
+        raise FormError(f"{start[:20]!r} is no start; it is newest, oldest, offset or time")
+    partition = fields.get("partition", "")
+    try:
+        at = fields.get("at", "").strip()
+        reading = Reading(
+            topic,
+            parse_number(partition, "partition", 0, INT32_MAX) if partition else None,
+            start,
+            parse_number(at, "offset", 0, INT64_MAX) if start == "offset" else 0,
+            max(parse_time_ms(at, now_ms), 0) if start == "time" else 0,
+            parse_number(fields.get("limit", ""), "limit", 1, LIMITS[-1], 50),
+        )
+        wanted = parse_filter(
+            fields.get("field", "any"),
+            fields.get("comparison", "contains"),
+            fields.get("text", "")[:LARGEST_TEXT],
+            fields.get("name", "").strip()[:LARGEST_TEXT],
+        )
+    except PathError as error:
+        raise FormError(str(error)) from None
+    except FormError:
+        raise
+    except (ValueError, OverflowError):
+        raise FormError(f"{at[:60]!r} is not a time; write 2026-01-31T12:00, epoch milliseconds, or -1h") from None
+    form = fields.get("format", "auto")
+    return MessagesQuery(reading, wanted, form if form in FORMATS else "auto", fields)
+
+
+def query_of(request: Request) -> MessagesQuery:
+    return parse_messages_query(request.path_params["name"], request.query_params, int(time.time() * 1000))
+
+
+async def show(request: Request, error: str = "", filled: Mapping[str, str] | None = None) -> Response:
+    """With a filter the page comes without records: the browser asks for the stream of the search."""
+    console = console_of(request)
+    snapshot, topic = await find_topic(request)
+    try:
+        query = query_of(request)
+        is_search = query.wanted.is_active
+        records = [] if is_search else await console.call(read_page, query.reading)
+    except (FormError, Failure) as failure:
+        error = error or (failure.message if isinstance(failure, Failure) else str(failure))
+        query = parse_messages_query(topic.name, {}, 0)
+        is_search, records = False, []
+    rows = [row(console.settings.preparation(record), query.form) for record in records]
+    place = (topic.name, query.reading.partition or 0)
+    return console.renderer.page(
+        request,
+        "messages_table.html" if request.headers.get("hx-target") == "messages" else "messages.html",
+        422 if error else 200,
+        section="topics",
+        tab="messages",
+        topic=topic,
+        query=query,
+        fields=request.query_params,
+        rows=rows,
+        is_search=is_search,
+        neighbours=neighbours(rows, query.reading, snapshot.starts.get(place, 0), snapshot.ends.get(place, 0)),
+        limits=LIMITS,
+        filter_fields=FIELDS,
+        comparisons=COMPARISONS,
+        formats=FORMATS,
+        command=consume_command(console.cluster.bootstrap_servers, query.reading, query.wanted),
+        masks=console.settings.preparation.masks,
+        filled=filled or {},
+        error=error,
+    )
+
+
+async def show_record(request: Request) -> Response:
+    console = console_of(request)
+    partition = parse_number(request.query_params.get("partition", ""), "partition", 0, INT32_MAX)
+    offset = parse_number(request.query_params.get("offset", ""), "offset", 0, INT64_MAX)
+    form = request.query_params.get("format", "auto")
+    record = await console.call(read_record, request.path_params["name"], partition, offset)
+    view = detail(console.settings.preparation(record), form if form in FORMATS else "auto")
+    template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
+    return console.renderer.page(request, template, section="topics", view=view, formats=FORMATS, form=form)
+
+
+async def stream_search(request: Request) -> Response:
+    return _stream(request, feeds.search, Feed(feeds.MOST_MATCHES), is_newest_first=False)
+
+
+async def stream_tail(request: Request) -> Response:
+    return _stream(request, feeds.tail, Feed(), is_newest_first=True)
+
+
+def _stream(request: Request, read: Callable[..., None], feed: Feed, *, is_newest_first: bool) -> Response:
+    console = console_of(request)
+    query = query_of(request)
+    read_feed = partial(read, console.cluster, feed, query.reading, console.settings.preparation, query.wanted)
+    console.start_stream(read_feed)
+    return StreamingResponse(_events(request, console, feed, query, is_newest_first), media_type="text/event-stream")
+
+
+async def _events(
+    request: Request, console: Console, feed: Feed, query: MessagesQuery, is_newest_first: bool
+) -> AsyncIterator[bytes]:
+    """Rows as HTML, rendered by the template of the page, with the counts of all that was seen."""
+    try:
+        while not console.is_stopping:
+            taken = feed.take()
+            records = taken.records
+            if is_newest_first:
+                records.sort(key=lambda record: (record.timestamp_ms or 0, record.offset), reverse=True)
+            rows = [row(record, query.form) for record in records]
+            html = (
+                console.renderer.fragment("message_rows.html", rows=rows, topic_name=query.reading.topic)
+                if rows
+                else ""
+            )
+            counts = {"seen": taken.seen, "matched": taken.matched, "skipped": taken.skipped, "total": taken.total}
+            yield event("rows", {"html": html, "failure": taken.failure, "done": taken.is_done, **counts})
+            if taken.is_done or await request.is_disconnected():
+                return
+            await asyncio.sleep(POLL_S)
+    finally:
+        feed.stop()
+
+
+async def export(request: Request) -> Response:
+    console = console_of(request)
+    query = query_of(request)
+    chunks: queue.Queue[bytes | None] = queue.Queue(maxsize=8)
+    feed = Feed()
+    prepare = console.settings.preparation
+    console.start_stream(
+        lambda: feeds.export(console.cluster, query.reading, prepare, query.wanted, chunks, lambda: feed.is_stopped)
+    )
+    file_name = re.sub(r"[^A-Za-z0-9._-]", "_", query.reading.topic)
+    headers = {"content-disposition": f'attachment; filename="{file_name}.jsonl"'}
+    return StreamingResponse(_chunks(console, chunks, feed), media_type="application/x-ndjson", headers=headers)
+
+
+async def _chunks(console: Console, chunks: queue.Queue[bytes | None], feed: Feed) -> AsyncIterator[bytes]:
+    try:
+        while not console.is_stopping:
+            try:
+                chunk = chunks.get_nowait()
+            except queue.Empty:
+                await asyncio.sleep(0.02)
+                continue
+            if chunk is None:
+                return
+            yield chunk
+    finally:
+        feed.stop()
+
+
+ROUTES = [
+    Route("/topics/{name}/messages", show),
+    Route("/topics/{name}/record", show_record),
+    Route("/topics/{name}/search", stream_search),
+    Route("/topics/{name}/tail", stream_tail),
+    Route("/topics/{name}/export", export),
+]

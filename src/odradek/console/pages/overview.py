@@ -1,0 +1,60 @@
+"""The overview, its live panel, and the stream of samples that its charts draw."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from odradek.console.context import console_of
+from odradek.console.rendering import event
+from odradek.console.views.charts import CHARTS, columns
+from odradek.console.views.overview import overview
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from odradek.console.context import Console
+
+POLL_S = 0.5
+KEEP_ALIVE_POLLS = 30
+
+
+async def show(request: Request) -> Response:
+    console = console_of(request)
+    watch = console.watch
+    snapshot = await console.run(watch.snapshot)
+    view = overview(snapshot, watch.samples, watch.topic_rates, watch.trouble)
+    template = "overview_panel.html" if request.url.path.endswith("/panel") else "overview.html"
+    return console.renderer.page(request, template, section="overview", view=view, charts=CHARTS, snapshot=snapshot)
+
+
+async def stream(request: Request) -> Response:
+    return StreamingResponse(_samples(request, console_of(request)), media_type="text/event-stream")
+
+
+async def _samples(request: Request, console: Console) -> AsyncIterator[bytes]:
+    """The samples of the last hour at first, then each new one."""
+    seen = 0
+    silent = 0
+    while not console.is_stopping:
+        samples = console.watch.samples
+        silent += 1
+        if samples.count > seen:
+            yield event("samples", columns(samples.since(seen)))
+            seen = samples.count
+            silent = 0
+        elif silent >= KEEP_ALIVE_POLLS:
+            yield b": waiting\n\n"
+            silent = 0
+        if await request.is_disconnected():
+            return
+        await asyncio.sleep(POLL_S)
+
+
+ROUTES = [Route("/", show), Route("/overview/panel", show), Route("/events/samples", stream)]

@@ -1,0 +1,129 @@
+"""One topic: its partitions, its settings, and the forms that change, grow and delete it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from odradek.console.changes import checked_form, log_change
+from odradek.console.cluster.connection import Failure
+from odradek.console.cluster.topics import alter_topic_setting, delete_topic, grow_topic, topic_settings
+from odradek.console.context import console_of
+from odradek.console.forms import FormError, parse_number
+from odradek.console.pages.topics import MOST_PARTITIONS
+from odradek.console.views.figures import sparkline
+from odradek.console.views.topics import is_own, list_partitions, order_settings
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from odradek.console.cluster.snapshot import Snapshot, TopicSummary
+
+LARGEST_VALUE = 10_000
+
+
+async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
+    """The topic of the address. One that is not in the last snapshot may have been created since."""
+    console = console_of(request)
+    name = request.path_params["name"]
+    snapshot = await console.run(console.watch.snapshot)
+    if name not in snapshot.topics:
+        snapshot = await console.run(console.watch.look_again)
+    if name not in snapshot.topics:
+        raise HTTPException(404)
+    return snapshot, snapshot.topics[name]
+
+
+async def show(request: Request, error: str = "") -> Response:
+    console = console_of(request)
+    snapshot, topic = await find_topic(request)
+    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
+    return console.renderer.page(
+        request,
+        "topic.html",
+        422 if error else 200,
+        section="topics",
+        tab="partitions",
+        topic=topic,
+        line=sparkline(console.watch.topic_rates.points(topic.name, snapshot.time_s)),
+        page=list_partitions(snapshot, topic.name, number),
+        error=error,
+    )
+
+
+async def show_settings(request: Request, error: str = "") -> Response:
+    console = console_of(request)
+    _snapshot, topic = await find_topic(request)
+    search = request.query_params.get("q", "")[:200]
+    settings = order_settings(await console.call(topic_settings, topic.name), search)
+    template = "topic_settings_table.html" if request.headers.get("hx-target") == "settings" else "topic_settings.html"
+    return console.renderer.page(
+        request,
+        template,
+        422 if error else 200,
+        section="topics",
+        tab="settings",
+        topic=topic,
+        settings=settings,
+        own={each.name for each in settings if is_own(each)},
+        search=search,
+        error=error,
+    )
+
+
+async def change_setting(request: Request) -> Response:
+    console = console_of(request)
+    form = await checked_form(request)
+    name = request.path_params["name"]
+    setting = form.text("setting")[:200]
+    value = None if form.has("reset") else form.text("value")[:LARGEST_VALUE]
+    try:
+        await console.call(alter_topic_setting, name, setting, value)
+    except Failure as failure:
+        return await show_settings(request, failure.message)
+    change = f"{setting} has its default value again" if value is None else f"{setting} = {value}"
+    log_change(request, f"topic {name}: {change}")
+    return console.renderer.redirect(f"/topics/{name}/settings", f"{name}: {change}.")
+
+
+async def grow(request: Request) -> Response:
+    console = console_of(request)
+    form = await checked_form(request)
+    name = request.path_params["name"]
+    try:
+        partitions = form.number("partitions", 1, MOST_PARTITIONS)
+        await console.call(grow_topic, name, partitions)
+    except Failure as failure:
+        return await show(request, failure.message)
+    except FormError as error:
+        return await show(request, str(error))
+    log_change(request, f"topic {name} has {partitions} partitions")
+    await console.run(console.watch.look_again)
+    return console.renderer.redirect(f"/topics/{name}", f"{name} now has {partitions:,} partitions.")
+
+
+async def delete(request: Request) -> Response:
+    console = console_of(request)
+    form = await checked_form(request)
+    name = request.path_params["name"]
+    if form.text("confirmation") != name:
+        return await show(request, f"nothing was deleted: type the name of the topic, {name}, to confirm")
+    try:
+        await console.call(delete_topic, name)
+    except Failure as failure:
+        return await show(request, failure.message)
+    log_change(request, f"deleted topic {name}")
+    await console.run(console.watch.look_again)
+    return console.renderer.redirect("/topics", f"Deleted topic {name}.")
+
+
+ROUTES = [
+    Route("/topics/{name}", show),
+    Route("/topics/{name}/settings", show_settings),
+    Route("/topics/{name}/settings", change_setting, methods=["POST"]),
+    Route("/topics/{name}/partitions", grow, methods=["POST"]),
+    Route("/topics/{name}/delete", delete, methods=["POST"]),
+]

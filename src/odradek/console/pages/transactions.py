@@ -1,0 +1,87 @@
+"""Transactions: the list, one of them, and the form that aborts it in a partition."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from starlette.routing import Route
+
+from odradek.console.changes import checked_form, log_change
+from odradek.console.cluster import transactions
+from odradek.console.cluster.connection import Failure
+from odradek.console.context import console_of
+from odradek.console.forms import FormError, parse_number
+from odradek.console.views.paging import page_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+TONES = {"Ongoing": "good", "PrepareCommit": "warn", "PrepareAbort": "warn", "PrepareEpochFence": "warn"}
+
+
+async def show_list(request: Request) -> Response:
+    console = console_of(request)
+    search = request.query_params.get("q", "")[:200]
+    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
+    found = await console.call(transactions.list_transactions)
+    words = search.lower().split()
+    matching = [each for each in found if all(word in each.transactional_id.lower() for word in words)]
+    matching.sort(key=lambda each: (each.state not in TONES, each.transactional_id))
+    template = "transactions_table.html" if request.headers.get("hx-target") == "transactions" else "transactions.html"
+    return console.renderer.page(
+        request,
+        template,
+        section="transactions",
+        page=page_of(matching, number),
+        search=search,
+        has_any=bool(found),
+        tones=TONES,
+    )
+
+
+async def show(request: Request, error: str = "") -> Response:
+    console = console_of(request)
+    name = request.query_params.get("id", "")
+    if not name:
+        raise FormError("name a transactional id")
+    now_ms = int(time.time() * 1000)
+    described = await console.call(transactions.describe_transaction, name, now_ms)
+    return console.renderer.page(
+        request,
+        "transaction.html",
+        422 if error else 200,
+        section="transactions",
+        described=described,
+        tones=TONES,
+        now_ms=now_ms,
+        error=error,
+    )
+
+
+async def abort(request: Request) -> Response:
+    console = console_of(request)
+    form = await checked_form(request)
+    name, topic = request.query_params.get("id", ""), form.text("topic")
+    if form.text("confirmation") != name.strip():
+        return await show(request, f"nothing was aborted: type the transactional id, {name}, to confirm")
+    try:
+        partition = form.number("partition", 0, INT32_MAX)
+        start_offset = form.number("start_offset", 0, INT64_MAX)
+        await console.call(transactions.abort_in_partition, topic, partition, start_offset)
+    except (Failure, FormError) as failure:
+        return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
+    log_change(request, f"aborted the transaction of {name} in {topic}-{partition} from offset {start_offset}")
+    notice = f"Wrote an abort marker to {topic}-{partition}."
+    return console.renderer.redirect(f"/transaction?{urlencode({'id': name})}", notice)
+
+
+ROUTES = [
+    Route("/transactions", show_list),
+    Route("/transaction", show),
+    Route("/transaction/abort", abort, methods=["POST"]),
+]

@@ -1,0 +1,107 @@
+"""Templates. Everything that is shown is escaped: no template marks a value as safe."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from odradek.console.views import figures
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from odradek.console.safety import Tokens
+
+FLASH_COOKIE = "odradek_notice"
+LARGEST_NOTICE = 400
+SECTIONS = (
+    ("overview", "Overview", "/"),
+    ("topics", "Topics", "/topics"),
+    ("groups", "Groups", "/groups"),
+    ("brokers", "Brokers", "/brokers"),
+    ("transactions", "Transactions", "/transactions"),
+)
+
+
+class Renderer:
+    def __init__(self, tokens: Tokens, *, addresses: Sequence[str], is_read_only: bool) -> None:
+        self._tokens = tokens
+        self._notice_key = secrets.token_bytes(32)
+        self.environment = Environment(
+            loader=FileSystemLoader(str(files("odradek.console").joinpath("templates"))),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.environment.filters.update(figures.FILTERS)
+        self.environment.filters["path"] = lambda text: quote(str(text), safe="")
+        self.environment.filters["query"] = lambda fields: urlencode(
+            {k: v for k, v in fields.items() if v not in ("", None)}
+        )
+        self.environment.globals.update(
+            sections=SECTIONS, addresses=addresses, is_read_only=is_read_only, assets=_asset_version()
+        )
+
+    def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
+        notice = self._read_notice(request.cookies.get(FLASH_COOKIE, ""))
+        response = HTMLResponse(
+            self.environment.get_template(template).render(
+                token=self._tokens.token_of(request.state.session),
+                notice=notice,
+                is_fragment=request.headers.get("hx-request") == "true",
+                **values,
+            ),
+            status,
+        )
+        if notice:
+            response.delete_cookie(FLASH_COOKIE, samesite="strict", httponly=True)
+        return response
+
+    def fragment(self, template: str, **values: Any) -> str:
+        return self.environment.get_template(template).render(**values)
+
+    def redirect(self, location: str, notice: str = "") -> Response:
+        """To the page that shows the result of a change, with a sentence that it shows once."""
+        response = RedirectResponse(location, 303)
+        if notice:
+            text = base64.urlsafe_b64encode(notice[:LARGEST_NOTICE].encode()).decode()
+            response.set_cookie(
+                FLASH_COOKIE, f"{text}.{self._sign(text)}", max_age=60, httponly=True, samesite="strict"
+            )
+        return response
+
+    def _sign(self, text: str) -> str:
+        return hmac.new(self._notice_key, text.encode(), hashlib.sha256).hexdigest()
+
+    def _read_notice(self, cookie: str) -> str:
+        text, _, signature = cookie.partition(".")
+        if not text or not hmac.compare_digest(self._sign(text).encode(), signature.encode()):
+            return ""
+        return base64.urlsafe_b64decode(text).decode()
+
+
+def _asset_version() -> str:
+    """Changes with the assets, so that browsers may keep them."""
+    digest = hashlib.sha256()
+    for asset in sorted(files("odradek.console").joinpath("assets").iterdir(), key=lambda asset: asset.name):
+        if asset.is_file():
+            digest.update(asset.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def event(name: str, data: Any) -> bytes:
+    """A server-sent event; JSON has no line breaks, which would end the event."""
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

@@ -1,0 +1,136 @@
+"""What stands before every page: the Host header, the session of the browser, the token of a change, and the headers
+that keep a browser from running anything that is not an asset of the console.
+
+A message is hostile input, and so is any other page that is open in the same browser.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import secrets
+from http.cookies import SimpleCookie
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+
+from odradek.console.settings import host_of, is_loopback
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOG = logging.getLogger("odradek.console")
+COOKIE = "odradek_console"
+SESSION_CHARACTERS = 43  # 32 random bytes
+TOKEN_FIELD = "token"
+TOKEN_HEADER = "x-odradek-token"
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+OWN_SITES = frozenset({"same-origin", "none"})  # values of Sec-Fetch-Site
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+BUG = "this is a bug in the console: its standard error shows where\n"
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # with no-referrer, browsers send `Origin: null` with the console's own forms
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Tokens:
+    """The token of a session is an HMAC of its id under a key that lives as long as the process."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+
+    def new_session(self) -> str:
+        return secrets.token_urlsafe(32)
+
+    def token_of(self, session: str) -> str:
+        return hmac.new(self._key, session.encode(), hashlib.sha256).hexdigest()
+
+
+def session_of(headers: Headers) -> str:
+    """The session of the cookie; empty without one, or if it is not one of ours."""
+    cookie: SimpleCookie = SimpleCookie()
+    try:
+        cookie.load(headers.get("cookie", ""))
+    except Exception:
+        return ""
+    value = cookie[COOKIE].value if COOKIE in cookie else ""
+    return value if len(value) == SESSION_CHARACTERS else ""
+
+
+def refusal(method: str, headers: Headers, *, is_read_only: bool) -> str:
+    """Why a request is not served, whatever it asks for; empty if it is."""
+    host = headers.get("host", "")
+    if not is_loopback(host_of(host)):
+        return f"the host {host[:100]!r} is not this console's; open it as localhost or 127.0.0.1"
+    site = headers.get("sec-fetch-site", "same-origin")
+    if method in SAFE_METHODS:
+        # Another site may link to the console; it may not make a browser load anything of it in the background.
+        is_link = headers.get("sec-fetch-mode", "navigate") == "navigate"
+        return "" if is_link or site in OWN_SITES else "the request was sent by another site"
+    if method != "POST":
+        return f"the method {method[:20]} is not used here"
+    if is_read_only:
+        return "this console is read-only: it was started with --read-only"
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        return "the form was sent by another page"
+    if site not in OWN_SITES:
+        return "the form was sent by another site"
+    return ""
+
+
+class Safety:
+    """The outermost layer of the application. Tokens of forms are checked where forms are read (`checked_form`)."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens, *, is_read_only: bool) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._is_read_only = is_read_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        session = session_of(headers)
+        is_new = not session
+        session = session or self._tokens.new_session()
+        scope.setdefault("state", {})["session"] = session
+
+        is_started = False
+
+        async def guarded(message: Message) -> None:
+            nonlocal is_started
+            if message["type"] == "http.response.start":
+                is_started = True
+                answer = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    answer[name] = value
+                if "cache-control" not in answer:
+                    answer["cache-control"] = "no-store"
+                if is_new and not scope["path"].startswith("/assets/"):
+                    answer.append("set-cookie", f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict")
+            await send(message)
+
+        reason = refusal(scope["method"], headers, is_read_only=self._is_read_only)
+        if reason:
+            await PlainTextResponse(f"refused: {reason}\n", 403)(scope, receive, guarded)
+            return
+        try:
+            await self._app(scope, receive, guarded)
+        except Exception:
+            LOG.exception("a request to %r failed", scope["path"])
+            if not is_started:
+                await PlainTextResponse(BUG, 500)(scope, receive, guarded)

@@ -1,0 +1,1 @@
+"""What a template shows, made from what the cluster has answered. Pure."""

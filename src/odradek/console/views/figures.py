@@ -1,0 +1,100 @@
+"""Numbers and times as text, and sparklines as points of an SVG line. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DASH = "–"
+SPARK_WIDTH, SPARK_HEIGHT = 96, 22
+
+
+def number(value: float | None) -> str:
+    return DASH if value is None else f"{value:,.0f}"
+
+
+def compact(value: float | None) -> str:
+    """`982`, `12.4 k`, `3.1 M`: three digits at most."""
+    if value is None:
+        return DASH
+    for limit, divisor, unit in ((1e3, 1, ""), (1e6, 1e3, " k"), (1e9, 1e6, " M"), (1e12, 1e9, " G")):
+        if abs(value) < limit * 0.9995 or unit == " G":
+            scaled = value / divisor
+            digits = 0 if not unit or abs(scaled) >= 100 else 1
+            return f"{scaled:.{digits}f}{unit}"
+    return str(value)
+
+
+def rate(value: float | None) -> str:
+    """Records per second: one digit after the point below ten."""
+    if value is None:
+        return DASH
+    return f"{value:.1f}" if 0 < value < 10 else compact(value)
+
+
+def size(value: float | None) -> str:
+    if value is None or value < 0:
+        return DASH
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if value < 999.5 or unit == "TB":
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return DASH
+
+
+def age(value_ms: float | None) -> str:
+    """`320 ms`, `8.2 s`, `2 min`, `3.1 h`, `12 d`."""
+    if value_ms is None:
+        return DASH
+    for limit, divisor, unit in ((1e3, 1, "ms"), (6e4, 1e3, "s"), (3.6e6, 6e4, "min"), (8.64e7, 3.6e6, "h")):
+        if value_ms < limit:
+            scaled = value_ms / divisor
+            return (
+                f"{scaled:.0f} {unit}"
+                if unit == "ms" or scaled >= 10 or scaled == int(scaled)
+                else f"{scaled:.1f} {unit}"
+            )
+    return f"{value_ms / 8.64e7:,.0f} d"
+
+
+def moment(value_ms: int | None) -> str:
+    """UTC with milliseconds; the number itself if it is outside of the calendar."""
+    if value_ms is None:
+        return DASH
+    try:
+        return datetime.fromtimestamp(value_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.") + f"{value_ms % 1000:03d}"
+    except (OverflowError, ValueError, OSError):
+        return str(value_ms)
+
+
+def plural(count: float, noun: str) -> str:
+    return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Points of a polyline in a box of 96 × 22, from the first value on; empty without two. Gaps keep the last one."""
+    if sum(value is not None for value in values) < 2:
+        return ""
+    top = max(value for value in values if value is not None) or 1.0
+    step = SPARK_WIDTH / (len(values) - 1)
+    points = []
+    last: float | None = None
+    for index, value in enumerate(values):
+        last = value if value is not None else last
+        if last is not None:
+            points.append(f"{index * step:.1f},{SPARK_HEIGHT - 1.5 - last / top * (SPARK_HEIGHT - 3):.1f}")
+    return " ".join(points)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "number": number,
+    "compact": compact,
+    "rate": rate,
+    "size": size,
+    "age": age,
+    "moment": moment,
+    "plural": plural,
+}

@@ -1,0 +1,89 @@
+"""The list of groups, and one group with its members, lags and trend. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.console.views.figures import sparkline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.console.cluster.groups import DescribedGroup, ListedGroup, PartitionLag
+    from odradek.console.history import Series
+
+STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
+STEADY_RECORDS = 20  # and so does one of a few records
+TREND_POINTS = 12
+
+
+class GroupRow(NamedTuple):
+    group: ListedGroup
+    members: int | None
+    lag: int | None
+    line: str
+    trend: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    lag: int | None
+    time_lag_ms: int | None  # the longest of all partitions
+    line: str
+    trend: str
+    tone: str
+    topics: Sequence[str]
+
+
+def find_groups(groups: Sequence[ListedGroup], search: str) -> list[ListedGroup]:
+    words = search.lower().split()
+    return [each for each in groups if all(word in each.name.lower() for word in words)]
+
+
+def tone_of(state: str) -> str:
+    return {"Stable": "good", "Empty": "", "Dead": "bad"}.get(state, "warn")
+
+
+def last_value(values: Sequence[float | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return round(known[-1]) if known else None
+
+
+def trend_of(values: Sequence[float | None]) -> str:
+    """`growing`, `shrinking` or `steady` over the last two minutes; empty without two values."""
+    known = [value for value in values[-TREND_POINTS:] if value is not None]
+    if len(known) < 2:
+        return ""
+    change = known[-1] - known[0]
+    if abs(change) <= max(max(known) * STEADY_SHARE, STEADY_RECORDS):
+        return "steady"
+    return "growing" if change > 0 else "shrinking"
+
+
+def group_row(group: ListedGroup, members: int | None, lags: Series, now_s: float) -> GroupRow:
+    values = lags.points(group.name, now_s)
+    return GroupRow(group, members, last_value(values), sparkline(values), trend_of(values))
+
+
+def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupView:
+    values = lags.points(described.group.name, now_s)
+    known = [each.lag for each in described.lags if each.lag is not None]
+    times = [each.time_lag_ms for each in described.lags if each.time_lag_ms is not None]
+    return GroupView(
+        sum(known) if known else None,
+        max(times) if times else None,
+        sparkline(values),
+        trend_of(values),
+        tone_of(described.group.state),
+        sorted({each.topic for each in described.lags}),
+    )
+
+
+def partitions_of(lags: Sequence[PartitionLag], member_id: str) -> str:
+    """`orders 0, 1, 4 · payments 2`: what a member is assigned."""
+    by_topic: dict[str, list[int]] = {}
+    for each in lags:
+        if each.member is not None and each.member.member_id == member_id:
+            by_topic.setdefault(each.topic, []).append(each.partition)
+    return " · ".join(f"{topic} {', '.join(map(str, indexes))}" for topic, indexes in sorted(by_topic.items()))

@@ -1,0 +1,163 @@
+"""Records as they are shown: decoded, cut to what a row holds, or in full. Pure."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.console.masking import NOT_JSON, parse_json, write_json
+from odradek.console.views.figures import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.console.cluster.records import Reading
+    from odradek.console.record import Record
+    from odradek.console.record_filter import RecordFilter
+
+ROW_CHARACTERS = 240
+KEY_CHARACTERS = 60
+FULL_CHARACTERS = 200_000
+HEX_BYTES = 16_384
+MOST_HEADERS = 200
+FORMATS = ("auto", "json", "text", "hex")
+
+
+class Decoded(NamedTuple):
+    """`kind` is json, text, hex, empty or null."""
+
+    kind: str
+    text: str
+
+
+def decode(value: bytes | None, form: str = "auto") -> Decoded:
+    """JSON is indented. Bytes that are neither JSON nor UTF-8 text are shown in hexadecimal."""
+    if value is None:
+        return Decoded("null", "null")
+    if not value:
+        return Decoded("empty", "")
+    if form in ("auto", "json"):
+        document = parse_json(value)
+        if document is not NOT_JSON and (form == "json" or isinstance(document, dict | list)):
+            with contextlib.suppress(RecursionError):  # nested too deeply to be indented
+                return Decoded("json", write_json(document, indent=2)[:FULL_CHARACTERS])
+    if form != "hex":
+        try:
+            text = value.decode(errors="strict" if form == "auto" else "replace")
+        except UnicodeDecodeError:
+            return Decoded("hex", hexadecimal(value))
+        if form != "auto" or all(character.isprintable() or character in "\n\r\t" for character in text[:2000]):
+            return Decoded("text", text[:FULL_CHARACTERS])
+    return Decoded("hex", hexadecimal(value))
+
+
+def hexadecimal(value: bytes) -> str:
+    """Lines of offset, sixteen bytes, and their ASCII characters."""
+    lines = []
+    for first in range(0, min(len(value), HEX_BYTES), 16):
+        part = value[first : first + 16]
+        numbers = " ".join(f"{byte:02x}" for byte in part)
+        characters = "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in part)
+        lines.append(f"{first:06x}  {numbers:<47}  {characters}")
+    if len(value) > HEX_BYTES:
+        lines.append(f"… {len(value) - HEX_BYTES:,} more bytes")
+    return "\n".join(lines)
+
+
+def one_line(value: bytes | None, characters: int, form: str = "auto") -> Decoded:
+    """A value on one line of a table."""
+    if value is None:
+        return Decoded("null", "null")
+    if not value:
+        return Decoded("empty", "empty")
+    cut = value[: characters * 4]
+    if form != "hex":
+        try:
+            text = cut.decode(errors="strict" if len(cut) == len(value) and form == "auto" else "replace")
+        except UnicodeDecodeError:
+            return Decoded("hex", cut[: characters // 3].hex(" "))
+        if form != "auto" or "\ufffd" not in text[:characters]:
+            shown = "".join(character if character.isprintable() else "·" for character in text)
+            return Decoded("text", shown if len(shown) <= characters else shown[: characters - 1] + "…")
+    return Decoded("hex", cut[: characters // 3].hex(" "))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRow:
+    partition: int
+    offset: int
+    time: str
+    key: Decoded
+    value: Decoded
+    headers: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.partition}:{self.offset}"
+
+
+def row(record: Record, form: str = "auto") -> RecordRow:
+    return RecordRow(
+        record.partition,
+        record.offset,
+        moment(record.timestamp_ms),
+        one_line(record.key, KEY_CHARACTERS, form),
+        one_line(record.value, ROW_CHARACTERS, form),
+        len(record.headers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDetail:
+    record: Record
+    time: str
+    key: Decoded
+    value: Decoded
+    headers: Sequence[tuple[str, Decoded]]
+
+
+def detail(record: Record, form: str) -> RecordDetail:
+    headers = [(name, one_line(value, 400)) for name, value in record.headers[:MOST_HEADERS]]
+    return RecordDetail(record, moment(record.timestamp_ms), decode(record.key), decode(record.value, form), headers)
+
+
+class Neighbours(NamedTuple):
+    """Where the pages before and after one begin; None where there is none."""
+
+    older_offset: int | None = None
+    newer_offset: int | None = None
+
+
+def neighbours(rows: Sequence[RecordRow], reading: Reading, start_offset: int, end_offset: int) -> Neighbours:
+    """Of one partition only: records of several have no common order."""
+    if reading.partition is None or not rows:
+        return Neighbours()
+    first, last = min(each.offset for each in rows), max(each.offset for each in rows)
+    return Neighbours(
+        max(start_offset, first - reading.limit) if first > start_offset else None,
+        last + 1 if last + 1 < end_offset else None,
+    )
+
+
+def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> str:
+    """The command that prints the same records."""
+    words = ["odradek", "consume", reading.topic, "-b", address]
+    if reading.start == "newest" and not wanted.is_active:
+        words += ["--last", str(reading.limit)]
+    elif reading.start in ("newest", "oldest"):
+        words += ["--from-beginning"]
+    elif reading.start == "offset":
+        words += ["--offset", str(reading.offset)]
+    else:
+        words += ["--from-time", str(reading.time_ms)]
+    if reading.partition is not None:
+        words += ["--partition", str(reading.partition)]
+    words += ["--until-end", "--keys", "--timestamps", "--offsets"]
+    command = shlex.join(words)
+    if not wanted.is_active:
+        return f"{command} --max-records {reading.limit}"
+    if wanted.comparison == "contains" and wanted.field in ("any", "key", "value"):
+        return f"{command} | grep -i -F -- {shlex.quote(wanted.text)}"
+    return command

@@ -1,0 +1,130 @@
+"""The list of topics, searched, sorted and cut into pages; one topic with its partitions. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.console.views.figures import sparkline
+from odradek.console.views.paging import Page, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from odradek.console.cluster.snapshot import PartitionState, Snapshot, TopicSummary
+    from odradek.console.cluster.topics import Setting
+    from odradek.console.history import Series
+
+SORTS: Mapping[str, Callable[[TopicSummary], float | str]] = {
+    "name": lambda topic: topic.name,
+    "partitions": lambda topic: topic.partitions,
+    "records": lambda topic: topic.records,
+    "rate": lambda topic: topic.records_per_s,
+    "size": lambda topic: topic.size_bytes,
+}
+COLUMNS = (
+    ("name", "Topic"),
+    ("partitions", "Partitions"),
+    ("records", "Records"),
+    ("size", "Size"),
+    ("rate", "Records/s"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicQuery:
+    """What the address of the list asks for."""
+
+    search: str = ""
+    sort: str = "name"
+    is_descending: bool = False
+    shows_internal: bool = False
+    only_problems: bool = False
+    page: int = 1
+
+    def fields(self, **changes: object) -> dict[str, object]:
+        """The fields of an address that asks for this, with some changed."""
+        present: dict[str, object] = {
+            "q": self.search,
+            "sort": self.sort if self.sort != "name" else "",
+            "down": "1" if self.is_descending else "",
+            "internal": "1" if self.shows_internal else "",
+            "only": "problems" if self.only_problems else "",
+        }
+        return present | changes
+
+
+def parse_query(fields: Mapping[str, str]) -> TopicQuery:
+    page = fields.get("page", "1")
+    sort = fields.get("sort", "name")
+    return TopicQuery(
+        fields.get("q", "").strip()[:200],
+        sort if sort in SORTS else "name",
+        fields.get("down") == "1",
+        fields.get("internal") == "1",
+        fields.get("only") == "problems",
+        int(page) if page.isascii() and page.isdecimal() and len(page) < 8 else 1,
+    )
+
+
+class TopicRow(NamedTuple):
+    topic: TopicSummary
+    line: str
+
+
+def list_topics(snapshot: Snapshot, rates: Series, query: TopicQuery) -> Page[TopicRow]:
+    """A search finds names that contain all its words."""
+    words = query.search.lower().split()
+    found = [
+        topic
+        for topic in snapshot.topics.values()
+        if (query.shows_internal or not topic.is_internal)
+        and (not query.only_problems or topic.offline or topic.under_replicated)
+        and all(word in topic.name.lower() for word in words)
+    ]
+    found.sort(key=SORTS["name"])
+    if query.sort != "name" or query.is_descending:
+        found.sort(key=SORTS[query.sort], reverse=query.is_descending)
+    page = page_of(found, query.page)
+    rows = [TopicRow(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in page.rows]
+    return Page(rows, page.number, page.pages, page.total)
+
+
+class PartitionRow(NamedTuple):
+    state: PartitionState
+    start_offset: int | None
+    end_offset: int | None
+    size_bytes: int | None  # on the leader
+
+    @property
+    def records(self) -> int | None:
+        if self.start_offset is None or self.end_offset is None:
+            return None
+        return max(self.end_offset - self.start_offset, 0)
+
+
+def list_partitions(snapshot: Snapshot, name: str, number: int) -> Page[PartitionRow]:
+    partitions = snapshot.state.of_topics([name])
+    page = page_of(partitions, number)
+    rows = [
+        PartitionRow(
+            each,
+            snapshot.starts.get((name, each.index)),
+            snapshot.ends.get((name, each.index)),
+            snapshot.disks.sizes.get((each.leader, name, each.index)),
+        )
+        for each in page.rows
+    ]
+    return Page(rows, page.number, page.pages, page.total)
+
+
+def order_settings(settings: Iterable[Setting], search: str) -> Sequence[Setting]:
+    """Those that were changed first, then by name."""
+    words = search.lower().split()
+    found = [each for each in settings if all(word in each.name.lower() for word in words)]
+    return sorted(found, key=lambda each: (not is_own(each), each.name))
+
+
+def is_own(setting: Setting) -> bool:
+    """Whether the topic itself has a value for the setting."""
+    return setting.source == "dynamic topic"

@@ -1,0 +1,174 @@
+"""What the audit log says about requests that change metadata or remove records: one action for each resource.
+
+Settings are named, their values are not: they may be secrets. Requests that were refused for lack of access are in the
+log as denials.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from odradek.configuration.config_types import ConfigResourceType
+from odradek.protocol.errors import ErrorCode
+from odradek.security.acls.bindings import PatternType, Permission
+from odradek.security.audit.events import Action, pascal_case
+from odradek.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+
+if TYPE_CHECKING:
+    import enum
+    from collections.abc import Callable, Iterable
+
+    from odradek.handlers.context import RequestContext
+
+    Describe = Callable[[Any, Any], Iterable[Action]]
+    """The actions of a request and its response."""
+
+_DENIED = frozenset(error for error in ErrorCode if error.name.endswith("AUTHORIZATION_FAILED"))
+_UNLOGGED = _DENIED | {ErrorCode.NOT_CONTROLLER}  # the latter is retried
+
+
+def audited(handle: Callable[[Any, RequestContext], Any], describe: Describe) -> Callable[[Any, RequestContext], Any]:
+    """A handler that writes what it has done to the audit log."""
+
+    def handle_and_log(request: Any, context: RequestContext) -> Any:
+        response = handle(request, context)
+        if not context.services.audit.is_on:
+            return response
+        if inspect.isawaitable(response):
+            return _log_later(request, response, context)
+        _log(request, response, context)
+        return response
+
+    async def _log_later(request: Any, awaited: Any, context: RequestContext) -> Any:
+        response = await awaited
+        if inspect.isawaitable(response):
+            response = await response  # it waited for a coordinator, and waits for something else
+        _log(request, response, context)
+        return response
+
+    def _log(request: Any, response: Any, context: RequestContext) -> None:
+        if getattr(request, "validate_only", False):
+            return
+        for action in describe(request, response):
+            context.services.audit.performed(context.actor, action)
+
+    return handle_and_log
+
+
+def _actions(
+    operation: str, resource_type: str, named: Iterable[tuple[str, int, dict[str, object] | None]]
+) -> Iterable[Action]:
+    for name, code, details in named:
+        error = ErrorCode(code)
+        if error not in _UNLOGGED:
+            text = None if error is ErrorCode.NONE else error.name
+            yield Action(operation, resource_type, name, text, details)
+
+
+def create_topics(_request: Any, response: Any) -> Iterable[Action]:
+    return _actions("Create", "Topic", ((each.name, each.error_code, None) for each in response.topics))
+
+
+def delete_topics(_request: Any, response: Any) -> Iterable[Action]:
+    topics = ((each.name or str(each.topic_id), each.error_code, None) for each in response.responses)
+    return _actions("Delete", "Topic", topics)
+
+
+def create_partitions(request: Any, response: Any) -> Iterable[Action]:
+    counts = {topic.name: topic.count for topic in request.topics}
+    topics = ((each.name, each.error_code, {"partitions": counts.get(each.name)}) for each in response.results)
+    return _actions("Alter", "Topic", topics)
+
+
+def delete_records(request: Any, response: Any) -> Iterable[Action]:
+    before = {(topic.name, each.partition_index): each.offset for topic in request.topics for each in topic.partitions}
+    return _actions(
+        "Delete",
+        "Records",
+        (
+            (
+                f"{topic.name}-{each.partition_index}",
+                each.error_code,
+                {"before_offset": before.get((topic.name, each.partition_index))},
+            )
+            for topic in response.topics
+            for each in topic.partitions
+        ),
+    )
+
+
+def alter_configs(request: Any, response: Any) -> Iterable[Action]:
+    names = {
+        (each.resource_type, each.resource_name): [config.name for config in each.configs] for each in request.resources
+    }
+    for each in response.responses:
+        settings = ",".join(names.get((each.resource_type, each.resource_name), ()))
+        kind = _name(ConfigResourceType, each.resource_type)
+        yield from _actions("AlterConfigs", kind, [(each.resource_name, each.error_code, {"settings": settings})])
+
+
+def alter_client_quotas(request: Any, response: Any) -> Iterable[Action]:
+    for entry, result in zip(request.entries, response.entries, strict=False):
+        entity = ",".join(f"{part.entity_type}={part.entity_name or '<default>'}" for part in result.entity)
+        quotas = ",".join(f"{op.key}={'-' if op.remove else op.value}" for op in entry.ops)
+        yield from _actions("AlterConfigs", "ClientQuota", [(entity, result.error_code, {"quotas": quotas})])
+
+
+def create_acls(request: Any, response: Any) -> Iterable[Action]:
+    for creation, result in zip(request.creations, response.results, strict=False):
+        details = _acl_details(creation, creation.resource_pattern_type)
+        kind = _name(ResourceType, creation.resource_type)
+        yield from _actions("CreateAcl", kind, [(creation.resource_name, result.error_code, details)])
+
+
+def delete_acls(_request: Any, response: Any) -> Iterable[Action]:
+    for result in response.filter_results:
+        for acl in result.matching_acls:
+            details = _acl_details(acl, acl.pattern_type)
+            yield from _actions(
+                "DeleteAcl", _name(ResourceType, acl.resource_type), [(acl.resource_name, acl.error_code, details)]
+            )
+
+
+def _acl_details(acl: Any, pattern_type: int) -> dict[str, object]:
+    return {
+        "pattern": _name(PatternType, pattern_type),
+        "acl_principal": acl.principal,
+        "acl_host": acl.host,
+        "acl_operation": _name(Operation, acl.operation),
+        "permission": _name(Permission, acl.permission_type),
+    }
+
+
+def delete_groups(_request: Any, response: Any) -> Iterable[Action]:
+    return _actions("Delete", "Group", ((each.group_id, each.error_code, None) for each in response.results))
+
+
+def offset_delete(request: Any, response: Any) -> Iterable[Action]:
+    topics = ",".join(topic.name for topic in request.topics)
+    return _actions("DeleteOffsets", "Group", [(request.group_id, response.error_code, {"topics": topics})])
+
+
+def alter_partition_reassignments(_request: Any, response: Any) -> Iterable[Action]:
+    partitions = ((topic.name, each) for topic in response.responses for each in topic.partitions)
+    named = ((f"{topic}-{each.partition_index}", each.error_code, None) for topic, each in partitions)
+    return _actions("Reassign", "Partition", named)
+
+
+def elect_leaders(_request: Any, response: Any) -> Iterable[Action]:
+    partitions = ((topic.topic, each) for topic in response.replica_election_results for each in topic.partition_result)
+    named = ((f"{topic}-{each.partition_id}", each.error_code, None) for topic, each in partitions)
+    return _actions("Elect", "Partition", named)
+
+
+def unregister_broker(request: Any, response: Any) -> Iterable[Action]:
+    details: dict[str, object] = {"broker": request.broker_id}
+    return _actions("UnregisterBroker", "Cluster", [(CLUSTER_NAME, response.error_code, details)])
+
+
+def _name(kind: type[enum.IntEnum], code: int) -> str:
+    try:
+        return pascal_case(kind(code).name)
+    except ValueError:
+        return str(code)

@@ -1,0 +1,72 @@
+"""One step of a SASL exchange on a connection, and the end of one that failed: a delay, the answer, the closing.
+
+The delay slows down clients that try passwords, and costs the broker nothing: the connection is not read meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.handlers.context import CloseConnection
+from odradek.security.authentication import Times
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.handlers.answers import Answer
+    from odradek.handlers.context import ClientConnection, Services
+    from odradek.host.clock import Clock
+    from odradek.security.authentication import AuthenticateStep, Authentication
+
+R = TypeVar("R")
+LONGEST_REASON = 300  # characters: a user name in it comes from the client
+
+
+def times(clock: Clock) -> Times:
+    return Times(clock.now_ms(), clock.monotonic_ms())
+
+
+def take_step(
+    authentication: Authentication, token: bytes, connection: ClientConnection, services: Services
+) -> AuthenticateStep:
+    step = authentication.authenticate(token, times(services.host.clock))
+    if authentication.principal is not None:
+        connection.principal = authentication.principal
+    connection.is_restricted = not authentication.is_unrestricted
+    return step
+
+
+def answer_raw_token(
+    authentication: Authentication, token: bytes, connection: ClientConnection, services: Services
+) -> Answer | Awaitable[Answer]:
+    """A token without a request header, after a handshake of version 0. A failure has no answer."""
+    step = take_step(authentication, token, connection, services)
+    if step.failure is not None:
+        return _close_after_failure(step.failure, connection, services)
+    return [len(step.data).to_bytes(4, "big") + step.data]
+
+
+async def _close_after_failure(reason: str, connection: ClientConnection, services: Services) -> Answer:
+    await fail_authentication(None, reason, connection, services)
+    raise CloseConnection("authentication failed")
+
+
+async def fail_authentication(answer: R, reason: str, connection: ClientConnection, services: Services) -> R:
+    """The answer, after the delay. The connection is closed once it is sent."""
+    authentication = connection.authentication
+    services.authentication_failures.report(
+        services.host.clock,
+        connection.host,
+        listener=connection.listener_name,
+        mechanism=None if authentication is None else authentication.mechanism_name,
+        reason=reason[:LONGEST_REASON],
+    )
+    connection.closes_after_answer = True
+    passed = asyncio.Event()
+    timer = services.host.clock.call_after(services.config.failed_authentication_delay_ms, passed.set)
+    try:
+        await passed.wait()
+    finally:
+        timer.cancel()
+    return answer

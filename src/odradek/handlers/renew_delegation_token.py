@@ -1,0 +1,25 @@
+"""RenewDelegationToken, versions 1 and 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.token_decisions import NO_TIME, TokenRenewal
+from odradek.handlers.token_access import may_use_tokens
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+async def handle(request: RenewDelegationTokenRequest, context: RequestContext) -> RenewDelegationTokenResponse:
+    if not may_use_tokens(context):
+        return RenewDelegationTokenResponse(
+            error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME
+        )
+    services, principal = context.services, context.connection.principal
+    result = await services.controller.change_delegation_token(
+        TokenRenewal(bytes(request.hmac), principal, request.renew_period_ms, services.host.clock.now_ms())
+    )
+    return RenewDelegationTokenResponse(error_code=result.error, expiry_timestamp_ms=result.expires_ms)

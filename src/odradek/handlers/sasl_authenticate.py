@@ -1,0 +1,36 @@
+"""SaslAuthenticate, versions 0 to 2: one message of the chosen mechanism, and its answer.
+
+A failure is answered after `connection.failed.authentication.delay.ms`, and the connection is closed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.handlers.authentication_steps import fail_authentication, take_step
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.handlers.context import RequestContext
+
+
+def handle(
+    request: SaslAuthenticateRequest, context: RequestContext
+) -> SaslAuthenticateResponse | Awaitable[SaslAuthenticateResponse]:
+    connection = context.connection
+    if connection.authentication is None:
+        message = "SaslAuthenticate request received after successful authentication"
+        return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message)
+    step = take_step(connection.authentication, bytes(request.auth_bytes), connection, context.services)
+    response = SaslAuthenticateResponse(
+        error_code=step.error,
+        error_message=step.message,
+        auth_bytes=step.data,
+        session_lifetime_ms=step.session_lifetime_ms,
+    )
+    if step.failure is not None:
+        return fail_authentication(response, step.failure, connection, context.services)
+    return response

@@ -1,0 +1,107 @@
+"""The audit log of a broker: lines are formatted on the event loop and written by a worker, within a rate.
+
+Nothing waits for the file. A line that comes too fast, or while the disk hangs, is counted, and the count is a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.host.logs import get_logger
+from odradek.security.audit.events import Action, Actor, action_fields, as_line, denial_fields
+from odradek.security.audit.rate_bound import RateBound
+from odradek.security.audit.rotating_file import RotatingFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from odradek.host.clock import Timer
+    from odradek.host.host import Host
+    from odradek.security.authorizer import Operation, Resource
+
+log = get_logger(__name__)
+
+MOST_WAITING_LINES = 10_000
+REPORT_AFTER_MS = 1_000.0
+
+
+class AuditLog:
+    is_on = True
+
+    def __init__(self, host: Host, path: str, *, max_bytes: int, max_files: int, lines_per_second: int) -> None:
+        self._clock = host.clock
+        self._path = host.disk.absolute_path(path)
+        self._file = RotatingFile(host.disk, self._path, max_bytes, max_files)
+        self._worker = host.workers.for_directory(self._path.rpartition("/")[0] or "/").files
+        self._rate = RateBound(lines_per_second, host.clock.monotonic_ms())
+        self._waiting: list[bytes] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._report_timer: Timer | None = None
+        self._has_failed = False
+
+    async def start(self) -> None:
+        """OSError if the file cannot be written to."""
+        self._loop = asyncio.get_running_loop()
+        await self._worker.run(self._file.open)
+
+    async def close(self) -> None:
+        if self._report_timer is not None:
+            self._report_timer.cancel()
+        self._report_left_out()
+        if self._writing is not None:
+            await self._writing
+        await self._worker.run(self._file.close)
+
+    def denied(self, actor: Actor, operation: Operation, resource: Resource) -> None:
+        self._on_loop(lambda: denial_fields(actor, operation, resource))
+
+    def performed(self, actor: Actor, action: Action) -> None:
+        self._on_loop(lambda: action_fields(actor, action))
+
+    def _on_loop(self, fields: Callable[[], Mapping[str, object]]) -> None:
+        """A fetch of old records is authorized on a worker thread; the state of this log belongs to the event loop."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop.call_soon_threadsafe(self._accept, fields)
+        else:
+            self._accept(fields)
+
+    def _accept(self, fields: Callable[[], Mapping[str, object]]) -> None:
+        if self._may_write():
+            self._write(fields())
+
+    def _may_write(self) -> bool:
+        if len(self._waiting) < MOST_WAITING_LINES:
+            if self._rate.take(self._clock.monotonic_ms()):
+                return True
+        else:
+            self._rate.left_out += 1
+        if self._report_timer is None:
+            self._report_timer = self._clock.call_after(REPORT_AFTER_MS, self._report_left_out)
+        return False
+
+    def _report_left_out(self) -> None:
+        self._report_timer = None
+        count = self._rate.take_left_out()
+        if count:
+            self._write({"outcome": "left out", "count": count})
+
+    def _write(self, fields: Mapping[str, object]) -> None:
+        self._waiting.append(as_line(fields, self._clock.now_ms()))
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write_waiting())
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            lines, self._waiting = self._waiting, []
+            try:
+                await self._worker.run(self._file.append, b"".join(lines))
+                self._has_failed = False
+            except OSError as problem:
+                self._rate.left_out += len(lines)
+                if not self._has_failed:
+                    log.error("the audit log could not be written", path=self._path, reason=str(problem))
+                self._has_failed = True
+        self._writing = None

@@ -1,0 +1,130 @@
+"""What a client may take: bytes produced and fetched, time of the broker, changes of topics. Pure; times are handed in.
+
+Departures from Kafka: a fetch of one batch that is larger than the quota allows in all windows is served when the
+client has fetched nothing in them, and throttled for it; in Kafka such a client never gets the batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.security.quotas.measurements import Measurements
+from odradek.security.quotas.precedence import QuotaLevels
+from odradek.security.quotas.rate import QuotaWindow, Rate
+from odradek.security.quotas.token_bucket import TokenBucket
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.security.quotas.precedence import ApplicableQuota, QuotaEntity
+
+PRODUCER_BYTE_RATE = "producer_byte_rate"
+CONSUMER_BYTE_RATE = "consumer_byte_rate"
+REQUEST_PERCENTAGE = "request_percentage"
+CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+
+UNLIMITED_BYTES = 2**63 - 1
+PERCENT_PER_MS = 100.0 / 1000.0
+
+
+class ClientLimits(NamedTuple):
+    """The quotas of one user and client id, as of one version of the configured quotas."""
+
+    version: int
+    user: str
+    client_id: str
+    produce: ApplicableQuota | None
+    fetch: ApplicableQuota | None
+    request: ApplicableQuota | None
+    mutation: ApplicableQuota | None
+
+
+class ClientQuotas:
+    """Owns the configured quotas of users and client ids, and the measurements of active clients."""
+
+    def __init__(self, window: QuotaWindow, controller_window: QuotaWindow) -> None:
+        self._window = window
+        self._produced: Measurements[Rate] = Measurements(lambda: Rate(window))
+        self._fetched: Measurements[Rate] = Measurements(lambda: Rate(window))
+        self._request_time: Measurements[Rate] = Measurements(lambda: Rate(window))
+        self._mutations: Measurements[TokenBucket] = Measurements(lambda: TokenBucket(controller_window))
+        self._version = 0
+        self.update({})
+
+    def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        """Replaces the configured quotas; measurements are kept."""
+        self._version += 1
+        self._produce_levels = QuotaLevels(quotas, PRODUCER_BYTE_RATE)
+        self._fetch_levels = QuotaLevels(quotas, CONSUMER_BYTE_RATE)
+        self._request_levels = QuotaLevels(quotas, REQUEST_PERCENTAGE)
+        self._mutation_levels = QuotaLevels(quotas, CONTROLLER_MUTATION_RATE)
+        levels = (self._produce_levels, self._fetch_levels, self._request_levels, self._mutation_levels)
+        self.is_active = not all(each.is_empty for each in levels)
+        """Whether a quota of a user or client id is configured. If not, requests do not look further."""
+
+    def limits_of(self, user: str, client_id: str, known: ClientLimits | None = None) -> ClientLimits:
+        """`known` are the limits of the previous request of the same connection."""
+        if known is not None and known.version == self._version and known.client_id == client_id and known.user == user:
+            return known
+        return ClientLimits(
+            self._version,
+            user,
+            client_id,
+            self._produce_levels.find(user, client_id),
+            self._fetch_levels.find(user, client_id),
+            self._request_levels.find(user, client_id),
+            self._mutation_levels.find(user, client_id),
+        )
+
+    def record_produce(self, limits: ClientLimits, size_bytes: int, now_ms: int) -> int:
+        """Returns the throttle time; so do the other methods."""
+        if limits.produce is None:
+            return 0
+        rate = self._produced.get(limits.produce.key, now_ms)
+        rate.record(size_bytes, now_ms)
+        return rate.throttle_ms(limits.produce.limit, now_ms)
+
+    def record_request_time(self, limits: ClientLimits, spent_ms: float, now_ms: int) -> int:
+        """The throttle time is at most one window, because a single slow request is no reason for a long one."""
+        if limits.request is None:
+            return 0
+        rate = self._request_time.get(limits.request.key, now_ms)
+        rate.record(spent_ms * PERCENT_PER_MS, now_ms)
+        return min(rate.throttle_ms(limits.request.limit, now_ms), self._window.window_ms)
+
+    def largest_fetch_bytes(self, limits: ClientLimits) -> int:
+        """The most bytes that a client may fetch at once if it has fetched nothing in the windows."""
+        if limits.fetch is None:
+            return UNLIMITED_BYTES
+        seconds = (self._window.samples - 1) * self._window.window_ms / 1000
+        return min(int(limits.fetch.limit * seconds), UNLIMITED_BYTES)
+
+    def record_fetch(self, limits: ClientLimits, size_bytes: int, request_throttle_ms: int, now_ms: int) -> Fetched:
+        """Records the bytes of a response, unless it must be replaced by an empty one."""
+        if limits.fetch is None:
+            return Fetched(request_throttle_ms, request_throttle_ms > 0)
+        rate = self._fetched.get(limits.fetch.key, now_ms)
+        rate.record(size_bytes, now_ms)
+        throttle_ms = rate.throttle_ms(limits.fetch.limit, now_ms)
+        if throttle_ms == 0 and request_throttle_ms == 0:
+            return _SERVED
+        rate.record(-size_bytes, now_ms)
+        if request_throttle_ms == 0 and rate.per_second(now_ms) <= 0:
+            rate.record(size_bytes, now_ms)
+            return Fetched(throttle_ms, False)
+        return Fetched(max(throttle_ms, request_throttle_ms), True)
+
+    def mutation_bucket(self, limits: ClientLimits, now_ms: int) -> tuple[TokenBucket, float] | None:
+        """The bucket of a client's changes of topics, and its quota."""
+        if limits.mutation is None:
+            return None
+        return self._mutations.get(limits.mutation.key, now_ms), limits.mutation.limit
+
+
+class Fetched(NamedTuple):
+    throttle_ms: int
+    is_withheld: bool
+    """Whether the client gets an empty response."""
+
+
+_SERVED = Fetched(0, False)

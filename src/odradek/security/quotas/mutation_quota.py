@@ -1,0 +1,68 @@
+"""The quota of one request that changes topics (KIP-599): each partition that is created or removed counts. Pure.
+
+A strict quota refuses changes while the bucket is below zero; a permissive one, for versions of requests that do not
+know THROTTLING_QUOTA_EXCEEDED, accepts them and throttles the client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.security.quotas.token_bucket import TokenBucket
+
+
+class MutationQuota(Protocol):
+    def allows(self, partition_count: int) -> bool:
+        """Records the change if it is allowed."""
+
+    @property
+    def throttle_ms(self) -> int: ...
+
+
+class UnlimitedMutations:
+    __slots__ = ()
+    throttle_ms = 0
+
+    def allows(self, partition_count: int) -> bool:  # noqa: ARG002 - the interface's signature
+        return True
+
+
+UNLIMITED_MUTATIONS = UnlimitedMutations()
+
+
+class LimitedMutations:
+    __slots__ = ("_bucket", "_is_strict", "_limit", "_measured_ms", "_now_ms", "_throttle_ms")
+
+    def __init__(self, bucket: TokenBucket, limit: float, now_ms: Callable[[], int], *, is_strict: bool) -> None:
+        self._bucket = bucket
+        self._limit = limit
+        self._now_ms = now_ms
+        self._is_strict = is_strict
+        self._throttle_ms = 0
+        self._measured_ms = 0
+
+    def allows(self, partition_count: int) -> bool:
+        now_ms = self._now_ms()
+        if self._is_strict:
+            if self._bucket.tokens(self._limit, now_ms) < 0:
+                self._throttle(self._bucket.throttle_ms(self._limit, now_ms), now_ms)
+                return False
+            self._bucket.record(partition_count, self._limit, now_ms)
+            return True
+        self._bucket.record(partition_count, self._limit, now_ms)
+        self._throttle(self._bucket.throttle_ms(self._limit, now_ms), now_ms)
+        return True
+
+    @property
+    def throttle_ms(self) -> int:
+        """What is left of the throttle time: the answer may come long after the change was recorded."""
+        if not self._throttle_ms:
+            return 0
+        return max(0, self._throttle_ms - (self._now_ms() - self._measured_ms))
+
+    def _throttle(self, throttle_ms: int, now_ms: int) -> None:
+        if throttle_ms:
+            self._throttle_ms, self._measured_ms = throttle_ms, now_ms

@@ -1,0 +1,72 @@
+"""The authorizer that a broker's settings ask for, and the check that brokers may work with each other under it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from odradek.configuration.config_types import ConfigError
+from odradek.security.acls.authorizer import AclAuthorizer
+from odradek.security.acls.bindings import EVERYONE, Permission
+from odradek.security.acls.decisions import AccessRules
+from odradek.security.audit.log import AuditLog
+from odradek.security.authorizer import AllowAll, Operation, ResourceType
+from odradek.security.principals import ANONYMOUS
+
+if TYPE_CHECKING:
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.host.host import Host
+    from odradek.metadata.cache import MetadataCache
+    from odradek.security.acls.index import AclIndex
+    from odradek.security.authorizer import Authorizer
+
+
+def build_authorizer(config: BrokerConfig, metadata: MetadataCache) -> Authorizer:
+    """The metadata is loaded: no request is decided without the access control lists of the cluster."""
+    rules = access_rules(config)
+    return AllowAll() if rules is None else AclAuthorizer(lambda: metadata.image.acls, rules)
+
+
+def build_audit_log(config: BrokerConfig, host: Host) -> AuditLog | None:
+    path = cast("str | None", config.values["audit.log.path"])
+    if not path:
+        return None
+    return AuditLog(
+        host,
+        path,
+        max_bytes=cast("int", config.values["audit.log.max.bytes"]),
+        max_files=cast("int", config.values["audit.log.max.files"]),
+        lines_per_second=cast("int", config.values["audit.log.max.lines.per.second"]),
+    )
+
+
+def access_rules(config: BrokerConfig) -> AccessRules | None:
+    """None without an authorizer."""
+    if not config.values["authorizer.class.name"]:
+        return None
+    text = cast("str | None", config.values["super.users"]) or ""
+    super_users = frozenset(name.strip() for name in text.split(";") if name.strip())
+    return AccessRules(super_users, bool(config.values["allow.everyone.if.no.acl.found"]))
+
+
+def check_access_of_brokers(config: BrokerConfig, acls: AclIndex) -> None:
+    """`ConfigError` when the brokers of a cluster would refuse each other's requests. Checked for listeners without
+    authentication: only there is the principal of other brokers known in advance."""
+    rules = access_rules(config)
+    protocol = config.listener_protocols[config.inter_broker_listener_name]
+    if rules is None or not config.zookeeper_connect or protocol.has_sasl or protocol.has_tls:
+        return
+    principal = str(ANONYMOUS)
+    if principal in rules.super_users or (rules.allow_without_acls and not acls):
+        return
+    is_allowed = any(
+        binding.permission is Permission.ALLOW and binding.operation in (Operation.CLUSTER_ACTION, Operation.ALL)
+        for owner in (principal, EVERYONE)
+        for binding in acls.rules_of(ResourceType.CLUSTER, owner)
+    )
+    if not is_allowed:
+        raise ConfigError(
+            "super.users",
+            config.values["super.users"],
+            f"brokers connect to each other as {principal} on the listener {config.inter_broker_listener_name}, and "
+            "would refuse each other's requests: add the principal of the brokers to super.users",
+        )

@@ -1,0 +1,90 @@
+"""The TLS contexts of this broker: those of its listeners, and that of its connections to other brokers.
+
+Every few seconds a worker looks whether a file has changed, and a change of settings is followed at once, so that
+certificates that were replaced on disk, or with `kafka-configs`, apply to new connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.host.tls_connection import TlsResources
+from odradek.host.tls_network import TlsNetwork
+from odradek.security.tls.contexts import client_context
+from odradek.server.listener_tls import ListenerTls
+from odradek.server.tls_context import RefreshedContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.host.clock import Timer
+    from odradek.host.connecting import Network
+    from odradek.host.host import Host
+
+CHECK_INTERVAL_MS = 3_000.0
+
+
+class Certificates:
+    def __init__(self, config: BrokerConfig, host: Host) -> None:
+        self._host = host
+        self._resources = TlsResources()
+        self._listeners = {
+            name: ListenerTls(name, config, host, self._resources)
+            for name, protocol in config.listener_protocols.items()
+            if protocol.has_tls
+        }
+        self._contexts = [(name, listener.context) for name, listener in self._listeners.items()]
+        self.broker_network: Network | None = None
+        """TLS for connections to other brokers; None if their listener has none, or if there are no others."""
+        between_brokers = config.inter_broker_listener_name
+        if config.zookeeper_connect and between_brokers in self._listeners:
+            context = RefreshedContext("other brokers", host, client_context)
+            self._contexts.append((between_brokers, context))
+            self.broker_network = TlsNetwork(host.network, lambda: context.current, self._resources)
+        self._timer: Timer | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self._config: Callable[[], BrokerConfig] = lambda: config
+
+    async def load(self, config: Callable[[], BrokerConfig]) -> None:
+        """Make the contexts, and keep them up to date until `close`. `StoreProblem` if a key or a certificate cannot
+        be used."""
+        self._config = config
+        for listener, context in self._contexts:
+            await context.load(config().listener_tls(listener))
+        if self._contexts:
+            self._schedule()
+
+    def of_listener(self, name: str) -> ListenerTls | None:
+        return self._listeners.get(name)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        self._resources.close()
+
+    async def refresh(self) -> None:
+        config = self._config()
+        for listener, context in self._contexts:
+            await context.refresh(config.listener_tls(listener))
+
+    async def refusal(self, config: BrokerConfig) -> str | None:
+        """Why a context cannot be made with these settings; None if all can, or are the present ones."""
+        for listener, context in self._contexts:
+            reason = await context.refusal(config.listener_tls(listener))
+            if reason is not None:
+                return reason
+        return None
+
+    def _schedule(self) -> None:
+        self._timer = self._host.clock.call_after(CHECK_INTERVAL_MS, self._check)
+
+    def _check(self) -> None:
+        self._refreshing = asyncio.ensure_future(self._refresh_and_schedule())
+
+    async def _refresh_and_schedule(self) -> None:
+        await self.refresh()
+        self._schedule()

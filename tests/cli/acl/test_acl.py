@@ -1,0 +1,86 @@
+"""`odradek acl` on a broker with access control lists."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from odradek.testing.running_broker import RunningBroker, broker
+from tests.cli.conftest import Ran, run_odradek
+
+PROPERTIES = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+}
+Acl = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[RunningBroker]:
+    with broker(PROPERTIES) as running:
+        yield running
+
+
+@pytest.fixture
+def acl(secured: RunningBroker) -> Acl:
+    def run(*arguments: str) -> Ran:
+        return run_odradek("acl", *arguments, ODRADEK_BOOTSTRAP_SERVER=secured.bootstrap_servers)
+
+    return run
+
+
+def test_rules_are_added_listed_checked_and_removed(acl: Acl) -> None:
+    added = acl("add", "--allow-principal", "User:alice", "--producer", "--topic", "orders")
+    assert added.output.splitlines()[0] == "User:alice may Write on topic orders from every host"
+    rows = acl("list", "--topic", "orders", "--format", "json").rows
+    assert {(row["principal"], row["operation"], row["permission"]) for row in rows} == {
+        ("User:alice", operation, "Allow") for operation in ("Write", "Describe", "Create")
+    }
+    checked = acl("check", "User:alice", "write", "topic:orders")
+    assert checked.code == 0
+    assert "rule: User:alice may Write on topic orders" in checked.output
+    acl(
+        "add",
+        "--deny-principal",
+        "User:*",
+        "--operation",
+        "Write",
+        "--topic",
+        "ord",
+        "--resource-pattern-type",
+        "prefixed",
+    )
+    denied = acl("check", "User:alice", "Write", "topic:orders", "--format", "json")
+    assert denied.code == 1
+    assert (denied.row["allowed"], denied.row["rule"]["pattern"]) == (False, "prefixed")
+    assert not acl("list", "--topic", "orders").output.count("User:*")
+    assert acl("list", "--topic", "orders", "--resource-pattern-type", "match").output.count("User:*") == 1
+    acl("remove", "--topic", "ord", "--resource-pattern-type", "prefixed", "--yes")
+    assert acl("check", "User:alice", "Write", "topic:orders").code == 0
+    removed = acl("remove", "--principal", "User:alice", "--producer", "--topic", "orders", "--yes", "--format", "json")
+    assert len(removed.rows) == 3
+    assert acl("list").output == "no rules\n"
+
+
+def test_super_users_and_resources_without_rules_are_named(acl: Acl) -> None:
+    assert "super.users names the principal" in acl("check", "User:admin", "Alter", "cluster").output
+    nobody = acl("check", "User:nobody", "Alter", "cluster")
+    assert nobody.code == 1
+    assert "the resource has no ACLs, and allow.everyone.if.no.acl.found is false" in nobody.output
+
+
+def test_mistakes_are_refused_before_a_request(acl: Acl) -> None:
+    for arguments, message in (
+        (["add", "--topic", "t"], "name who is meant"),
+        (["add", "--allow-principal", "alice", "--topic", "t"], "is not TYPE:NAME"),
+        (["remove", "--yes"], "name a resource"),
+        (["check", "User:a", "Read", "orders"], "expected topic:NAME"),
+    ):
+        ran = acl(*arguments)
+        assert ran.code == 2
+        assert message in ran.errors
+
+
+def test_a_broker_without_an_authorizer_says_so(bootstrap_server: str) -> None:
+    ran = run_odradek("acl", "list", ODRADEK_BOOTSTRAP_SERVER=bootstrap_server)
+    assert ran.code == 1
+    assert "set authorizer.class.name" in ran.errors

@@ -1,0 +1,58 @@
+"""`odradek console` as a command: its address, and what it refuses before it listens."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+WITHOUT_STARLETTE = """
+import sys
+sys.modules["starlette"] = None
+from odradek.cli.main import run
+sys.exit(run(["console"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--listen", "0.0.0.0:8484"], "other machines could open the console"),
+        (["--listen", "console.example:8484"], "it has no login"),
+        (["--listen", "127.0.0.1:99999"], "is not an address"),
+        (["--login"], "--login is not available"),
+        (["--mask", "card.number"], "is not a masking rule"),
+        (["--mask", "$.a["], "is not a JSON path"),
+        (["--schema", "orders"], "is not TOPIC=FILE.avsc"),
+        (["--schema", "orders=/no/such.avsc"], "no such file"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused(offline: Run, options: list[str], words: str) -> None:
+    ran = offline("console", *options)
+    assert ran.code in (1, 2)
+    assert words in ran.errors
+
+
+def test_missing_packages_are_named_with_the_command_that_installs_them() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_STARLETTE], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'odradek[console]'" in done.stderr
+    assert "starlette" in done.stderr
+
+
+def test_it_serves_until_it_is_stopped(bootstrap_server: str) -> None:
+    command = [sys.executable, "-m", "odradek", "console", "-b", bootstrap_server, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen([*command, "--format", "json"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["console"]
+        with urllib.request.urlopen(address, timeout=60) as response:
+            assert "Overview" in response.read().decode()
+        process.terminate()
+        assert process.wait(60) in (0, -15)

@@ -1,0 +1,89 @@
+"""`odradek secure init`, a broker that uses what it made, and commands with the same flag."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run_odradek
+
+
+@dataclass(frozen=True)
+class Secured:
+    directory: Path
+    address: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return ("--secure", str(self.directory), "-b", self.address)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    directory = tmp_path_factory.mktemp("secure") / "certs"
+    made = run_odradek("secure", "init", str(directory))
+    assert made.code == 0, made.errors
+    assert f"odradek broker --secure {directory}" in made.output
+    data = directory.with_name("data")
+    command = [sys.executable, "-m", "odradek", "broker", "--secure", str(directory), "--format", "json"]
+    overrides = ["--override=listeners=SSL://127.0.0.1:0", f"--override=log.dirs={data}"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
+    with subprocess.Popen([*command, *overrides], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            (endpoint,) = json.loads(process.stdout.readline())["endpoints"]
+            yield Secured(directory, f"127.0.0.1:{endpoint['port']}")
+        finally:
+            process.terminate()
+
+
+def test_files_are_for_their_owner_only(secured: Secured) -> None:
+    assert secured.directory.stat().st_mode & 0o777 == 0o700
+    modes = {path.name: path.stat().st_mode & 0o777 for path in secured.directory.iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert {"ca.pem", "broker.pem", "admin.pem", "client.pem", "client.properties"} <= modes.keys()
+
+
+def test_directory_with_files_is_not_overwritten(secured: Secured) -> None:
+    again = run_odradek("secure", "init", str(secured.directory))
+    assert again.code == 1
+    assert "is not empty" in again.errors
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("topic", "create", "pump"),
+        ("cluster", "status"),
+        ("transaction", "list"),
+        ("config", "describe", "broker-default"),
+        ("partition", "reassign", "--list"),
+        ("group", "list"),
+    ],
+    ids=lambda command: "-".join(command[:2]),
+)
+def test_command_connects_with_one_flag(secured: Secured, command: tuple[str, ...]) -> None:
+    ran = run_odradek(*command, *secured.options)
+    assert ran.code == 0, ran.errors
+
+
+def test_file_of_kafkas_tools_and_profile_connect(secured: Secured, tmp_path: Path) -> None:
+    file = str(secured.directory / "client.properties")
+    assert run_odradek("topic", "list", "--command-config", file, "-b", secured.address).code == 0
+    kept = {"XDG_CONFIG_HOME": str(tmp_path)}
+    assert run_odradek("profile", "add", "dev", *secured.options, **kept).code == 0
+    for arguments in (("--profile", "dev", "topic", "list"), ("topic", "list", "--profile", "dev")):
+        ran = run_odradek(*arguments, **kept)
+        assert ran.code == 0, ran.errors
+
+
+def test_client_without_a_certificate_is_told_why(secured: Secured) -> None:
+    trust = f"ssl.ca.location={secured.directory / 'ca.pem'}"
+    ran = run_odradek("cluster", "status", "-b", secured.address, "-X", "security.protocol=SSL", "-X", trust)
+    assert ran.code == 1
+    assert "certificate required" in ran.errors

@@ -1,0 +1,168 @@
+"""The console in a real browser: a topic from its creation to its end, a hostile record, and accessibility.
+
+Debian's chromium is driven by playwright. Tests are skipped where there is none.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.cli.client.cluster import Cluster
+from tests.console.test_pages import consume_and_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Browser, Page
+
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+CHROMIUM = shutil.which("chromium")
+PATIENCE_MS = 60_000
+SERIOUS = {"serious", "critical"}
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, console_address: str) -> Iterator[Page]:
+    """A page in a browser without a past. What the browser reports as an error fails the test."""
+    context = browser.new_context(base_url=console_address, viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
+    yield page
+    context.close()
+    assert not problems
+
+
+def test_a_topic_from_its_creation_to_its_end(
+    page: Page, bootstrap_server: str, new_name: Callable[[], str], produce: Callable[..., None]
+) -> None:
+    name, group = new_name(), new_name()
+    page.goto("/topics")
+    page.click("text=Create topic")
+    page.fill("input[name=name]", name)
+    page.fill("input[name=partitions]", "2")
+    page.click("button:has-text('Create')")
+    page.wait_for_selector(f"text=Created topic {name}")
+
+    page.click("nav.tabs >> text=Messages")
+    page.click("[data-tail-switch]")
+    page.wait_for_selector("text=Pause")
+    page.wait_for_selector("text=Waiting for new records")
+    while not page.locator("td.value:has-text('seen live')").count():  # the tail may begin after the first record
+        produce(name, ("live", "seen live"), partition=0)
+        page.wait_for_timeout(200)
+    page.keyboard.press("Escape")
+    page.click("[data-tail-switch]")
+    page.wait_for_selector("[data-tail-switch][aria-pressed=false]")
+
+    page.fill("textarea[name=value]", '{"rig": 7, "bar": 121.5}')
+    page.fill("input[name=key]", "rig-7")
+    page.click("button:has-text('Write')")
+    page.wait_for_selector("text=Wrote a record")
+    page.click("a[data-record] >> nth=0")
+    page.wait_for_selector("#record-dialog[open] pre:has-text('121.5')")
+    page.keyboard.press("Escape")
+
+    page.select_option("select[name=start]", "oldest")
+    page.select_option("select[name=field]", "json")
+    page.fill("input[name=name]", "$.bar")
+    page.select_option("select[name=comparison]", "greater")
+    page.fill("input[name=text]", "121")
+    page.click("button:has-text('Read')")
+    page.wait_for_selector("text=1 found in")
+
+    consume_and_commit(bootstrap_server, name, group, 2)
+    page.goto(f"/group/reset?name={group}")
+    page.click("button:has-text('Preview')")
+    page.wait_for_selector("text=to be read again")
+    page.click("button:has-text('Apply')")
+    page.wait_for_selector("text=Reset ")
+    assert "records not yet read" in page.content()
+
+    page.goto(f"/topics/{name}")
+    assert page.locator("button.danger").is_disabled()
+    page.fill("input[name=confirmation]", name)
+    page.click("button.danger")
+    page.wait_for_selector(f"text=Deleted topic {name}")
+    assert not Cluster(bootstrap_server, {}).has_topic(name)
+
+
+def test_a_hostile_record_does_not_run(page: Page, topic: str, produce: Callable[..., None]) -> None:
+    attack = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>{{7*7}}"
+    produce(topic, (attack, attack), headers=[(attack, attack.encode())], partition=0)
+    page.goto(f"/topics/{topic}/messages")
+    page.click("a[data-record]")
+    page.wait_for_selector("#record-dialog[open] pre:has-text('onerror')")
+    page.goto(f"/topics/{topic}/messages?start=oldest&text=onerror")
+    page.wait_for_selector("text=1 found in 1 of 1 records")
+    assert page.locator("main img").count() == 0
+    assert page.evaluate("document.title") == f"Messages of {topic} · Odradek"
+    assert "{{7*7}}" in (page.locator("td.value").first.text_content() or "")
+
+
+def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
+    page.goto("/")
+    for chart in ("records", "bytes"):
+        page.wait_for_selector(f"[data-chart={chart}] .u-over")
+        page.wait_for_selector(f"[data-chart={chart}] output:not(:text-is('–'))")
+    page.keyboard.press("?")
+    page.wait_for_selector("#help[open]")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    page.wait_for_url("**/topics")
+    page.keyboard.press("/")
+    page.keyboard.type(topic)
+    page.wait_for_url(f"**/topics?q={topic}")
+    page.wait_for_selector("#topics tbody tr:only-child")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("[data-theme-switch]")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_pages_have_no_serious_accessibility_fault(page: Page, topic: str, produce: Callable[..., None]) -> None:
+    produce(topic, ("k", '{"a": 1}'), ("k", None), partition=0)
+    faults: list[str] = []
+    paths = ["/", "/topics", "/new-topic", f"/topics/{topic}", f"/topics/{topic}/settings?q=retention"]
+    paths += [f"/topics/{topic}/messages", "/groups", "/group/reset?name=g", "/brokers", "/transactions", "/nowhere"]
+    context = page.context
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        for path in paths if theme == "light" else paths[:6]:
+            other = context.new_page() if path == "/nowhere" else page  # a page that is not found is an error line
+            other.goto(path)
+            other.evaluate(AXE.read_text())  # evaluated through the debugger, which the policy does not concern
+            found: dict[str, Any] = other.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            faults += [
+                f"{theme} {path}: {each['id']}: {node['target']} {node['failureSummary']}"
+                for each in found["violations"]
+                if each["impact"] in SERIOUS
+                for node in each["nodes"]
+            ]
+    assert not faults, "\n".join(faults)
+
+
+def test_a_phone_shows_pages_without_scrolling_sideways(page: Page, topic: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("/", "/topics", f"/topics/{topic}", f"/topics/{topic}/messages", "/groups", "/brokers"):
+        page.goto(path)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 390, f"{path} is {width} pixels wide"

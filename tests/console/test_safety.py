@@ -1,0 +1,144 @@
+"""What keeps other pages, other machines and hostile records away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from starlette.datastructures import Headers
+
+from odradek.cli.framework.failure import Failure
+from odradek.console.safety import POLICY, Safety, Tokens, refusal
+from odradek.console.server import listen
+from odradek.console.settings import ConsoleSettings
+from tests.console.conftest import Visitor, running_console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8484", "localhost", "LOCALHOST:1", "[::1]:8484", "127.8.8.8"])
+def test_hosts_of_this_machine_are_served(host: str) -> None:
+    assert refusal("GET", Headers({"host": host}), is_read_only=False) == ""
+
+
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "localhost.evil.example", "10.0.0.7:8484", "[::2]", "127.0.0.1.nip.io"]
+)
+def test_other_hosts_are_refused_against_dns_rebinding(host: str) -> None:
+    assert "is not this console's" in refusal("GET", Headers({"host": host}), is_read_only=False)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "http://localhost:1"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_a_form_of_another_page_is_refused(headers: dict[str, str]) -> None:
+    assert "was sent by another" in refusal("POST", Headers({"host": "localhost:2", **headers}), is_read_only=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "console.example"])
+def test_an_address_that_others_reach_needs_a_login(host: str) -> None:
+    with pytest.raises(Failure, match="it has no login"):
+        listen(ConsoleSettings(host=host, port=0))
+
+
+def test_a_request_with_a_foreign_host_gets_nothing(visitor: Visitor) -> None:
+    answer = visitor.get("/", Host="evil.example")
+    assert answer.status == 403
+    assert "evil.example" in answer.text
+    assert "Overview" not in answer.text
+
+
+def test_every_answer_has_the_policy(visitor: Visitor, topic: str) -> None:
+    for path in ("/", "/topics", f"/topics/{topic}/messages", "/assets/console.js", "/nowhere", "/groups", "/brokers"):
+        answer = visitor.get(path)
+        assert answer.headers["content-security-policy"] == POLICY, path
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "unsafe" not in POLICY
+
+
+def test_pages_have_no_inline_script_and_no_inline_style(visitor: Visitor, topic: str) -> None:
+    for path in ("/", "/topics", "/new-topic", f"/topics/{topic}", f"/topics/{topic}/messages", "/groups", "/brokers"):
+        source = visitor.get(path).source
+        assert "style=" not in source, path
+        assert "<style" not in source
+        assert "onclick=" not in source
+        assert source.count("<script") == source.count('<script src="/assets/')
+
+
+def test_the_cookie_is_kept_from_scripts_and_other_sites(console_address: str) -> None:
+    cookie = Visitor(console_address).get("/").headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+
+
+@pytest.mark.parametrize("token", ["", "0" * 64])
+def test_a_change_without_the_token_is_refused(visitor: Visitor, new_name: Callable[[], str], token: str) -> None:
+    name = new_name()
+    answer = visitor.post("/new-topic", {"name": name}, token=token)
+    assert answer.status == 403
+    assert visitor.get(f"/topics/{name}").status == 404
+
+
+def test_the_token_of_another_session_is_refused(visitor: Visitor, console_address: str) -> None:
+    other = Visitor(console_address)
+    other.get("/new-topic")
+    assert visitor.post("/new-topic", {"name": "x"}, token=other.token).status == 403
+
+
+def test_a_read_only_console_shows_and_changes_nothing(bootstrap_server: str, topic: str) -> None:
+    with running_console(bootstrap_server, is_read_only=True) as address:
+        visitor = Visitor(address)
+        page = visitor.get(f"/topics/{topic}")
+        assert page.status == 200
+        assert "Delete topic" not in page.text
+        assert 'method="post"' not in page.source
+        answer = visitor.post(f"/topics/{topic}/delete", {"confirmation": topic})
+        assert answer.status == 403
+        assert "read-only" in answer.text
+        assert visitor.get(f"/topics/{topic}").status == 200
+
+
+def test_a_form_that_is_too_large_is_refused(visitor: Visitor, topic: str) -> None:
+    answer = visitor.post(f"/topics/{topic}/messages", {"value": "x" * 3_000_000})
+    assert answer.status == 400
+    assert "larger than" in answer.text
+
+
+def test_a_record_is_shown_as_text(visitor: Visitor, topic: str, produce: Callable[..., None]) -> None:
+    hostile = '<script>alert(1)</script><img src=x onerror="alert(2)">'
+    produce(topic, (hostile, hostile), headers=[(hostile, hostile.encode())], partition=0)
+    for path in (f"/topics/{topic}/messages", f"/topics/{topic}/record?partition=0&offset=0"):
+        answer = visitor.get(path)
+        assert hostile in answer.text
+        assert "<script>alert" not in answer.source
+        assert "<img" not in answer.source
+    stream = visitor.get(f"/topics/{topic}/search?start=oldest&text=alert")
+    assert "<script>" not in stream.source
+    assert "&lt;script&gt;" in stream.source
+
+
+async def test_a_bug_is_answered_with_the_same_headers(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(_scope: Any, _receive: Any, _send: Any) -> None:
+        raise ZeroDivisionError
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+    await Safety(broken, Tokens(), is_read_only=False)(scope, receive, send)
+    assert sent[0]["status"] == 500
+    assert (b"content-security-policy", POLICY.encode()) in sent[0]["headers"]
+    assert "ZeroDivisionError" in caplog.text

@@ -1,0 +1,53 @@
+"""A console over three brokers: one is killed, and comes back; replicas are moved by a plan."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.cli.client.cluster import Cluster
+from tests.console.conftest import Visitor, running_console
+
+if TYPE_CHECKING:
+    from odradek.testing import RunningCluster
+
+PATIENCE_S = 90.0
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
+
+
+def wait_for(visitor: Visitor, path: str, *words: str) -> str:
+    """The page, once it has all the words."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        answer = visitor.get(path)
+        if all(word in answer.text for word in words):
+            return answer.text
+        assert time.monotonic() < deadline, f"{path} does not show {words}:\n{answer.text}"
+        time.sleep(0.2)  # a poll's pause
+
+
+def test_a_broker_that_dies_is_seen_and_replicas_are_moved(odradek_cluster: RunningCluster) -> None:
+    addresses = odradek_cluster.bootstrap_servers
+    assert Cluster(addresses, {}).create_topic("orders", 4, 3)
+    with running_console(addresses) as address:
+        visitor = Visitor(address)
+        wait_for(visitor, "/", "All brokers run, and all replicas are in sync")
+        odradek_cluster.kill(3)
+        page = wait_for(visitor, "/", "1 broker down", "Needs attention")
+        assert "under-replicated" in page
+        assert "no record" not in wait_for(visitor, "/topics?only=problems", "orders")
+        wait_for(visitor, "/brokers", "down")
+        odradek_cluster.start(3)
+        wait_for(visitor, "/", "All brokers run, and all replicas are in sync")
+
+        preview = visitor.post("/brokers/preview", {"topics": "orders", "factor": "2"})
+        assert "Plan: 4 partitions" in preview.text
+        plan = preview.text.partition('name="plan" value="')[2].partition('"><button')[0]
+        assert "Began to move 4 partitions" in visitor.post("/brokers/move", {"plan": plan}).text
+        wait_for(visitor, "/topics/orders", "4 partitions × 2 replicas")
+        stale = visitor.post("/brokers/move", {"plan": plan})
+        assert stale.status == 422
+        assert "other replicas than the preview shows" in stale.text

@@ -1,0 +1,222 @@
+"""What templates show: figures, pages of lists, decoded records, trends. No cluster is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
+from odradek.cli.client.cluster_state import ClusterState, PartitionState
+from odradek.cli.records.consume_range import PartitionRange
+from odradek.console.cluster.feeds import backward_windows
+from odradek.console.cluster.records import Reading
+from odradek.console.cluster.snapshot import (
+    Disks,
+    LogDirectory,
+    Snapshot,
+    examine,
+    growth_bytes,
+    rates_by_topic,
+    summarize,
+)
+from odradek.console.history import Samples, Series
+from odradek.console.masking import mask, parse_rule
+from odradek.console.record import Record
+from odradek.console.record_filter import parse_filter
+from odradek.console.rendering import Renderer
+from odradek.console.safety import Tokens
+from odradek.console.views.figures import age, compact, moment, number, rate, size, sparkline
+from odradek.console.views.groups import trend_of
+from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
+from odradek.console.views.overview import overview
+from odradek.console.views.topics import COLUMNS, list_topics, parse_query
+
+
+def snapshot_of(topics: int, partitions: int = 1, in_sync: tuple[int, ...] = (1, 2), leader: int = 1) -> Snapshot:
+    brokers = {each: KnownBroker(each, "kafka", 9090 + each, None, each not in in_sync) for each in (1, 2)}
+    found = [
+        PartitionState(f"topic-{name:05d}", index, leader, (1, 2), in_sync)
+        for name in range(topics)
+        for index in range(partitions)
+    ]
+    state = ClusterState(DescribedCluster("cluster", 1, brokers), found)
+    starts = {(each.topic, each.index): 0 for each in found}
+    ends = {(each.topic, each.index): 10 for each in found}
+    directory = LogDirectory(1, "/data", 0, len(found), 500, 1_000, 400)
+    disks = Disks({(1, each.topic, each.index): 100 for each in found}, (directory,))
+    summaries = summarize(state, starts, ends, disks, {"topic-00003": 7.0})
+    return Snapshot(1_000.0, state, examine(state), starts, ends, disks, summaries)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (number(None), "–"),
+        (number(1234567), "1,234,567"),
+        (compact(999), "999"),
+        (compact(12_400), "12.4 k"),
+        (compact(999_950), "1.0 M"),
+        (compact(3.1e9), "3.1 G"),
+        (rate(0), "0"),
+        (rate(2.25), "2.2"),
+        (rate(5_200), "5.2 k"),
+        (size(-1), "–"),
+        (size(999), "999 B"),
+        (size(1_500), "1.5 KB"),
+        (size(123_456_789), "123 MB"),
+        (age(None), "–"),
+        (age(0), "0 ms"),
+        (age(8_200), "8.2 s"),
+        (age(120_000), "2 min"),
+        (age(90 * 86_400_000), "90 d"),
+        (moment(1_767_225_600_123), "2026-01-01 00:00:00.123"),
+        (moment(2**62), str(2**62)),
+    ],
+)
+def test_figures_are_short_and_have_units(text: str, expected: str) -> None:
+    assert text == expected
+
+
+def test_a_sparkline_begins_with_the_first_value() -> None:
+    assert sparkline([None, None, 5.0]) == ""
+    points = sparkline([None, 1.0, None, 2.0]).split()
+    assert [point.split(",")[0] for point in points] == ["32.0", "64.0", "96.0"]
+    assert points[0].split(",")[1] == points[1].split(",")[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "trend"),
+    [
+        ([], ""),
+        ([None, 4.0], ""),
+        ([100, 101], "steady"),
+        ([100, 140], "growing"),
+        ([100, None, 20], "shrinking"),
+        ([0, 0], "steady"),
+    ],
+)
+def test_a_trend_compares_the_last_minutes(values: list[float | None], trend: str) -> None:
+    assert trend_of(values) == trend
+
+
+def test_topics_are_searched_sorted_and_cut_into_pages() -> None:
+    snapshot = snapshot_of(120)
+    series = Series(10)
+    page = list_topics(snapshot, series, parse_query({"page": "3"}))
+    assert (len(page.rows), page.first, page.last, page.total, page.pages) == (20, 101, 120, 120, 3)
+    assert [row.topic.name for row in list_topics(snapshot, series, parse_query({"q": "TOPIC 119"})).rows] == [
+        "topic-00119"
+    ]
+    fastest = list_topics(snapshot, series, parse_query({"sort": "rate", "down": "1"})).rows
+    assert [row.topic.name for row in fastest[:2]] == ["topic-00003", "topic-00000"]
+    assert list_topics(snapshot, series, parse_query({"page": "999", "sort": "none"})).number == 3
+    assert list_topics(snapshot, series, parse_query({"only": "problems"})).total == 0
+
+
+def test_a_page_of_ten_thousand_topics_is_as_small_as_one_of_a_hundred() -> None:
+    renderer = Renderer(Tokens(), addresses=["kafka:9092"], is_read_only=False)
+    sizes = []
+    for topics in (100, 10_000):
+        page = list_topics(snapshot_of(topics), Series(10), parse_query({}))
+        query = parse_query({})
+        shown = renderer.fragment("topics_table.html", page=page, query=query, columns=COLUMNS, has_topics=True)
+        assert shown.count("<tr>") == 51
+        sizes.append(len(shown))
+    assert sizes[1] < sizes[0] * 1.1
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "leader", "words", "tone"),
+    [
+        ((1, 2), 1, "All brokers run", "good"),
+        ((1,), 1, "1 broker down", "warn"),
+        ((1,), -1, "without a leader", "bad"),
+    ],
+)
+def test_the_overview_says_what_is_wrong(in_sync: tuple[int, ...], leader: int, words: str, tone: str) -> None:
+    view = overview(snapshot_of(3, in_sync=in_sync, leader=leader), Samples(2), Series(10), "")
+    assert words in view.headline
+    assert view.tone == tone
+    assert bool(view.problems) == (tone != "good")
+
+
+def test_rates_count_partitions_that_were_there_before() -> None:
+    before, after = {("a", 0): 5, ("a", 1): 5, ("b", 0): 9}, {("a", 0): 15, ("a", 1): 10, ("b", 0): 2, ("c", 0): 99}
+    assert rates_by_topic(before, after, 5.0) == {"a": 3.0}
+    assert rates_by_topic(before, after, 0.0) == {}
+    assert growth_bytes(Disks({(1, "a", 0): 5, (1, "b", 0): 9}), Disks({(1, "a", 0): 8, (1, "b", 0): 1})) == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "kind", "text"),
+    [
+        (None, "auto", "null", "null"),
+        (b"", "auto", "empty", ""),
+        (b'{"a":1}', "auto", "json", '{\n  "a": 1\n}'),
+        (b"17", "auto", "text", "17"),
+        (b"17", "json", "json", "17"),
+        (b"plain", "json", "text", "plain"),
+        ("grüße\n".encode(), "auto", "text", "grüße\n"),
+        (b"\xff\x00A", "auto", "hex", "000000  ff 00 41" + " " * 41 + "ÿ·A"[1:].rjust(3, "·")),
+        (b"\x00bin", "auto", "hex", None),
+        (b"AB", "hex", "hex", None),
+        (b"\xffA", "text", "text", "\ufffdA"),
+    ],
+)
+def test_a_value_is_decoded_by_its_bytes(value: bytes | None, form: str, kind: str, text: str | None) -> None:
+    decoded = decode(value, form)
+    assert decoded.kind == kind
+    assert text is None or decoded.text == text
+
+
+@pytest.mark.parametrize(
+    "value", [b'{"half": "\\ud800"}', b"[" * 600 + b"]" * 600, b"[" * 50_000, b'{"n": ' + b"9" * 5_000 + b"}"]
+)
+def test_a_document_made_to_break_the_console_is_shown(value: bytes) -> None:
+    record = Record("t", 0, 0, 0, value, value, (("h", value),) * 1_000)
+    shown = detail(record, "auto")
+    shown.value.text.encode()
+    assert len(shown.headers) == 200
+    masked = mask(record, [parse_rule("$.half"), parse_rule("$..n")])
+    detail(masked, "json").value.text.encode()
+    for wanted in (("json", "contains", "x", "$"), ("any", "contains", "x", "")):
+        parse_filter(*wanted).matches(masked)
+
+
+def test_a_row_is_short_and_has_no_control_characters() -> None:
+    line = one_line(b"a\x1b[31m\n" + b"b" * 5_000, 100)
+    assert len(line.text) == 100
+    assert line.text.isprintable()
+    assert one_line(b"\xff\xfe" * 500, 60).kind == "hex"
+    assert one_line("ü".encode() * 500, 61).kind == "text"
+
+
+def test_pages_of_one_partition_have_neighbours() -> None:
+    def rows(*offsets: int) -> list[RecordRow]:
+        return [row(Record("t", 1, offset, 0, None, b"")) for offset in offsets]
+
+    reading = Reading("t", 1, limit=3)
+    assert neighbours(rows(9, 8, 7), reading, 0, 10) == (4, None)
+    assert neighbours(rows(4, 5, 6), reading, 2, 10) == (2, 7)
+    assert neighbours(rows(2, 3, 4), reading, 2, 5) == (None, None)
+    assert neighbours(rows(4, 5, 6), Reading("t"), 0, 10) == (None, None)
+    assert neighbours([], reading, 0, 10) == (None, None)
+
+
+def test_windows_go_back_to_the_start_without_a_gap() -> None:
+    windows = list(backward_windows([PartitionRange(0, 10, 9_000), PartitionRange(1, 0, 500), PartitionRange(2, 7, 7)]))
+    spans = [(each.start_offset, each.end_offset) for window in windows for each in window if each.partition == 0]
+    assert spans == [(8_000, 9_000), (4_000, 8_000), (10, 4_000)]
+    assert [each for window in windows for each in window if each.partition == 1] == [PartitionRange(1, 0, 500)]
+
+
+def test_the_command_reads_what_the_page_reads() -> None:
+    plain = parse_filter("any", "contains", "", "")
+    text = consume_command("kafka:9092", Reading("orders", 3, "offset", offset=42, limit=25), plain)
+    assert text == (
+        "odradek consume orders -b kafka:9092 --offset 42 --partition 3 --until-end --keys --timestamps --offsets "
+        "--max-records 25"
+    )
+    searched = consume_command(
+        "kafka:9092", Reading("orders", None, "oldest"), parse_filter("value", "contains", "it's", "")
+    )
+    assert searched.endswith("| grep -i -F -- 'it'\"'\"'s'")

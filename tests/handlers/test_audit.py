@@ -1,0 +1,91 @@
+"""Denied requests and changes of the cluster are in the audit log, with the client that sent them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from odradek.handlers.context import ClientConnection
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.security.principals import Principal
+from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.requests import batch, create_topic, delete_topic, fetch, produce
+
+PATH = "/data/audit.log"
+
+
+@pytest.fixture
+def broker() -> Iterator[SimulatedBroker]:
+    settings: dict[str, Any] = {
+        "audit_log_path": PATH,
+        "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super_users": "User:admin",
+    }
+    broker = SimulatedBroker(**settings)
+    broker.client = ClientConnection("CLIENTS", "10.0.0.1")
+    broker.client.principal = Principal("User", "admin")
+    yield broker
+    broker.close()
+
+
+def entries(broker: SimulatedBroker) -> list[dict[str, Any]]:
+    broker.step()
+    return [json.loads(line) for line in broker.host.disk.read_file(PATH).splitlines()]
+
+
+def summary(entry: dict[str, Any]) -> tuple[str, ...]:
+    fields = ("outcome", "principal", "host", "api", "operation", "resource_type", "resource")
+    return tuple(entry[name] for name in fields)
+
+
+def test_changes_are_logged_and_reads_and_writes_that_are_allowed_are_not(broker: SimulatedBroker) -> None:
+    create_topic(broker, "orders")
+    produce(broker, "orders", batch())
+    fetch(broker, "orders")
+    delete_topic(broker, "orders")
+    admin = ("User:admin", "10.0.0.1")
+    assert [summary(entry) for entry in entries(broker)] == [
+        ("done", *admin, "CreateTopics", "Create", "Topic", "orders"),
+        ("done", *admin, "DeleteTopics", "Delete", "Topic", "orders"),
+    ]
+
+
+def test_denials_are_logged_once_and_lists_log_none(broker: SimulatedBroker) -> None:
+    create_topic(broker, "orders")
+    broker.client.principal = Principal("User", "mallory")
+    assert produce(broker, "orders", batch()).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert broker.call(MetadataRequest(topics=None), MetadataResponse).topics == []
+    (denial,) = entries(broker)[1:]
+    assert summary(denial) == ("denied", "User:mallory", "10.0.0.1", "Produce", "Write", "Topic", "orders")
+    assert denial["listener"] == "CLIENTS"
+    assert denial["client_id"] == "wire"
+
+
+def test_values_of_settings_are_not_logged(broker: SimulatedBroker) -> None:
+    create_topic(broker, "orders")
+    change = AlterableConfig(name="retention.ms", config_operation=0, value="123456")
+    resource = AlterConfigsResource(resource_type=2, resource_name="orders", configs=[change])
+    broker.call(IncrementalAlterConfigsRequest(resources=[resource]), IncrementalAlterConfigsResponse)
+    entry = entries(broker)[-1]
+    assert (entry["operation"], entry["settings"]) == ("AlterConfigs", "retention.ms")
+    assert "123456" not in str(entry)
+
+
+def test_a_new_rule_is_logged_with_all_its_parts(broker: SimulatedBroker) -> None:
+    creation = AclCreation(
+        resource_type=2, resource_name="orders", principal="User:alice", host="*", operation=3, permission_type=3
+    )
+    broker.call(CreateAclsRequest(creations=[creation]), CreateAclsResponse)
+    entry = entries(broker)[-1]
+    assert summary(entry) == ("done", "User:admin", "10.0.0.1", "CreateAcls", "CreateAcl", "Topic", "orders")
+    rule = [entry[name] for name in ("pattern", "acl_principal", "acl_host", "acl_operation", "permission")]
+    assert rule == ["Literal", "User:alice", "*", "Read", "Allow"]

@@ -1,0 +1,61 @@
+"""Documents come from files and web addresses, are bounded, and no address leads to another."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.host.documents import LARGEST_DOCUMENT_BYTES, read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Pages(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/keys")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):  # the client stops reading what is too large
+            self.wfile.write(b"x" * (LARGEST_DOCUMENT_BYTES + 1) if self.path == "/large" else b"keys")
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Pages) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_documents_are_read(address: str, tmp_path: Path) -> None:
+    file = tmp_path / "with space"
+    file.write_bytes(b"in a file")
+    assert read_document(f"{address}/keys") == b"keys"
+    assert read_document(file.as_uri()) == b"in a file"
+
+
+@pytest.mark.parametrize("path", ["/moved", "/large"])
+def test_redirects_and_large_documents_are_refused(address: str, path: str) -> None:
+    with pytest.raises(OSError):  # noqa: PT011 - of urllib or ours
+        read_document(address + path)
+
+
+def test_other_addresses_are_refused(tmp_path: Path) -> None:
+    for url in ("ftp://127.0.0.1/keys", (tmp_path / "missing").as_uri()):
+        with pytest.raises(OSError):  # noqa: PT011
+            read_document(url)

@@ -1,0 +1,73 @@
+"""The authorizer keeps decisions until the rules change, within a bound."""
+
+import pytest
+
+from odradek.security.acls import authorizer as module
+from odradek.security.acls.authorizer import AclAuthorizer
+from odradek.security.acls.bindings import AclBinding, PatternType, Permission
+from odradek.security.acls.decisions import AccessRules, Decision, decide
+from odradek.security.acls.index import AclDraft, AclIndex
+from odradek.security.authorizer import Operation, Resource, ResourceType
+from odradek.security.principals import Principal
+
+READS = AclBinding(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW)
+
+
+class Peer:
+    principal = Principal("User", "alice")
+    host = "10.0.0.1"
+    listener_name = "PLAINTEXT"
+
+
+class Rules:
+    """The rules of a cluster, which change."""
+
+    def __init__(self) -> None:
+        self.index = AclIndex()
+
+    def current(self) -> AclIndex:
+        return self.index
+
+    def add(self, binding: AclBinding) -> None:
+        draft = AclDraft(self.index)
+        draft.add(binding)
+        self.index = draft.finish()
+
+
+def test_a_change_of_rules_takes_effect_at_once() -> None:
+    rules = Rules()
+    authorizer = AclAuthorizer(rules.current, AccessRules())
+    topic = Resource(ResourceType.TOPIC, "t")
+    assert not authorizer.allows(Peer(), Operation.READ, topic)
+    assert not authorizer.allows_any(Peer(), Operation.READ, ResourceType.TOPIC)
+    rules.add(READS)
+    assert authorizer.allows(Peer(), Operation.READ, topic)
+    assert authorizer.allows_any(Peer(), Operation.READ, ResourceType.TOPIC)
+    rules.add(READS._replace(permission=Permission.DENY))
+    assert not authorizer.allows(Peer(), Operation.READ, topic)
+
+
+def test_a_decision_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = Rules()
+    rules.add(READS)
+    authorizer = AclAuthorizer(rules.current, AccessRules())
+    asked: list[object] = []
+
+    def counted(*values: object) -> Decision:
+        asked.append(values)
+        return decide(*values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "decide", counted)
+    for _ in range(3):
+        assert authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.TOPIC, "t"))
+    assert len(asked) == 1
+
+
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CACHED_DECISIONS", 10)
+    authorizer = AclAuthorizer(Rules().current, AccessRules())
+    for number in range(100):
+        authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.GROUP, f"g{number}"))
+        authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.GROUP, "g" * (300 + number)))
+        assert len(authorizer._cached[1]) <= 10
+    assert all(len(question[4].name) < 300 for question in authorizer._cached[1])

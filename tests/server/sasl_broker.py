@@ -1,0 +1,50 @@
+"""A broker with a SASL_PLAINTEXT listener and a PLAINTEXT one, for tests of authentication."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.testing import broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.testing import RunningBroker
+
+ALICE = {"sasl.username": "alice", "sasl.password": "alice secret"}
+PLAIN_LINE = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice secret" user_bob="bob secret";'
+)
+PROPERTIES = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": PLAIN_LINE,
+    "delegation.token.secret.key": "key of the tokens",
+    "connection.failed.authentication.delay.ms": "10",
+}
+
+
+class SaslBroker(NamedTuple):
+    process: RunningBroker
+    sasl_port: int
+    plain_port: int
+
+    def client(self, mechanism: str, user: str, password: str) -> dict[str, str]:
+        """Settings of librdkafka."""
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.sasl_port}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": password,
+        }
+
+
+@contextmanager
+def sasl_broker(**properties: str) -> Iterator[SaslBroker]:
+    with broker({**PROPERTIES, **{name.replace("__", "."): value for name, value in properties.items()}}) as process:
+        ports = re.search(r"is ready on [\d.]+:(\d+), [\d.]+:(\d+) ", process.output)
+        assert ports is not None
+        yield SaslBroker(process, int(ports[1]), int(ports[2]))

@@ -1,0 +1,269 @@
+"""Authentication over the wire: the order of requests, Kafka's errors, sessions that end, tokens."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+import scramp
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    ScramCredentialUpsertion,
+)
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from odradek.protocol.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from odradek.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    UserName,
+)
+from odradek.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from odradek.security.scram_credentials import ScramMechanism, salted_password
+from tests.server.sasl_broker import SaslBroker, sasl_broker
+from tests.wire import WireClient, encode_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ALICE = b"\0alice\0alice secret"
+SALT = b"salt of sixteen."
+VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[SaslBroker]:
+    with sasl_broker(listener__name__sasl_plaintext__plain__connections__max__reauth__ms="600000") as running:
+        yield running
+
+
+@pytest.fixture
+def wire(secured: SaslBroker) -> Iterator[WireClient]:
+    with WireClient(secured.sasl_port) as client:
+        yield client
+
+
+def handshake(client: WireClient, mechanism: str = "PLAIN", version: int = 1) -> SaslHandshakeResponse:
+    return client.call(SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, version)
+
+
+def authenticate(client: WireClient, token: bytes = ALICE, version: int = 2) -> SaslAuthenticateResponse:
+    return client.call(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse, version)
+
+
+def metadata(client: WireClient) -> MetadataResponse:
+    return client.call(MetadataRequest(topics=[]), MetadataResponse, 12)
+
+
+def is_closed(client: WireClient) -> bool:
+    try:
+        return client.socket.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_client_authenticates_and_is_served(wire: WireClient) -> None:
+    assert wire.call(VERSIONS, ApiVersionsResponse, 3).error_code == ErrorCode.NONE
+    answer = handshake(wire)
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.NONE, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+    done = authenticate(wire)
+    assert (done.error_code, done.error_message, bytes(done.auth_bytes)) == (ErrorCode.NONE, None, b"")
+    assert done.session_lifetime_ms == 600_000
+    assert metadata(wire).brokers
+
+
+@pytest.mark.parametrize(
+    "before", [[], [VERSIONS], [SaslHandshakeRequest(mechanism="PLAIN")]], ids=["nothing", "versions", "handshake"]
+)
+def test_other_requests_close_the_connection(wire: WireClient, before: list[object]) -> None:
+    if VERSIONS in before:
+        wire.call(VERSIONS, ApiVersionsResponse, 3)
+    elif before:
+        handshake(wire)
+    wire.socket.sendall(encode_request(MetadataRequest(topics=[]), 12))
+    assert is_closed(wire)
+
+
+def test_versions_twice_and_a_token_before_the_handshake_close_the_connection(secured: SaslBroker) -> None:
+    with WireClient(secured.sasl_port) as wire:
+        wire.call(VERSIONS, ApiVersionsResponse, 3)
+        wire.socket.sendall(encode_request(VERSIONS, 3))
+        assert is_closed(wire)
+    with WireClient(secured.sasl_port) as wire:
+        wire.socket.sendall(encode_request(SaslAuthenticateRequest(auth_bytes=ALICE), 2))
+        assert is_closed(wire)
+    with WireClient(secured.sasl_port) as wire:
+        wire.socket.sendall(struct.pack(">i", 1) + b"\0")
+        assert is_closed(wire)
+
+
+def test_a_mechanism_that_is_not_enabled_is_answered_with_the_list(wire: WireClient) -> None:
+    answer = handshake(wire, "GSSAPI")
+    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert is_closed(wire)
+
+
+def test_a_second_handshake_is_an_error(wire: WireClient) -> None:
+    handshake(wire)
+    assert handshake(wire).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert is_closed(wire)
+
+
+@pytest.mark.parametrize("token", [b"\0alice\0wrong", b"\0nobody\0wrong"])
+def test_wrong_credentials_have_one_answer(wire: WireClient, token: bytes) -> None:
+    handshake(wire)
+    answer = authenticate(wire, token)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer.error_message == "Authentication failed: Invalid username or password"
+    assert is_closed(wire)
+
+
+def test_tokens_without_headers_follow_a_handshake_of_version_0(secured: SaslBroker) -> None:
+    with WireClient(secured.sasl_port) as wire:
+        handshake(wire, version=0)
+        wire.socket.sendall(struct.pack(">i", len(ALICE)) + ALICE)
+        assert wire.socket.recv(4) == bytes(4)
+        assert metadata(wire).brokers
+    with WireClient(secured.sasl_port) as wire:
+        handshake(wire, version=0)
+        wire.socket.sendall(struct.pack(">i", 8) + b"\0alice\0x")
+        assert is_closed(wire)
+
+
+def test_a_listener_without_sasl_answers_that_the_state_is_illegal(secured: SaslBroker) -> None:
+    with WireClient(secured.plain_port) as wire:
+        assert handshake(wire).error_code == ErrorCode.ILLEGAL_SASL_STATE
+        answer = authenticate(wire)
+        assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+        assert answer.error_message == "SaslAuthenticate request received after successful authentication"
+        assert metadata(wire).brokers
+
+
+def test_a_session_is_renewed_by_the_same_user_only(wire: WireClient) -> None:
+    handshake(wire)
+    authenticate(wire)
+    assert handshake(wire).error_code == ErrorCode.NONE
+    assert authenticate(wire).session_lifetime_ms == 600_000
+    assert metadata(wire).brokers
+    assert handshake(wire).error_code == ErrorCode.ILLEGAL_SASL_STATE  # within a second
+    assert metadata(wire).brokers
+
+
+def test_another_user_does_not_take_over_a_connection(wire: WireClient) -> None:
+    handshake(wire)
+    authenticate(wire)
+    handshake(wire)
+    answer = authenticate(wire, b"\0bob\0bob secret")
+    assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert is_closed(wire)
+
+
+def test_an_expired_session_is_closed_at_the_next_request() -> None:
+    with sasl_broker(connections__max__reauth__ms="1") as secured, WireClient(secured.sasl_port) as wire:
+        handshake(wire)
+        assert authenticate(wire).session_lifetime_ms == 1
+        wire.socket.sendall(encode_request(VERSIONS, 3) * 1000)  # one of them comes later than a millisecond
+        received = 1
+        while received:
+            try:
+                received = len(wire.socket.recv(1 << 20))
+            except ConnectionResetError:
+                break
+
+
+def test_scram_credentials_are_stored_and_used(secured: SaslBroker) -> None:
+    salted = salted_password(ScramMechanism.SCRAM_SHA_512, "secret", SALT, 5000)
+    upsertions = [
+        ScramCredentialUpsertion(name=name, mechanism=2, iterations=iterations, salt=SALT, salted_password=salted)
+        for name, iterations in (("carol", 5000), ("dave", 100))
+    ]
+    with WireClient(secured.plain_port) as admin:
+        answer = admin.call(
+            AlterUserScramCredentialsRequest(upsertions=upsertions), AlterUserScramCredentialsResponse, 0
+        )
+        assert [(each.user, each.error_code, each.error_message) for each in answer.results] == [
+            ("carol", ErrorCode.NONE, None),
+            ("dave", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations"),
+        ]
+        asked = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in ("carol", "dave")])
+        described = admin.call(asked, DescribeUserScramCredentialsResponse, 0)
+        assert [
+            (each.user, each.error_code, [(info.mechanism, info.iterations) for info in each.credential_infos])
+            for each in described.results
+        ] == [("carol", ErrorCode.NONE, [(2, 5000)]), ("dave", ErrorCode.RESOURCE_NOT_FOUND, [])]
+    with WireClient(secured.sasl_port) as wire:
+        log_in(wire, "SCRAM-SHA-512", "carol", "secret")
+        assert metadata(wire).brokers
+
+
+def log_in(wire: WireClient, mechanism: str, user: str, password: str) -> None:
+    client = scramp.ScramClient([mechanism], user, password)
+    handshake(wire, mechanism)
+    client.set_server_first(bytes(authenticate(wire, client.get_client_first().encode()).auth_bytes).decode())
+    client.set_server_final(bytes(authenticate(wire, client.get_client_final().encode()).auth_bytes).decode())
+
+
+def test_a_token_authenticates_its_owner_who_may_not_ask_for_tokens_with_it(secured: SaslBroker) -> None:
+    refused = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    with WireClient(secured.plain_port) as wire:
+        created = wire.call(CreateDelegationTokenRequest(max_lifetime_ms=-1), CreateDelegationTokenResponse, 3)
+        assert (created.error_code, created.expiry_timestamp_ms) == (refused, -1)
+    with WireClient(secured.sasl_port) as owner:
+        handshake(owner)
+        authenticate(owner)
+        created = owner.call(CreateDelegationTokenRequest(max_lifetime_ms=-1), CreateDelegationTokenResponse, 3)
+        assert (created.error_code, created.principal_name) == (ErrorCode.NONE, "alice")
+        described = owner.call(DescribeDelegationTokenRequest(owners=None), DescribeDelegationTokenResponse, 3)
+        assert [token.token_id for token in described.tokens] == [created.token_id]
+        with WireClient(secured.sasl_port) as bearer:
+            last = token_log_in(bearer, created.token_id, bytes(created.hmac))
+            assert last.error_code == ErrorCode.NONE
+            assert 0 < last.session_lifetime_ms <= 24 * 3600 * 1000
+            again = bearer.call(CreateDelegationTokenRequest(max_lifetime_ms=-1), CreateDelegationTokenResponse, 3)
+            assert (again.error_code, again.principal_name) == (refused, "alice")
+        expired = owner.call(
+            ExpireDelegationTokenRequest(hmac=created.hmac, expiry_time_period_ms=-1), ExpireDelegationTokenResponse, 2
+        )
+        assert expired.error_code == ErrorCode.NONE
+        with WireClient(secured.sasl_port) as bearer:
+            last = token_log_in(bearer, created.token_id, bytes(created.hmac))
+            assert last.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def token_log_in(wire: WireClient, token_id: str, hmac: bytes) -> SaslAuthenticateResponse:
+    from tests.security.sasl.test_scram import sign
+
+    handshake(wire, "SCRAM-SHA-256")
+    bare = f"n={token_id},r=clientnonce,tokenauth=true"
+    challenge = bytes(authenticate(wire, b"n,," + bare.encode()).auth_bytes).decode()
+    return authenticate(wire, sign(bare, challenge, base64.b64encode(hmac).decode()))
+
+
+def test_failures_are_logged_without_passwords() -> None:
+    with sasl_broker() as secured:
+        with WireClient(secured.sasl_port) as wire:
+            handshake(wire)
+            authenticate(wire, b"\0alice\0other words")
+            assert is_closed(wire)
+        secured.process.stop()
+        assert "wrong password 'alice'" in secured.process.output
+        assert "alice secret" not in secured.process.output
+        assert "other words" not in secured.process.output
