@@ -21,35 +21,80 @@ if TYPE_CHECKING:
 RIGHT, WRONG, UNKNOWN = b"\0alice\0alice secret", b"\0alice\0wrong", b"\0nobody\0wrong"
 VERSIONS = ("versions",)
 METADATA = ("metadata",)
-FIRST = b"n,,n=nobody,r=fyko+d2lbbFgONRv9qkxdawL"
 
 Message = tuple[Any, ...]
-CONVERSATIONS: dict[str, Sequence[Message]] = {
-    "right password": [VERSIONS, ("handshake", "PLAIN", 1), ("token", RIGHT, 2), METADATA],
-    "without versions": [("handshake", "PLAIN", 1), ("token", RIGHT, 1), METADATA],
-    "version 0 of tokens": [("handshake", "PLAIN", 1), ("token", RIGHT, 0), METADATA],
-    "wrong password": [("handshake", "PLAIN", 1), ("token", WRONG, 2)],
-    "unknown user": [("handshake", "PLAIN", 1), ("token", UNKNOWN, 2)],
-    "two fields": [("handshake", "PLAIN", 1), ("token", b"alice\0secret", 2)],
-    "no password": [("handshake", "PLAIN", 1), ("token", b"\0alice\0", 2)],
-    "no user": [("handshake", "PLAIN", 1), ("token", b"\0\0secret", 2)],
-    "another identity": [("handshake", "PLAIN", 1), ("token", b"bob\0alice\0alice secret", 2)],
-    "mechanism that is not enabled": [VERSIONS, ("handshake", "GSSAPI", 1)],
-    "mechanism in lower case": [("handshake", "plain", 1)],
-    "request before the handshake": [METADATA],
-    "request after versions": [VERSIONS, METADATA],
-    "versions twice": [VERSIONS, VERSIONS],
-    "token before the handshake": [("token", RIGHT, 2)],
-    "malformed SCRAM": [("handshake", "SCRAM-SHA-256", 1), ("token", b"n,,x", 2)],
-    "channel binding": [("handshake", "SCRAM-SHA-256", 1), ("token", b"p=tls-unique,,n=a,r=abcdefghij", 2)],
-    "second handshake": [("handshake", "PLAIN", 1), ("handshake", "PLAIN", 1)],
-    "handshake after authentication": [
-        ("handshake", "PLAIN", 1), ("token", RIGHT, 2), ("handshake", "PLAIN", 1), METADATA,
-    ],
-    "token after authentication": [("handshake", "PLAIN", 1), ("token", RIGHT, 2), ("token", RIGHT, 2), METADATA],
-    "raw token": [("handshake", "PLAIN", 0), ("raw", RIGHT), METADATA],
-    "wrong raw token": [("handshake", "PLAIN", 0), ("raw", WRONG)],
-}  # fmt: skip
+LISTED = ("NONE", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+UNSUPPORTED = ("UNSUPPORTED_SASL_MECHANISM", LISTED[1])
+ACCEPTED = ("NONE", "", b"")
+INVALID = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
+OTHER_IDENTITY = "Authentication failed: Client requested an authorization id that is different from username"
+CLOSED, ANSWERED = "closed", "MetadataResponse"
+
+
+def refused(text: str) -> tuple[str, str, bytes]:
+    return "SASL_AUTHENTICATION_FAILED", text, b""
+
+
+PLAIN, SCRAM = ("handshake", "PLAIN", 1), ("handshake", "SCRAM-SHA-256", 1)
+WRONG_PASSWORD = refused("Authentication failed: Invalid username or password")
+
+# Messages, and the answers of Apache Kafka 4.3.1.
+CONVERSATIONS: dict[str, tuple[Sequence[Message], Sequence[Any]]] = {
+    "right password": (
+        [VERSIONS, PLAIN, ("token", RIGHT, 2), METADATA],
+        ["ApiVersionsResponse", LISTED, ACCEPTED, ANSWERED],
+    ),
+    "without versions": ([PLAIN, ("token", RIGHT, 1), METADATA], [LISTED, ACCEPTED, ANSWERED]),
+    "version 0 of tokens": ([PLAIN, ("token", RIGHT, 0), METADATA], [LISTED, ACCEPTED, ANSWERED]),
+    "wrong password": ([PLAIN, ("token", WRONG, 2)], [LISTED, WRONG_PASSWORD, CLOSED]),
+    "unknown user": ([PLAIN, ("token", UNKNOWN, 2)], [LISTED, WRONG_PASSWORD, CLOSED]),
+    "two fields": (
+        [PLAIN, ("token", b"alice\0secret", 2)],
+        [LISTED, refused("Invalid SASL/PLAIN response: expected 3 tokens, got 2"), CLOSED],
+    ),
+    "no password": (
+        [PLAIN, ("token", b"\0alice\0", 2)],
+        [LISTED, refused("Authentication failed: password not specified"), CLOSED],
+    ),
+    "no user": (
+        [PLAIN, ("token", b"\0\0secret", 2)],
+        [LISTED, refused("Authentication failed: username not specified"), CLOSED],
+    ),
+    "another identity": (
+        [PLAIN, ("token", b"bob\0alice\0alice secret", 2)],
+        [LISTED, refused(OTHER_IDENTITY), CLOSED],
+    ),
+    "mechanism that is not enabled": (
+        [VERSIONS, ("handshake", "GSSAPI", 1)],
+        ["ApiVersionsResponse", UNSUPPORTED, CLOSED],
+    ),
+    "mechanism in lower case": ([("handshake", "plain", 1)], [UNSUPPORTED, CLOSED]),
+    "request before the handshake": ([METADATA], [CLOSED]),
+    "request after versions": ([VERSIONS, METADATA], ["ApiVersionsResponse", CLOSED]),
+    "versions twice": ([VERSIONS, VERSIONS], ["ApiVersionsResponse", CLOSED]),
+    "token before the handshake": ([("token", RIGHT, 2)], [CLOSED]),
+    "malformed SCRAM": ([SCRAM, ("token", b"n,,x", 2)], [LISTED, refused(INVALID), CLOSED]),
+    "channel binding": (
+        [SCRAM, ("token", b"p=tls-unique,,n=a,r=abcdefghij", 2)],
+        [LISTED, refused(INVALID), CLOSED],
+    ),
+    "second handshake": ([PLAIN, PLAIN], [LISTED, ("ILLEGAL_SASL_STATE", []), CLOSED]),
+    "handshake after authentication": (
+        [PLAIN, ("token", RIGHT, 2), PLAIN, METADATA],
+        [LISTED, ACCEPTED, ("ILLEGAL_SASL_STATE", []), ANSWERED],
+    ),
+    "token after authentication": (
+        [PLAIN, ("token", RIGHT, 2), ("token", RIGHT, 2), METADATA],
+        [
+            LISTED,
+            ACCEPTED,
+            ("ILLEGAL_SASL_STATE", "SaslAuthenticate request received after successful authentication", b""),
+            ANSWERED,
+        ],
+    ),
+    "raw token": ([("handshake", "PLAIN", 0), ("raw", RIGHT), METADATA], [LISTED, ("raw", b""), ANSWERED]),
+    "wrong raw token": ([("handshake", "PLAIN", 0), ("raw", WRONG)], [LISTED, CLOSED]),
+}
 
 
 def converse(port: int, messages: Sequence[Message]) -> list[Any]:

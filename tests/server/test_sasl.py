@@ -84,7 +84,7 @@ def test_a_client_authenticates_and_is_served(wire: WireClient) -> None:
     answer = handshake(wire)
     assert (answer.error_code, answer.mechanisms) == (ErrorCode.NONE, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
     done = authenticate(wire)
-    assert (done.error_code, done.error_message, bytes(done.auth_bytes)) == (ErrorCode.NONE, None, b"")
+    assert (done.error_code, done.error_message, bytes(done.auth_bytes)) == (ErrorCode.NONE, "", b"")
     assert done.session_lifetime_ms == 600_000
     assert metadata(wire).brokers
 

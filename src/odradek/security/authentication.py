@@ -68,8 +68,10 @@ class HandshakeStep:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticateStep:
+    """`message` is empty, not null, without an error, as in Kafka."""
+
     error: ErrorCode = ErrorCode.NONE
-    message: str | None = None
+    message: str = ""
     data: bytes = b""
     session_lifetime_ms: int = 0
     failure: str | None = None
