@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
+from odradek.cli.client.kafka_admin import AdminClient, NewTopic
 from odradek.testing.running_cluster import BROKER_LISTENER, RunningCluster
 from tests.security.tls.certificates import write_certificates
 
@@ -30,10 +30,13 @@ def write_through_a_kill(running: RunningCluster) -> list[bytes]:
     admin.create_topics([NewTopic("secured", 3, 3)])["secured"].result(PATIENCE_S)
     producer = Producer({"bootstrap.servers": running.bootstrap_servers, "enable.idempotence": True})
     failures: list[object] = []
+
+    def delivered(error: object, _message: object) -> None:
+        if error is not None:
+            failures.append(error)
+
     for index in range(400):
-        producer.produce(
-            "secured", b"x" * 1000, f"{index:04}", on_delivery=lambda error, _: error and failures.append(error)
-        )
+        producer.produce("secured", b"x" * 1000, f"{index:04}", on_delivery=delivered)
         if index == 200:
             assert producer.flush(PATIENCE_S) == 0
             running.kill(1)
@@ -51,6 +54,10 @@ def read_all(running: RunningCluster, count: int) -> list[bytes]:
     deadline = time.monotonic() + PATIENCE_S
     while len(keys) < count:
         assert time.monotonic() < deadline
-        keys += [message.key() or b"" for message in consumer.consume(500, 1.0) if message.error() is None]
+        for message in consumer.consume(500, 1.0):
+            assert message.error() is None
+            key = message.key()
+            assert isinstance(key, bytes)
+            keys.append(key)
     consumer.close()
     return keys
