@@ -1,5 +1,8 @@
-"""Brokers that reach each other over mutual TLS: they form a cluster, replicate, and survive the death of one."""
+"""Brokers that reach each other over mutual TLS, or TLS and SASL: they replicate, and survive the death of one."""
 
+import contextlib
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,20 +15,66 @@ from tests.security.tls.certificates import write_certificates
 
 pytestmark = pytest.mark.timeout(300)
 PATIENCE_S = 90.0
+PREFIX = f"listener.name.{BROKER_LISTENER.lower()}."
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+LOGIN = f'{PLAIN} required username="broker" password="s3cret" user_broker="s3cret";'
+SASL = {
+    f"{PREFIX}sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    f"{PREFIX}plain.sasl.jaas.config": LOGIN,
+}
 
 
-def test_brokers_replicate_over_mutual_tls_and_survive_a_kill(tmp_path: Path) -> None:
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SCRAM_SASL = {
+    f"{PREFIX}sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    f"{PREFIX}scram-sha-512.sasl.jaas.config": f'{SCRAM} required username="broker" password="s3cret";',
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "more"),
+    [
+        ("SSL", {}),
+        pytest.param("SASL_SSL", SASL, marks=pytest.mark.soak),
+        pytest.param("SASL_PLAINTEXT", {**SASL, f"{PREFIX}connections.max.reauth.ms": "3000"}, marks=pytest.mark.soak),
+    ],
+)
+def test_brokers_replicate_and_survive_a_kill(protocol: str, more: dict[str, str], tmp_path: Path) -> None:
     properties = {
-        "listener.security.protocol.map": f"{BROKER_LISTENER}:SSL,PLAINTEXT:PLAINTEXT",
+        "listener.security.protocol.map": f"{BROKER_LISTENER}:{protocol},PLAINTEXT:PLAINTEXT",
         **write_certificates(tmp_path).listener_properties(),
+        **more,
     }
     with RunningCluster(3, properties, has_network=False) as running:
         keys = write_through_a_kill(running)
         assert sorted(read_all(running, len(keys))) == keys
 
 
+@pytest.mark.soak
+def test_brokers_log_in_with_scram_over_tls(tmp_path: Path) -> None:
+    """The user of the brokers is added to ZooKeeper before they run."""
+    properties = {
+        "listener.security.protocol.map": f"{BROKER_LISTENER}:SASL_SSL,PLAINTEXT:PLAINTEXT",
+        **write_certificates(tmp_path).listener_properties(),
+        **SCRAM_SASL,
+    }
+    running = RunningCluster(3, properties, has_network=False)
+    with contextlib.closing(running):
+        running.zookeeper.start()
+        file = tmp_path / "server.properties"
+        file.write_text(f"zookeeper.connect=127.0.0.1:{running.zookeeper.port}\n")
+        command = [sys.executable, "-m", "odradek", "user", "add", "broker", "--config", str(file)]
+        subprocess.run(command, input="s3cret\n", text=True, check=True, timeout=PATIENCE_S)
+        running.zookeeper.stop()
+        running.start()
+        keys = write_through_a_kill(running)
+        assert sorted(read_all(running, len(keys))) == keys
+
+
 def write_through_a_kill(running: RunningCluster) -> list[bytes]:
-    """Keys of records that were acknowledged by two brokers, some of them after the leader was killed."""
+    """Keys of records that were acknowledged by two brokers, some of them after a broker was killed."""
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
     admin.create_topics([NewTopic("secured", 3, 3)])["secured"].result(PATIENCE_S)
     producer = Producer({"bootstrap.servers": running.bootstrap_servers, "enable.idempotence": True})
