@@ -1,9 +1,11 @@
-"""The scenario over mutual TLS: every client gets the answers that are recorded for a listener without TLS.
+"""The scenario over mutual TLS, and over TLS with SCRAM: every client gets the answers recorded without TLS.
 
 `make soak` runs it with every client, `make test` with one.
 """
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from tests.security.tls.certificates import write_certificates
 
 pytestmark = pytest.mark.timeout(600)
 
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 SECURED_DRIVERS = [name for name in DRIVERS if name != "franz-go"]
 
 
@@ -31,20 +34,31 @@ def plain_port() -> int:
     return find_stable_port()
 
 
-@pytest.fixture(scope="module")
-def secured(plain_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+@pytest.fixture(scope="module", params=["SSL", pytest.param("SASL_SSL", marks=pytest.mark.soak)])
+def secured(
+    plain_port: int, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[RunningBroker]:
+    protocol: str = request.param
     directory = tmp_path_factory.mktemp("certificates")
     files = write_certificates(directory)
-    (directory / "client.properties").write_text(
-        f"security.protocol=SSL\n"
-        f"ssl.truststore.type=PEM\nssl.truststore.location={files.ca}\n"
-        f"ssl.keystore.type=PEM\nssl.keystore.location={files.client}\n"
-    )
+    lines = [
+        f"security.protocol={protocol}",
+        f"ssl.truststore.type=PEM\nssl.truststore.location={files.ca}",
+    ]
     properties = {
-        "listeners": f"PLAINTEXT://127.0.0.1:{plain_port},SSL://127.0.0.1:0",
+        "listeners": f"PLAINTEXT://127.0.0.1:{plain_port},{protocol}://127.0.0.1:0",
         **files.listener_properties(),
     }
-    with RunningBroker(properties) as broker:
+    data = directory / "data"
+    if protocol == "SSL":
+        lines += [f"ssl.keystore.type=PEM\nssl.keystore.location={files.client}"]
+    else:
+        lines += ["sasl.mechanism=SCRAM-SHA-512", f'sasl.jaas.config={SCRAM} required username="u" password="s3cret";']
+        properties["sasl.enabled.mechanisms"] = "SCRAM-SHA-512"
+        command = [sys.executable, "-m", "odradek", "user", "add", "u", "--data-dir", str(data)]
+        subprocess.run(command, input="s3cret\n", text=True, check=True, timeout=60)
+    (directory / "client.properties").write_text("\n".join([*lines, ""]))
+    with RunningBroker(properties, data_directory=str(data)) as broker:
         os.environ[VARIABLE] = str(Path(directory) / "client.properties")
         try:
             yield broker
@@ -57,7 +71,7 @@ def _parameter(name: str) -> object:
 
 
 @pytest.mark.parametrize("name", [_parameter(each) for each in SECURED_DRIVERS])
-def test_client_gets_the_same_answers_over_mutual_tls(
+def test_client_gets_the_same_answers_over_tls(
     name: str, secured: RunningBroker, plain_port: int, request: pytest.FixtureRequest
 ) -> None:
     if pytest.mark.jvm in MARKS.get(name, []):

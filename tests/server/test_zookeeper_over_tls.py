@@ -1,5 +1,6 @@
 """A broker whose ZooKeeper accepts TLS connections with certificates only."""
 
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,6 +16,14 @@ from tests.security.tls.certificates import CertificateFiles, write_certificates
 
 pytestmark = [pytest.mark.jvm, pytest.mark.soak, pytest.mark.timeout(300)]
 PATIENCE_S = 60.0
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture
@@ -43,7 +52,7 @@ def secure_port(files: CertificateFiles, tmp_path: Path) -> Iterator[int]:
         )
     try:
         deadline = time.monotonic() + PATIENCE_S
-        while "binding to port" not in output.read_text():
+        while not accepts(port):
             assert process.poll() is None, output.read_text()
             assert time.monotonic() < deadline, output.read_text()
             time.sleep(0.1)  # a poll's pause
@@ -56,7 +65,7 @@ def secure_port(files: CertificateFiles, tmp_path: Path) -> Iterator[int]:
 def test_broker_keeps_its_metadata_in_zookeeper_over_tls(files: CertificateFiles, secure_port: int) -> None:
     properties = {
         "zookeeper.connect": f"127.0.0.1:{secure_port}/odradek",
-        "zookeeper.ssl.client.enable": True,
+        "zookeeper.ssl.client.enable": "true",
         "zookeeper.ssl.truststore.type": "PEM",
         "zookeeper.ssl.truststore.location": files.ca,
         "zookeeper.ssl.keystore.type": "PEM",

@@ -31,6 +31,8 @@ def make_context(
     versions = sorted(VERSIONS[name] for name in protocols)
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    if is_server:
+        context.num_tickets = 1  # each costs a tenth of a handshake, and clients use one
     if ciphers is not None:
         context.set_ciphers(ciphers)
     context.check_hostname = checks_host_name and not is_server

@@ -15,7 +15,7 @@ from odradek.host.logs import configure_logs, get_logger
 from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
 from odradek.log.log_directory import LogDirectoryError
 from odradek.metadata.store import StoreError
-from odradek.security.tls.stores import StoreProblem
+from odradek.security.tls.store_problem import StoreProblem
 from odradek.server import user_store
 from odradek.server.broker import Broker
 from odradek.server.migration import migrate

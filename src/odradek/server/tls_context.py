@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
-from odradek.security.tls.stores import StoreProblem
+from odradek.security.tls.store_problem import StoreProblem
 
 if TYPE_CHECKING:
     import ssl

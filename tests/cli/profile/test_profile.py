@@ -49,8 +49,14 @@ def test_later_options_win(home: Path, tmp_path: Path) -> None:
     file.write_text("bootstrap.servers=b:2\nclient.id=file\n")
 
     def chosen(**options: object) -> dict[str, str]:
-        given = {"profile": None, "secure": None, "command_config": None, "given": {}, "bootstrap_server": None}
-        return chosen_properties(**{**given, **options}, default_server="d:0")  # type: ignore[arg-type]
+        given: dict[str, object] = {
+            "profile": None,
+            "secure": None,
+            "command_config": None,
+            "given": {},
+            "bootstrap_server": None,
+        }
+        return chosen_properties(**{"given": {}, **given, **options}, default_server="d:0")  # type: ignore[arg-type]
 
     assert home.exists()
     assert chosen() == {"bootstrap.servers": "d:0"}

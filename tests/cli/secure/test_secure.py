@@ -75,10 +75,10 @@ def test_command_connects_with_one_flag(secured: Secured, command: tuple[str, ..
 def test_file_of_kafkas_tools_and_profile_connect(secured: Secured, tmp_path: Path) -> None:
     file = str(secured.directory / "client.properties")
     assert run_odradek("topic", "list", "--command-config", file, "-b", secured.address).code == 0
-    kept = {"XDG_CONFIG_HOME": str(tmp_path)}
-    assert run_odradek("profile", "add", "dev", *secured.options, **kept).code == 0
+    home = str(tmp_path)
+    assert run_odradek("profile", "add", "dev", *secured.options, XDG_CONFIG_HOME=home).code == 0
     for arguments in (("--profile", "dev", "topic", "list"), ("topic", "list", "--profile", "dev")):
-        ran = run_odradek(*arguments, **kept)
+        ran = run_odradek(*arguments, XDG_CONFIG_HOME=home)
         assert ran.code == 0, ran.errors
 
 

@@ -15,7 +15,8 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from odradek.security.tls.contexts import client_context, listener_context
 from odradek.security.tls.settings import ClientAuth, KeyStoreSettings, TlsSettings, TrustStoreSettings
-from odradek.security.tls.stores import StoreProblem, read_key_material, read_trusted_certificates
+from odradek.security.tls.store_problem import StoreProblem
+from odradek.security.tls.stores import read_key_material, read_trusted_certificates
 from tests.security.tls.certificates import HOSTS, authority
 
 PREFIX = "listener.name.x."

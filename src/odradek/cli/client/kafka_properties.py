@@ -9,7 +9,8 @@ from odradek.cli.framework.failure import Failure
 from odradek.security.sasl_client.credentials import credentials_of_jaas
 from odradek.security.tls.cipher_suites import UnknownCipherSuite, choose_ciphers
 from odradek.security.tls.settings import KeyStoreSettings, TrustStoreSettings
-from odradek.security.tls.stores import DER_SEQUENCE, StoreProblem, read_key_material, read_trusted_certificates
+from odradek.security.tls.store_problem import StoreProblem
+from odradek.security.tls.stores import DER_SEQUENCE, read_key_material, read_trusted_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

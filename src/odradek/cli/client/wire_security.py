@@ -15,7 +15,7 @@ from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest,
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from odradek.security.sasl_client.credentials import MECHANISMS, SaslCredentials
 from odradek.security.tls.pkcs12 import key_of_pkcs12
-from odradek.security.tls.stores import StoreProblem
+from odradek.security.tls.store_problem import StoreProblem
 
 if TYPE_CHECKING:
     import socket

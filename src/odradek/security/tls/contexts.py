@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from odradek.host.tls_context import VERSIONS, make_context
 from odradek.security.tls.cipher_suites import UnknownCipherSuite, choose_ciphers
 from odradek.security.tls.settings import ClientAuth
-from odradek.security.tls.stores import StoreProblem, read_key_material, read_trusted_certificates
+from odradek.security.tls.store_problem import StoreProblem
+from odradek.security.tls.stores import read_key_material, read_trusted_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.security.tls.pem import MalformedPem, pem_blocks
+from odradek.security.tls.store_problem import StoreProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +21,6 @@ _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _JCEKS_MAGIC = b"\xce\xce\xce\xce"
 DER_SEQUENCE = b"\x30"
 _TYPES = ("PEM", "PKCS12", "JKS")
-
-
-class StoreProblem(ValueError):
-    """A store that cannot be used. The message names the property, and never a secret."""
 
 
 @dataclass(frozen=True, slots=True)
