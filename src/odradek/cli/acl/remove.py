@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ("all rules of a topic", "odradek acl remove --topic orders"),
         ("all rules of a principal", "odradek acl remove --principal User:alice"),
         ("what a producer was given", "odradek acl remove --principal User:alice --producer --topic orders"),
-        ("one denial", "odradek acl remove --principal 'User:*' --operation Delete --permission deny --topic '*'"),
+        ("the denials of a topic", "odradek acl remove --topic orders --permission deny"),
     ]
 )
 @resource_options
