@@ -16,7 +16,7 @@ from odradek.cli.framework.commands import group
         ("alice may write to a topic", "odradek acl add --allow-principal User:alice --producer --topic orders"),
         (
             "bob may read it in a group",
-            "odradek acl add --allow-principal User:bob --consumer --topic orders --group billing",
+            "odradek acl add --allow-principal User:bob --consumer --topic orders --group a",
         ),
         ("why may she write?", "odradek acl check User:alice Write topic:orders"),
     ],

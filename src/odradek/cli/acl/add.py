@@ -23,14 +23,10 @@ if TYPE_CHECKING:
 @command(
     examples=[
         ("a producer", "odradek acl add --allow-principal User:alice --producer --topic orders"),
+        ("a consumer", "odradek acl add --allow-principal User:bob --consumer --topic orders --group a"),
         (
-            "with transactions",
-            "odradek acl add --allow-principal User:alice --producer --topic orders --transactional-id pay",
-        ),
-        ("a consumer", "odradek acl add --allow-principal User:bob --consumer --topic orders --group billing"),
-        (
-            "topics by their prefix",
-            "odradek acl add --allow-principal User:eve --operation Read --topic log- --resource-pattern-type prefixed",
+            "everything on a topic, from one host",
+            "odradek acl add --allow-principal User:eve --topic t --allow-host ::1",
         ),
         ("nobody may delete", "odradek acl add --deny-principal 'User:*' --operation Delete --topic '*'"),
     ]

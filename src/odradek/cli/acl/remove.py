@@ -14,20 +14,20 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.security.acls.bindings import AclFilter, Permission
+from odradek.security.acls.bindings import AclFilter, PatternType, Permission
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.cli.acl.rules import Selection
     from odradek.cli.client.cluster import Cluster
-    from odradek.security.acls.bindings import PatternType
 
 
 @command(
     examples=[
         ("all rules of a topic", "odradek acl remove --topic orders"),
+        ("all rules of a principal", "odradek acl remove --principal User:alice"),
         ("what a producer was given", "odradek acl remove --principal User:alice --producer --topic orders"),
-        ("one denial", "odradek acl remove --principal 'User:*' --operation Delete --permission deny --topic '*'"),
+        ("the denials of a topic", "odradek acl remove --topic orders --permission deny"),
     ]
 )
 @resource_options
@@ -67,6 +67,8 @@ def remove(
     """Remove rules. They are shown before the question; exactly those are removed."""
     from odradek.cli.acl.requests import delete, find  # noqa: PLC0415 - help does not need it
 
+    if not selection.resources:
+        pattern_type = PatternType.ANY  # all rules of the principals
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer)
     is_role = producer or consumer
     if not selection.resources and not principals:
