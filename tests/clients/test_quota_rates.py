@@ -1,7 +1,8 @@
 """The rates that clients reach under quotas on Odradek are those that they reach on Apache Kafka, within 10 %.
 
-Measured with confluent-kafka (librdkafka) for bytes, and on the wire for topic changes and connections. The first ten
-seconds are left out: a client that was idle has a burst of as many seconds.
+Measured with confluent-kafka (librdkafka) for bytes, and on the wire for topic changes and connections. A client that
+was idle has a burst of ten seconds, and another one when the samples of the first expire, so that four times eleven
+seconds are measured from the beginning.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from tests.jvm.shared_kafka import KafkaAddress
 
 BYTE_RATE = 1_000_000
-WARM_UP_S = 14.0
-MEASURED_S = 20.0
+MEASURED_S = 44.0
 OTHER_LOOPBACK = "127.0.0.9"  # so that the quota of an address does not affect other tests of this Apache Kafka
 
 pytestmark = [pytest.mark.oracle, pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -76,15 +76,12 @@ def create_topic(address: str, name: str) -> None:
 
 
 def rate_of(progress: Callable[[], float]) -> float:
-    """What is done in a second, once the burst of an idle client is over. `progress` works for a while and returns how
-    much it has done by then."""
+    """What is done in a second. `progress` works for a while and returns how much it has done by then."""
     began = time.monotonic()
-    while time.monotonic() - began < WARM_UP_S:
-        before = progress()
-    measured_from = time.monotonic()
-    while time.monotonic() - measured_from < MEASURED_S:
-        after = progress()
-    return (after - before) / (time.monotonic() - measured_from)
+    done = 0.0
+    while time.monotonic() - began < MEASURED_S:
+        done = progress()
+    return done / (time.monotonic() - began)
 
 
 def compare(kind: str, rates: dict[str, float]) -> None:
@@ -99,8 +96,8 @@ def producer_rate(address: str) -> float:
 
     def count(error: object, message: confluent_kafka.Message) -> None:
         nonlocal delivered
-        assert error is None
-        delivered += len(message.value() or b"")
+        if error is None:  # those in flight at the end are purged
+            delivered += len(message.value() or b"")
 
     with quota(address, "client-id", client_id, "producer_byte_rate", BYTE_RATE):
         producer = confluent_kafka.Producer(
@@ -128,7 +125,7 @@ def consumer_rate(address: str) -> float:
     client_id, topic = f"rate-{uuid.uuid4().hex[:8]}", f"rate-{uuid.uuid4().hex[:8]}"
     create_topic(address, topic)
     writer = confluent_kafka.Producer({"bootstrap.servers": address, "batch.size": 20_000, "log_level": 0})
-    for _ in range(16_000):  # 80 MB
+    for _ in range(24_000):  # 120 MB
         writer.produce(topic, bytes(5_000))
         writer.poll(0)
         if len(writer) > 5_000:
@@ -138,7 +135,7 @@ def consumer_rate(address: str) -> float:
     with quota(address, "client-id", client_id, "consumer_byte_rate", BYTE_RATE):
         consumer = confluent_kafka.Consumer(
             {"bootstrap.servers": address, "client.id": client_id, "group.id": client_id, "log_level": 0,
-             "fetch.message.max.bytes": 100_000, "queued.max.messages.kbytes": 200, "enable.auto.commit": False}
+             "fetch.message.max.bytes": 100_000, "queued.max.messages.kbytes": 2_000, "enable.auto.commit": False}
         )  # fmt: skip
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
 

@@ -50,10 +50,6 @@ NOT_RUN = {
 # Class and test of CLASSES that fail, with the reason. The list is exact: a test that passes must be removed from it.
 KNOWN_FAILURES = {
     (
-        "org.apache.kafka.server.quota.ClientQuotasRequestTest",
-        "testClientQuotasForScramUsers()[1]",
-    ): "needs AlterUserScramCredentials",
-    (
         "kafka.server.ApiVersionsRequestTest",
         "testApiVersionsRequestValidationV0()[1]",
     ): "expects every API of Kafka 4.3 to be advertised",

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
     importlib.util.find_spec("atheris") is None,
     reason="atheris has no wheel for this Python and platform: coverage-guided fuzzing is left out",
 )
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
@@ -33,7 +33,7 @@ def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
     importlib.util.find_spec("atheris") is None,
     reason="atheris has no wheel for this Python and platform: coverage-guided fuzzing is left out",
 )
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_any_bytes_before_authentication_are_parsed_or_refused(tmp_path: Path) -> None:
     fuzzing = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.fuzz_parsers", "first", f"-artifact_prefix={tmp_path}/",
