@@ -6,6 +6,7 @@ group and in transactions: nothing that was acknowledged is lost, and each recor
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from functools import partial
@@ -41,7 +42,7 @@ R = TypeVar("R", bound="Response")
 
 PATIENCE_S = 240.0
 PARTITIONS = 4
-CHUNK, CHUNKS = 5, 8
+CHUNK = 5
 GROUP_OF_COPIES = "copiers"
 PROPERTIES: dict[str, str | int] = {
     "group.initial.rebalance.delay.ms": 300,
@@ -195,11 +196,14 @@ class Copying(threading.Thread):
         self.copied = 0
         self.failures: list[object] = []
         self.problem: BaseException | None = None
+        self.is_finishing = False  # after the chunk that it copies
         self.is_stopping = False
 
     def run(self) -> None:
         try:
-            for chunk in range(CHUNKS):
+            for chunk in itertools.count():
+                if self.is_finishing:
+                    return
                 self._produce([f"{chunk}-{number}" for number in range(CHUNK)])
                 end_offset = max(self.acknowledged) + 1
                 while (missing := end_offset - self._committed()) > 0:
@@ -272,11 +276,12 @@ def test_each_record_is_copied_once_when_leaders_and_coordinators_die(
     try:
         of_transactions = partial(view.coordinator, f"copier-{source}", of_transactions=True)
         of_group = partial(view.coordinator, f"{GROUP_OF_COPIES}-{source}", of_transactions=False)
-        for chunk, find in ((1, partial(view.leader, target)), (3, of_transactions), (5, of_group)):
-            wait_until(partial(copying.has_copied, chunk * CHUNK), "copies", PATIENCE_S)
+        for find in (partial(view.leader, target), of_transactions, of_group):
+            wait_until(partial(copying.has_copied, copying.copied + 1), "copies", PATIENCE_S)
             assert copying.is_alive(), (copying.problem, copying.failures)
-            more = partial(copying.has_copied, copying.copied + 1)
+            more = partial(copying.has_copied, copying.copied + CHUNK + 1)  # not only one that was about to end
             kill_and_restart(cluster, find(), more, f"copies after {copying.failures[-3:]}")
+        copying.is_finishing = True
         copying.join(PATIENCE_S)
     finally:
         copying.is_stopping = True

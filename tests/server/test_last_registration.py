@@ -13,7 +13,7 @@ from odradek.server.last_registration import FILE_NAME, read_previous_epoch, wri
 from tests.simulation.simulated_host import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from odradek.host.host import Host
 
@@ -57,8 +57,10 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def scene() -> Iterator[Scene]:
+    made = Scene()
+    yield made
+    made.simulation.close()
 
 
 def test_a_killed_broker_has_lost_nothing_within_one_boot(scene: Scene) -> None:

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -52,13 +53,13 @@ type arguments struct {
 }
 
 type driver struct {
-	bootstrap string
+	bootstrap []string
 	admin     *kadm.Client
 }
 
 func main() {
-	bootstrap := os.Args[1]
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.MetadataMinAge(10*time.Millisecond))
+	bootstrap := strings.Split(os.Args[1], ",")
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.MetadataMinAge(10*time.Millisecond))
 	if err != nil {
 		panic(err)
 	}

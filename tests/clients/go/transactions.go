@@ -11,7 +11,7 @@ const copyPrefix = "copy of "
 
 func (d *driver) transactionalOptions(a arguments) []kgo.Opt {
 	return []kgo.Opt{
-		kgo.SeedBrokers(d.bootstrap), kgo.TransactionalID(a.TransactionalID), kgo.MetadataMinAge(50 * time.Millisecond),
+		kgo.SeedBrokers(d.bootstrap...), kgo.TransactionalID(a.TransactionalID), kgo.MetadataMinAge(50 * time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -69,7 +70,7 @@ func reportPartitions(event string) func(context.Context, *kgo.Client, map[strin
 
 func (s settings) options() []kgo.Opt {
 	options := []kgo.Opt{
-		kgo.SeedBrokers(s.Servers), kgo.ClientID(s.Name), kgo.ConsumerGroup(s.Group), kgo.ConsumeTopics(s.Topics...),
+		kgo.SeedBrokers(strings.Split(s.Servers, ",")...), kgo.ClientID(s.Name), kgo.ConsumerGroup(s.Group), kgo.ConsumeTopics(s.Topics...),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.Balancers(balancers[s.Assignor]), kgo.RetryBackoffFn(backoff),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelWarn, nil)),
