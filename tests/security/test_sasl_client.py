@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scramp import ScramMechanism  # type: ignore[import-untyped]
+from scramp import ScramMechanism
 
 from odradek.security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from odradek.security.sasl_client.credentials import UnusableCredentials, credentials_of_jaas
