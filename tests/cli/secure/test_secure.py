@@ -87,3 +87,13 @@ def test_client_without_a_certificate_is_told_why(secured: Secured) -> None:
     ran = run_odradek("cluster", "status", "-b", secured.address, "-X", "security.protocol=SSL", "-X", trust)
     assert ran.code == 1
     assert "certificate required" in ran.errors
+
+
+def test_certificate_decides_what_a_client_may_do(secured: Secured) -> None:
+    """`client` is an authenticated user without access control entries, `admin` a super user."""
+    key = str(secured.directory / "client.pem")
+    other = ("-X", f"ssl.certificate.location={key}", "-X", f"ssl.key.location={key}")
+    refused = run_odradek("topic", "create", "denied", *secured.options, *other)
+    assert refused.code == 1
+    assert "not authorized" in refused.errors
+    assert run_odradek("topic", "create", "allowed", *secured.options).code == 0
