@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from odradek.testing import RunningCluster
 
 PATIENCE_S = 90.0
+SLOW_S = 1.0  # answers that take longer are printed
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -22,7 +23,11 @@ def wait_for(visitor: Visitor, path: str, *words: str) -> str:
     """The page, once it has all the words."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
+        asked_at = time.monotonic()
         answer = visitor.get(path)
+        took_s = time.monotonic() - asked_at
+        if took_s > SLOW_S:
+            print(f"{path} took {took_s:.1f} s")
         if all(word in answer.text for word in words):
             return answer.text
         assert time.monotonic() < deadline, f"{path} does not show {words}:\n{answer.text}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odradek.console.cluster.connection import Cluster
     from odradek.console.settings import ConsoleSettings
 
+BACKLOG = 128
 STOP_S = 2  # for pages that are being sent; streams end at once
 
 
@@ -32,6 +33,7 @@ def listen(settings: ConsoleSettings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
+        listener.listen(BACKLOG)  # a browser that comes before the server is ready waits
     except OSError as error:
         listener.close()
         raise Failure(

@@ -51,8 +51,10 @@ def test_it_serves_until_it_is_stopped(bootstrap_server: str) -> None:
     command = [sys.executable, "-m", "odradek", "console", "-b", bootstrap_server, "--listen", "127.0.0.1:0"]
     with subprocess.Popen([*command, "--format", "json"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        address = json.loads(process.stdout.readline())["console"]
-        with urllib.request.urlopen(address, timeout=60) as response:
-            assert "Overview" in response.read().decode()
-        process.terminate()
+        try:
+            address = json.loads(process.stdout.readline())["console"]
+            with urllib.request.urlopen(address, timeout=60) as response:
+                assert "Overview" in response.read().decode()
+        finally:
+            process.terminate()
         assert process.wait(60) in (0, -15)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import KafkaException
 
@@ -14,7 +14,7 @@ from odradek.cli.records.record_reader import RecordReader
 from odradek.console.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from confluent_kafka import Message
 
@@ -32,6 +32,7 @@ CONSUMER_SETTINGS = {
     "queued.min.messages": 1_000,
     "client.id": "odradek-console",
 }
+SCAN_SETTINGS = {**CONSUMER_SETTINGS, "queued.min.messages": 20_000}  # the limit of bytes above holds as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def scan(
     cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], is_stopped: Callable[[], bool]
 ) -> Iterator[list[Record]]:
     """All records of ranges in batches, until their ends, or until the caller stops."""
-    for batch in _batches(cluster, topic, ranges):
+    for batch in _batches(cluster, topic, ranges, SCAN_SETTINGS):
         yield [record_of(message) for message in batch]
         if is_stopped():
             return
@@ -145,13 +146,13 @@ def follow(
                     return
 
 
-def _batches(cluster: Cluster, topic: str, ranges: Sequence[PartitionRange]) -> Iterator[list[Message]]:
+def _batches(
+    cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], settings: Mapping[str, Any] = CONSUMER_SETTINGS
+) -> Iterator[list[Message]]:
     if not any(each.start_offset < each.end_offset for each in ranges):
         return
     try:
-        with RecordReader(
-            cluster, topic, ranges, until_end=True, idle_timeout_ms=IDLE_MS, settings=CONSUMER_SETTINGS
-        ) as reader:
+        with RecordReader(cluster, topic, ranges, until_end=True, idle_timeout_ms=IDLE_MS, settings=settings) as reader:
             yield from reader.batches()
     except KafkaException as error:
         raise cluster.failure(error.args[0], f"topic {topic}") from None

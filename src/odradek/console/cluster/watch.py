@@ -1,10 +1,11 @@
-"""The thread that looks at the cluster again and again. It owns the present snapshot and the samples of the last hour.
+"""The threads that look at the cluster again and again. They own the present snapshot and the samples of the last hour.
 
 A round takes at most a tenth of the thread's time: with many partitions, the rounds are further apart.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ SHARE_OF_TIME = 10
 LONGEST_INTERVAL_S = 60.0
 SLOW_FACTS_S = 15.0  # first offsets and settings change slowly
 LAGS_S = 10.0
+FIRST_LAGS_S = 1.0
 TOPIC_SERIES = 2_000
 GROUP_SERIES = 200
 
@@ -59,20 +61,24 @@ class ClusterWatch:
         self._min_in_sync: MinInSync | None = None
         self._snapshot: Snapshot | None = None
         self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
-        self._slow_read_at = self._lags_read_at = float("-inf")
-        self._is_stopping = False
+        self._slow_read_at = float("-inf")
+        self._is_stopped = threading.Event()
         self._is_due = threading.Event()
         self._begun = self._finished = 0  # rounds
         self._has_round = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="cluster-watch", daemon=True)
+        self._threads = (
+            threading.Thread(target=self._run, name="cluster-watch", daemon=True),
+            threading.Thread(target=self._run_lags, name="lag-watch", daemon=True),
+        )
 
     def start(self) -> None:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
-        self._is_stopping = True
+        self._is_stopped.set()
         self._is_due.set()
-        self._thread.join(REQUEST_TIMEOUT_S)
+        self._threads[0].join(REQUEST_TIMEOUT_S)
 
     @property
     def latest(self) -> Snapshot | None:
@@ -96,7 +102,7 @@ class ClusterWatch:
         return self.snapshot()
 
     def _run(self) -> None:
-        while not self._is_stopping:
+        while not self._is_stopped.is_set():
             with self._has_round:
                 self._begun += 1
                 self._is_due.clear()
@@ -148,10 +154,19 @@ class ClusterWatch:
             self._sampled = snapshot
         if since is not None and is_sample:
             self._record(since, snapshot, rates)
-        if now - self._lags_read_at > LAGS_S:
-            self._lags_read_at = now
-            for group, lag in read_total_lags(self._cluster, ends, GROUP_SERIES).items():
-                self.group_lags.add(group, time_s, lag)
+
+    def _run_lags(self) -> None:
+        """Lags have a thread of their own: a group whose coordinator is down delays the answer for seconds."""
+        pause_s = FIRST_LAGS_S
+        while not self._is_stopped.wait(pause_s):
+            snapshot = self._snapshot
+            if snapshot is None:
+                continue
+            pause_s = LAGS_S
+            with contextlib.suppress(Exception):  # the next round tries again
+                lags = read_total_lags(self._cluster, snapshot.ends, GROUP_SERIES)
+                for group, lag in lags.items():
+                    self.group_lags.add(group, time.time(), lag)
 
     def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:
         values: dict[str, float] = {}
