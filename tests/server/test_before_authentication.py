@@ -1,0 +1,76 @@
+"""Strangers on a SASL listener, on real sockets: small frames, and few of them; authentication lifts both limits."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+import psutil
+import pytest
+
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.server.connection import FRAMES_BEFORE_AUTHENTICATION, LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES
+from tests.server.conftest import eventually
+from tests.server.sasl_broker import ALICE, sasl_broker
+from tests.wire import WireClient, encode_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.server.sasl_broker import SaslBroker
+
+PATIENCE_S = 60
+MOST_GROWTH_BYTES = 16 << 20
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[SaslBroker]:
+    with sasl_broker() as running:
+        yield running
+
+
+@pytest.fixture
+def stranger(guarded: SaslBroker) -> Iterator[WireClient]:
+    with WireClient(guarded.sasl_port) as client:
+        client.socket.settimeout(PATIENCE_S)
+        yield client
+
+
+def test_a_large_frame_closes_the_connection(stranger: WireClient) -> None:
+    stranger.send(struct.pack(">i", LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES + 1) + bytes(100))
+    assert stranger.is_closed_by_peer()
+
+
+def test_many_frames_close_the_connection(stranger: WireClient) -> None:
+    with contextlib.suppress(ConnectionError):  # it may be closed while they are sent
+        for _ in range(FRAMES_BEFORE_AUTHENTICATION + 1):
+            stranger.send(encode_request(ApiVersionsRequest(), 0))
+    answered = 0
+    while stranger.read_frame() is not None:
+        answered += 1
+    assert answered <= FRAMES_BEFORE_AUTHENTICATION
+
+
+def test_many_strangers_with_incomplete_frames_take_little_memory(guarded: SaslBroker) -> None:
+    process = psutil.Process(guarded.process.pid)
+    memory, connections = process.memory_info().rss, len(process.net_connections("tcp"))
+    strangers = [WireClient(guarded.sasl_port) for _ in range(200)]
+    for each in strangers:
+        each.send(struct.pack(">i", LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES) + bytes(10_000))
+    eventually(lambda: len(process.net_connections("tcp")) >= connections + 200, "their connections")
+    assert process.memory_info().rss - memory < MOST_GROWTH_BYTES
+    for each in strangers:
+        each.close()
+    eventually(lambda: len(process.net_connections("tcp")) <= connections, "the end of their connections")
+
+
+def test_a_client_that_is_authenticated_sends_large_frames(guarded: SaslBroker) -> None:
+    settings = guarded.client("PLAIN", ALICE["sasl.username"], ALICE["sasl.password"])
+    producer = confluent_kafka.Producer({**settings, "log_level": 0})
+    errors: list[object] = []
+    for _ in range(5):
+        producer.produce("large", bytes(900_000), on_delivery=lambda error, _: errors.append(error))
+        assert producer.flush(PATIENCE_S) == 0
+    assert errors == [None] * 5
