@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from odradek.host.frame_buffer import POOLED_BYTES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from tests.server.conftest import watched_broker
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MEASURED_S = 10.0
 PAUSE_S = 0.005
 MEBIBYTE = 1 << 20
+MOST_GROWTH_MB = 16 + POOLED_BYTES / MEBIBYTE  # receive buffers are kept for later connections, up to this limit
 
 
 def flood(port: int) -> None:
@@ -114,7 +116,7 @@ def test_others_are_served_quickly_while_a_peer_attacks(attack: str) -> None:
         )
     p99 = sorted(waits)[int(len(waits) * 0.99)]
     print(f"{attack}: p99 {p99:.1f} ms of {len(waits)} requests, memory grew by {grown:.1f} MB")
-    assert grown < 16
+    assert grown < MOST_GROWTH_MB
 
 
 if __name__ == "__main__":
