@@ -85,6 +85,10 @@ WITHOUT_A_CLUSTER = {
     "example copy",
     "example list",
     "completion",
+    "profile list",
+    "profile remove",
+    "profile show",
+    "secure init",
 } | {
     path
     for path in LEAVES

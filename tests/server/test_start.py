@@ -78,7 +78,7 @@ def test_a_property_of_kafka_that_means_nothing_here_is_logged(tmp_path: Path) -
         ("num.partitions", "many", ["num.partitions", "many"]),
         ("num.partitions", "0", ["num.partitions", "at least 1"]),
         ("listeners", "127.0.0.1:9092", ["listeners", "PLAINTEXT://127.0.0.1:9092"]),
-        ("listeners", "SSL://127.0.0.1:0", ["listeners", "SSL"]),
+        ("listeners", "SSL://127.0.0.1:0", ["listeners", "SSL", "ssl.keystore.location"]),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092", ["advertised.listeners", "0.0.0.0"]),
         ("log.cleanup.policy", "burn", ["log.cleanup.policy", "burn"]),
     ],

@@ -151,9 +151,13 @@ def test_altered_location_is_served_when_the_answer_comes(
     assert served_serial(running, files) == before
     resource = ConfigResource(ResourceType.BROKER, "0", incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
-    assert served_serial(running, files) != before
+    changed = served_serial(running, files)
     described = admin.describe_configs([ConfigResource(ResourceType.BROKER, "0")])
     (future,) = described.values()
     shown = future.result(PATIENCE_S)
     assert shown["listener.name.ssl.ssl.keystore.location"].value == str(other)
     assert shown["ssl.keystore.key"].value is None
+    former = ConfigEntry(entry.name, None, incremental_operation=AlterConfigOpType.DELETE)
+    resource = ConfigResource(ResourceType.BROKER, "0", incremental_configs=[former])
+    admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
+    assert changed != before == served_serial(running, files)

@@ -40,12 +40,15 @@ class BrokerClient:
         buffers: ReceiveBuffers,
         login: Login | None = None,
         on_reached: Callable[[BrokerAddress], None] = lambda _: None,
+        on_answer: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_reached` is called each time the broker has accepted a connection and answered."""
+        """`on_reached` is called each time the broker has accepted a connection and answered, `on_answer` after each
+        response."""
         self.address = address
         self._login = login
         self._login_expires_s: float | None = None  # by the time of the event loop
         self._on_reached = on_reached
+        self._on_answer = on_answer
         self._network = network
         self._client_id = client_id.encode()
         self._buffers = buffers
@@ -119,6 +122,7 @@ class BrokerClient:
                 if version is None:
                     version = self._choose_version(type(request), connection)
                 result: T = await connection.send(request, version, response, read, in_place=in_place)
+                self._on_answer()
                 return result
         except TimeoutError:
             if connection is not None:

@@ -45,6 +45,9 @@ class BrokerClients:
         self._newest: dict[int, BrokerAddress] = {}
         self._reached: dict[int, BrokerAddress] = {}  # the last registrations that have accepted connections
         self._is_closed = False
+        self._clock = host.clock
+        self.last_answer_ms = host.clock.monotonic_ms()
+        """When a broker last answered a request."""
 
     def to(self, address: BrokerAddress, purpose: str) -> BrokerClient:
         """The client for this registration of a broker. A newer registration closes the clients of the older one;
@@ -62,9 +65,18 @@ class BrokerClients:
         client = self._clients.get(key)
         if client is None:
             client = self._clients[key] = BrokerClient(
-                address, self._secured_network, self._client_id, self._buffers, self._login, self._note_reached
+                address,
+                self._secured_network,
+                self._client_id,
+                self._buffers,
+                self._login,
+                self._note_reached,
+                self._note_answer,
             )
         return client
+
+    def _note_answer(self) -> None:
+        self.last_answer_ms = self._clock.monotonic_ms()
 
     def _note_reached(self, address: BrokerAddress) -> None:
         self._reached[address.node_id] = address

@@ -164,6 +164,7 @@ class FetchSessions:
         self._entropy = entropy
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self._replicas: dict[int, int] = {}  # the session of each follower
+        self.last_replica_fetch_ms = 0.0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -206,6 +207,7 @@ class FetchSessions:
         """Make it the one session of this follower. The caller has checked that the client may be a replica. A follower
         that has registered again in the middle of a session is visited in all its partitions: leaders must know its
         new registration."""
+        self.last_replica_fetch_ms = self._clock.monotonic_ms()
         is_new = session.watch is None
         if session.watch is None or session.watch.broker_epoch != broker_epoch:
             session.begin_watch(broker_epoch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.configuration.config_types import ConfigError
 from odradek.configuration.listeners import advertised_endpoints
 from odradek.host.logs import get_logger
 from odradek.host.network import ShortAnswers, machine_name
@@ -42,12 +43,10 @@ class Broker:
         Addresses are bound first, so that a port that is in use leaves the data unchanged. Connections are accepted
         last, so that the first client finds this broker and its endpoints in the metadata."""
         config = self._config
-        if exposed := config.open_listeners():
-            log.warning(
-                "anyone who reaches this machine can read, write and delete: clients are not authenticated",
-                listeners=", ".join(exposed),
-                advice="see docs/security.md, or listen on 127.0.0.1",
-            )
+        for name, protocol in config.listener_protocols.items():
+            if protocol.has_tls and not config.listener_tls(name).key_store.is_set:
+                reason = "a listener with TLS needs a key and a certificate: set ssl.keystore.location"
+                raise ConfigError("listeners", name, reason)
         for ignored in config.ignored_properties:
             log.info("property ignored", name=ignored.name, reason=ignored.reason)
         limits, short_answers = ConnectionLimits(), ShortAnswers()
@@ -89,6 +88,13 @@ class Broker:
         for listener in self._listeners:
             await listener.serve(node.dispatcher, lambda: node.broker_config, node.quotas.connections)
         node.follow_settings(self._certificates.refresh)
+        node.follow_isolation(self._refuse_clients)
+        if exposed := config.open_listeners():
+            log.warning(
+                "anyone who reaches this machine can read, write and delete: clients are not authenticated",
+                listeners=", ".join(exposed),
+                advice="see docs/security.md, or listen on 127.0.0.1",
+            )
         addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
         log_dirs = ", ".join(config.log_dirs)
         self.ready_line = f"odradek broker {config.node_id} is ready on {addresses} (data in {log_dirs})"
@@ -100,6 +106,10 @@ class Broker:
             ],
             "log_dirs": [self._host.disk.absolute_path(path) for path in config.log_dirs],
         }
+
+    def _refuse_clients(self, is_refusing: bool) -> None:
+        for listener in self._listeners:
+            listener.refuse_all(is_refusing)
 
     async def wait_for_failure(self) -> str:
         """Return the reason when the broker cannot continue."""

@@ -27,6 +27,7 @@ from odradek.replica.failed_replicas import FailedReplicas
 from odradek.replica.replication import Replication
 from odradek.server.broker_login import BrokerLogin
 from odradek.server.hand_over import last_led_topic, wait_until_replaced
+from odradek.server.isolation import Isolation
 from odradek.server.last_registration import read_previous_epoch, write_epoch
 
 if TYPE_CHECKING:
@@ -102,6 +103,9 @@ class ClusterMember:
         self._session = BrokerSession(self.channel, config.node_id, lambda: self.membership.broker_epoch)
         self.replication = Replication(
             config.node_id, self._clients, self._session, lambda: self.metadata.broker_config, host.clock
+        )
+        self._isolation = Isolation(
+            session, host.clock, settings.session_timeout_ms, lambda: len(self.metadata.image.brokers)
         )
         self._failed_replicas = FailedReplicas(config.node_id, self._session, host.clock)
         self._duties = ControllerDuties(
@@ -183,6 +187,9 @@ class ClusterMember:
     def directory_failed(self) -> None:
         self._failed_replicas.check()
 
+    def follow_isolation(self, last_replica_fetch_ms: Callable[[], float], follower: Callable[[bool], None]) -> None:
+        self._isolation.start(lambda: max(self._clients.last_answer_ms, last_replica_fetch_ms()), follower)
+
     def _follow_own_state(self, _before: MetadataImage, after: MetadataImage) -> None:
         """A broker that was fenced by mistake asks to take part again."""
         present = after.brokers.get(self._node_id)
@@ -216,6 +223,7 @@ class ClusterMember:
             return
         self.metadata.unsubscribe(self._follow_own_state)
         self._detector.stop()
+        self._isolation.stop()
         if self._unfencing is not None:
             self._unfencing.cancel()
         topic = last_led_topic(self.metadata.image, self._node_id)

@@ -12,6 +12,8 @@ from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.server.cluster_member import ClusterMember
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
     from odradek.coordinator.transactions.peers import Peers
@@ -55,6 +57,9 @@ class Coordination(Protocol):
     def directory_failed(self) -> None:
         """A log directory has failed: what this broker leads there is to be led by others."""
 
+    def follow_isolation(self, last_replica_fetch_ms: Callable[[], float], follower: Callable[[bool], None]) -> None:
+        """Call with True when this broker is cut off from its cluster, and with False when it is back."""
+
     async def hand_over(self) -> None:
         """Give what this broker leads to others, while it is still serving."""
 
@@ -86,6 +91,9 @@ class SingleBroker:
         await self.channel.register_broker(broker)
 
     def directory_failed(self) -> None:
+        pass  # there is no other broker
+
+    def follow_isolation(self, last_replica_fetch_ms: Callable[[], float], follower: Callable[[bool], None]) -> None:
         pass  # there is no other broker
 
     async def hand_over(self) -> None:

@@ -127,12 +127,13 @@ class Node:
         self.quotas = quotas = QuotaEnforcement(config, host.clock)
         quotas.load(metadata.image)
         metadata.subscribe(quotas.follow)
+        self._fetch_sessions = FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy)
         services = Services(
             host=host,
             metadata=metadata,
             controller=channel,
             partitions=table,
-            fetch_sessions=FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy),
+            fetch_sessions=self._fetch_sessions,
             producer_ids=producer_ids,
             groups=self._groups,
             transactions=self._transactions,
@@ -174,6 +175,10 @@ class Node:
     def broker_config(self) -> BrokerConfig:
         """The current configuration: some settings change at run time."""
         return self._metadata.broker_config
+
+    def follow_isolation(self, follower: Callable[[bool], None]) -> None:
+        """Call with True when this broker is cut off from its cluster, and with False when it is back."""
+        self._coordination.follow_isolation(lambda: self._fetch_sessions.last_replica_fetch_ms, follower)
 
     def follow_settings(self, follower: Callable[[], Awaitable[None]]) -> None:
         """Call after each change of settings. The answer to the request that made it waits for the follower."""

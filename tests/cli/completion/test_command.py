@@ -45,7 +45,7 @@ def complete(run: Run, words: str) -> list[str]:
 
 
 def test_commands_are_completed(offline: Run) -> None:
-    assert complete(offline, "odradek co") == ["consume", "config", "completion"]
+    assert complete(offline, "odradek co") == ["consume", "config", "console", "completion"]
     assert complete(offline, "odradek topic de") == ["describe", "delete"]
 
 

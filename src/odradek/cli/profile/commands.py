@@ -92,7 +92,11 @@ def show(name: str, as_json: bool) -> None:
 
 @command(examples=[("forget a cluster", "odradek profile remove test")])
 @name_argument
-def remove(name: str) -> None:
+@format_option
+def remove(name: str, as_json: bool) -> None:
     """Remove a profile."""
     remove_profile(name)
-    say(f"profile {name} is removed")
+    if as_json:
+        print_json({"profile": name, "removed": True})
+    else:
+        say(f"profile {name} is removed")
