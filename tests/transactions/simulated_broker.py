@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.context import ClientConnection
 from odradek.server.node import Node
 
@@ -35,12 +36,21 @@ def delay_verification(transactions: TransactionCoordinator, delay_s: Callable[[
     """What was true when the coordinator answered need not be true when the answer arrives."""
     original = transactions.verify_partitions
 
-    async def verify(*args: Any) -> Any:
-        answer = original(*args)
-        answer = await answer if inspect.isawaitable(answer) else answer
-        await asyncio.sleep(delay_s())  # a poll's pause: simulated time
-        return answer
+    def verify(*args: Any) -> WaitingResponse:
+        *_, partitions = args
+        arriving = WaitingResponse(lambda error: dict.fromkeys(partitions, error))
 
+        async def send() -> None:
+            answer = original(*args)
+            answer = await answer if inspect.isawaitable(answer) else answer
+            await asyncio.sleep(delay_s())  # a poll's pause: simulated time
+            arriving(answer)
+
+        under_way.add(sending := asyncio.ensure_future(send()))
+        sending.add_done_callback(under_way.discard)
+        return arriving
+
+    under_way: set[asyncio.Task[None]] = set()
     transactions.verify_partitions = verify  # type: ignore[method-assign, assignment]
 
 

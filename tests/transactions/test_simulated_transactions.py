@@ -12,10 +12,12 @@ import pytest
 
 from tests.simulation import processes
 from tests.transactions.mutations import MUTATIONS
+from tests.transactions.simulated_broker import Died
 from tests.transactions.story import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import logging
+    from collections.abc import Callable, Iterator
 
 MOST_SEEDS = 300
 
@@ -27,8 +29,18 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def nothing_fails_unseen() -> None:
-    """The disk fails here."""
+def nothing_fails_unseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The disk fails here, and nothing else."""
+    yield
+    failed = [record for record in caplog.get_records("call") if record.exc_info and not is_of_disk(record)]
+    assert not {repr(record.exc_info and record.exc_info[1]) for record in failed}
+
+
+def is_of_disk(record: logging.LogRecord) -> bool:
+    problem = record.exc_info[1] if record.exc_info else None
+    while problem is not None and not isinstance(problem, (OSError, Died)):
+        problem = problem.__cause__ or problem.__context__
+    return problem is not None
 
 
 def seeds(otherwise: str) -> range:
