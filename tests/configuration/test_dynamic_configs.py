@@ -3,7 +3,13 @@
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
-from odradek.configuration.dynamic_configs import check_dynamic_configs, usable_dynamic_configs
+from odradek.configuration.config_types import ConfigType, UpdateMode
+from odradek.configuration.dynamic_configs import (
+    check_dynamic_configs,
+    config_type,
+    update_mode,
+    usable_dynamic_configs,
+)
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 
@@ -72,3 +78,20 @@ def test_stored_settings_that_no_longer_make_sense_are_left_out() -> None:
     stored = {"message.max.bytes": "big", "node.id": "7", "log.roll.ms": "9", "cordoned.log.dirs": "/a"}
     assert usable_dynamic_configs(stored, is_default=True) == {"log.roll.ms": "9"}
     assert usable_dynamic_configs(stored, is_default=False) == {"log.roll.ms": "9", "cordoned.log.dirs": "/a"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.oauthbearer.allowed.urls",
+        "listener.name.ext.sasl.oauthbearer.allowed.urls",
+        "listener.name.ext.oauthbearer.sasl.oauthbearer.jwks.endpoint.url",
+    ],
+)
+def test_the_issuer_of_tokens_cannot_be_changed_over_the_wire(name: str) -> None:
+    assert update_mode(name) is UpdateMode.READ_ONLY
+
+
+def test_secrets_of_earlier_versions_are_passwords() -> None:
+    for name in ("password.encoder.secret", "delegation.token.master.key", "zookeeper.ssl.truststore.password"):
+        assert config_type(name) is ConfigType.PASSWORD

@@ -27,9 +27,12 @@ class Story:
         self.contact_ms = self.clock.monotonic_ms()
         self.changes: list[bool] = []
         session: Any = Session()
-        self.isolation = Isolation(session, self.clock, TIMEOUT_MS, lambda: brokers)
+        self.isolation = Isolation(session, self.clock, TIMEOUT_MS, lambda: brokers, self.contact)
         self.isolation.start(lambda: self.contact_ms, self.changes.append)
         self.report = session.report
+
+    def contact(self) -> None:
+        """The others do not answer."""
 
     def hear(self) -> None:
         self.contact_ms = self.clock.monotonic_ms()

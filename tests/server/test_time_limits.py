@@ -206,6 +206,15 @@ def test_frames_that_arrive_in_pieces_are_handled_and_no_longer_watched(peer: Pe
     assert len(peer.owner.watch) == 0
 
 
+def test_a_client_whose_bytes_never_end_with_a_frame_is_not_slow(peer: Peer) -> None:
+    peer.send(FRAME[:6])
+    for _ in range(100):
+        peer.owner.clock.advance(FRAME_LIMIT_MS / 10)
+        peer.send(FRAME[6:] + FRAME[:6])
+    assert peer.owner.handled == 100
+    assert not peer.transport.is_aborted
+
+
 def test_a_muted_connection_handles_nothing_until_its_time_is_over(peer: Peer) -> None:
     peer.owner.throttle_ms = 50_000
     peer.send(FRAME + FRAME + FRAME[:5])

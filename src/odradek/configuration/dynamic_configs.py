@@ -31,6 +31,7 @@ _PER_LISTENER = frozenset(
         "truststore.type",
     )
 )
+_TOKEN_ISSUERS = "sasl.oauthbearer."
 _CLUSTER_LEVEL_LISTENER_CONFIGS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 
 
@@ -38,6 +39,8 @@ def update_mode(name: str) -> UpdateMode | None:
     """None for a name that Kafka does not know: such a setting is kept for plug-ins, and never shown."""
     if name in BROKER_CONFIGS:
         return BROKER_CONFIGS[name].update_mode
+    if _TOKEN_ISSUERS in name:  # of one listener or mechanism; who may alter settings must not name an issuer of tokens
+        return UpdateMode.READ_ONLY
     return KNOWN_PROPERTIES[name].update_mode if name in KNOWN_PROPERTIES else None
 
 

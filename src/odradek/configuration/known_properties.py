@@ -137,6 +137,13 @@ _FORMER = """
     zookeeper.ssl.protocol zookeeper.ssl.truststore.password
 """
 
+_FORMER_SECRETS = (
+    "delegation.token.master.key",
+    "password.encoder.old.secret",
+    "password.encoder.secret",
+    "zookeeper.ssl.truststore.password",
+)
+
 # Prefixes of the settings of listeners, plug-ins and security mechanisms; the rest of the name is free.
 _PREFIXES = ("listener.name.", "ssl.", "sasl.", "rsm.config.", "rlmm.config.", "config.providers.", "zookeeper.ssl.")
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.(.+)")
@@ -145,6 +152,7 @@ _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.(.+)")
 def _read() -> dict[str, KnownProperty]:
     former = KnownProperty(ConfigType.STRING, UpdateMode.READ_ONLY)
     known = dict.fromkeys(_FORMER.split(), former)
+    known |= dict.fromkeys(_FORMER_SECRETS, KnownProperty(ConfigType.PASSWORD, UpdateMode.READ_ONLY))
     kind = former
     for line in _CURRENT.strip().splitlines():
         if line.startswith(" "):

@@ -41,8 +41,8 @@ def _is_visible(token: DelegationToken, owners: set[Principal] | None, context: 
         return False
     return (
         token.may_be_renewed_by(context.connection.principal)
-        or context.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
-        or context.allows(Operation.DESCRIBE_TOKENS, ResourceType.USER, str(token.owner))
+        or context.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, logs=False)
+        or context.allows(Operation.DESCRIBE_TOKENS, ResourceType.USER, str(token.owner), logs=False)
     )
 
 

@@ -6,7 +6,7 @@ It uses no sockets: the server, or the simulator, passes frames in and writes th
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
@@ -17,7 +17,7 @@ from odradek.host.logs import get_logger
 from odradek.protocol.framing import RequestHeader, decode_request_header
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Response
-from odradek.security.authentication import Authentication
+from odradek.security.authentication import SASL_AUTHENTICATE_KEY, SASL_HANDSHAKE_KEY, Authentication
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 API_KEY_BYTES = 2  # at the start of every request
+_ANSWERED_ALWAYS = (SASL_HANDSHAKE_KEY, API_VERSIONS_KEY, SASL_AUTHENTICATE_KEY)
 
 __all__ = ["API_VERSIONS_KEY", "Answer", "AwaitedAnswer", "Dispatcher", "LaterAnswer", "discard_unstarted"]
 
@@ -105,6 +106,8 @@ class Dispatcher:
         self._apis = apis
         self._services = services
         self._quotas = services.quotas
+        self.serves_no_clients = False
+        """Set while this broker is cut off from its cluster. Other brokers can still see that it runs."""
         self._flexible_from = {key: api.request.flexible_from for key, api in apis.items()}.get
 
     def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
@@ -118,14 +121,14 @@ class Dispatcher:
             if token is not None:
                 return token
         header = decode_request_header(frame, self._flexible_from)
-        api = self._apis.get(header.api_key)
-        if api is None:
-            self._report_unsupported(header, connection)
-            raise MalformedMessage(f"API key {header.api_key} is not one of this broker's")
+        if self.serves_no_clients and header.api_key not in _ANSWERED_ALWAYS:
+            raise CloseConnection("this broker is cut off from the cluster")
+        api = self._apis.get(header.api_key) or self._refuse_unknown(header, connection)
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             return self._answer_unknown_version(api, header)
-        meter = self._quotas.begin(api, header, connection, len(frame)) if self._quotas.is_active else None
+        is_counted = self._quotas.is_active and connection.is_authenticated
+        meter = self._quotas.begin(api, header, connection, len(frame)) if is_counted else None
         if api.is_forwarded and self._services.forwarder is not None:
             return self._forward(api, header, bytes(frame), connection, self._services.forwarder, meter)
         request = api.request.decode(frame, header.body_position, version)
@@ -204,6 +207,10 @@ class Dispatcher:
             raise
         except Exception as problem:
             raise _failed(api, header, problem) from problem
+
+    def _refuse_unknown(self, header: RequestHeader, connection: ClientConnection) -> NoReturn:
+        self._report_unsupported(header, connection)
+        raise MalformedMessage(f"API key {header.api_key} is not one of this broker's")
 
     def _report_unsupported(self, header: RequestHeader, connection: ClientConnection) -> None:
         feature = API_KEYS.get(header.api_key)

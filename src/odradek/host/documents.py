@@ -1,5 +1,6 @@
 """Small documents from a file or a web address, such as the public keys of a token issuer. Blocks: runs on a worker."""
 
+import http.client
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -24,8 +25,11 @@ def read_document(url: str) -> bytes:
             data = file.read(LARGEST_DOCUMENT_BYTES + 1)
     elif parts.scheme in ("http", "https"):
         opener = urllib.request.build_opener(_NoRedirects)
-        with opener.open(url, timeout=TIMEOUT_S) as response:  # urllib's errors are OSErrors
-            data = response.read(LARGEST_DOCUMENT_BYTES + 1)
+        try:
+            with opener.open(url, timeout=TIMEOUT_S) as response:  # urllib's own errors are OSErrors
+                data = response.read(LARGEST_DOCUMENT_BYTES + 1)
+        except http.client.HTTPException as problem:
+            raise OSError(f"no HTTP server answers there: {problem!r}") from problem
     else:
         raise OSError(f"{parts.scheme} addresses are not supported")
     if len(data) > LARGEST_DOCUMENT_BYTES:

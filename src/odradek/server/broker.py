@@ -108,8 +108,11 @@ class Broker:
         }
 
     def _refuse_clients(self, is_refusing: bool) -> None:
-        for listener in self._listeners:
-            listener.refuse_all(is_refusing)
+        """Clients must look for another broker; or they may come again."""
+        self._node.dispatcher.serves_no_clients = is_refusing
+        if is_refusing:
+            for listener in self._listeners:
+                listener.close_connections()
 
     async def wait_for_failure(self) -> str:
         """Return the reason when the broker cannot continue."""

@@ -25,6 +25,7 @@ from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_store import ZooKeeperStore
 from odradek.replica.failed_replicas import FailedReplicas
 from odradek.replica.replication import Replication
+from odradek.server.broker_contacts import BrokerContacts
 from odradek.server.broker_login import BrokerLogin
 from odradek.server.hand_over import last_led_topic, wait_until_replaced
 from odradek.server.isolation import Isolation
@@ -104,8 +105,13 @@ class ClusterMember:
         self.replication = Replication(
             config.node_id, self._clients, self._session, lambda: self.metadata.broker_config, host.clock
         )
+        self._contacts = BrokerContacts(self.metadata, self._clients, listener)
         self._isolation = Isolation(
-            session, host.clock, settings.session_timeout_ms, lambda: len(self.metadata.image.brokers)
+            session,
+            host.clock,
+            settings.session_timeout_ms,
+            lambda: sum(each.is_active for each in self.metadata.image.brokers.values()),
+            self._contacts.request_all,
         )
         self._failed_replicas = FailedReplicas(config.node_id, self._session, host.clock)
         self._duties = ControllerDuties(
@@ -224,6 +230,7 @@ class ClusterMember:
         self.metadata.unsubscribe(self._follow_own_state)
         self._detector.stop()
         self._isolation.stop()
+        self._contacts.stop()
         if self._unfencing is not None:
             self._unfencing.cancel()
         topic = last_led_topic(self.metadata.image, self._node_id)

@@ -164,6 +164,7 @@ class Connection(asyncio.BufferedProtocol):
                 if frame is None:
                     break
                 self._awaits_first_frame = False
+                self._frame_started_ms = _NO_FRAME
                 if self._frames_left != _UNRESTRICTED:
                     self._count_frame_before_authentication()
                 answer = self._listener.dispatcher.handle(frame, self._client)

@@ -28,11 +28,18 @@ class Isolation:
     other one may have ended."""
 
     def __init__(
-        self, session: ZooKeeperSession, clock: Clock, timeout_ms: float, count_brokers: Callable[[], int]
+        self,
+        session: ZooKeeperSession,
+        clock: Clock,
+        timeout_ms: float,
+        count_brokers: Callable[[], int],
+        contact_others: Callable[[], None],
     ) -> None:
+        """`contact_others` sends a request to every other broker that has none to answer."""
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._count_brokers = count_brokers
+        self._contact_others = contact_others
         self._lost_ms: float | None = None  # when the connection to ZooKeeper was lost
         self._timer: Timer | None = None
         self._last_contact_ms: Callable[[], float] | None = None
@@ -44,6 +51,7 @@ class Isolation:
         """`last_contact_ms` is when another broker was last heard."""
         self._last_contact_ms = last_contact_ms
         self._on_change = on_change
+        self._check()
 
     def stop(self) -> None:
         self._last_contact_ms = None
@@ -65,6 +73,7 @@ class Isolation:
             return
         if self._lost_ms is not None:
             self._timer = self._clock.call_after(CHECK_MS, self._check)
+            self._contact_others()
         is_isolated = self._lost_ms is not None and self._is_silent(max(self._lost_ms, self._last_contact_ms()))
         if is_isolated is not self.is_isolated:
             self.is_isolated = is_isolated

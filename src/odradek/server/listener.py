@@ -64,7 +64,6 @@ class Listener:
         self._sweep_timer: Timer | None = None
         self._all_closed = asyncio.Event()
         self.port = 0
-        self._is_refusing = False
 
     async def bind(
         self, host: str, port: int, *, backlog: int, send_buffer_bytes: int | None, receive_buffer_bytes: int | None
@@ -94,21 +93,16 @@ class Listener:
         if self._idle_limit_ms > 0:
             self._schedule_sweep()
 
-    def refuse_all(self, is_refusing: bool) -> None:
-        """Close all connections and every new one, so that clients look for another broker; or accept them again."""
-        self._is_refusing = is_refusing
-        if is_refusing:
-            for connection in tuple(self._connections):
-                connection.abort()
+    def close_connections(self) -> None:
+        for connection in tuple(self._connections):
+            connection.abort()
 
     def connection_opened(self, connection: Connection) -> None:
         """Accepts a connection, or closes it if a limit is exceeded; `connection_closed` follows in both cases."""
         self._connections[connection] = None
         host = connection.client_host
         broken = self._limits.opened(self.name, host, self._config())
-        if self._is_refusing:
-            connection.abort()
-        elif broken is not None:
+        if broken is not None:
             log.warning(f"connection refused: {broken.name}", limit=broken.allowed, client=host)
             connection.abort()
         elif self._rates is not None:

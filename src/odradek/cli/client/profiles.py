@@ -15,7 +15,7 @@ from odradek.cli.client.private_files import make_private_directory, write_priva
 from odradek.cli.framework.failure import Failure
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SECRETS = re.compile(r"password|secret|\.key\.pem$|token|jaas", re.IGNORECASE)
+_SECRETS = re.compile(r"passphrase|password|secret|\.key\.pem$|token|jaas", re.IGNORECASE)
 
 
 def profile_directory() -> Path:

@@ -61,6 +61,7 @@ class WireSecurity:
                 raise Failure(f"the broker is not genuine: {problem}") from None
             if message is None:
                 return
+        raise Failure("the broker does not finish the authentication")
 
 
 class SecuredAddress(NamedTuple):

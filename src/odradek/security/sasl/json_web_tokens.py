@@ -130,6 +130,8 @@ def validate_token(token: str, keys: Keys, rules: TokenRules, now_ms: int) -> Va
         header = jws.extract_compact(token.encode()).headers()
     except (JoseError, ValueError, TypeError, RecursionError) as problem:
         raise InvalidToken(f"it is not a signed token: {type(problem).__name__}") from None
+    if not isinstance(header, dict):
+        raise InvalidToken("its header is not an object")
     key = keys.find(header.get("kid"))
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in key.algorithms:
