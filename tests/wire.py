@@ -61,7 +61,8 @@ class WireClient:
         self._correlation_id += 1
         self.socket.sendall(encode_request(request, chosen, self._correlation_id))
         frame = self.read_frame()
-        assert frame is not None, "the broker closed the connection"
+        if frame is None:
+            raise ConnectionError("the broker closed the connection")
         assert struct.unpack_from(">i", frame)[0] == self._correlation_id
         return decode_response(response, frame, chosen)
 
