@@ -126,12 +126,16 @@ class Story:
                 task.result()
         watching.cancel()
 
-    async def _tell(self) -> None:
+    async def _start_cluster(self) -> None:
+        """Without faults between clients and brokers."""
         self._clients.is_faulty = False
         for member in self._members:
             member.start()
         await self._until(self._is_whole, "the cluster does not start")
         await prepare(self._clients.connect(), replication_factor=len(NODES))
+
+    async def _tell(self) -> None:
+        await self._start_cluster()
         self._clients.is_faulty = True
         clients = make_clients(self._clients, self._history, self._chance, self._now_ms, TRANSACTION_TIMEOUTS_MS)
         running = [asyncio.ensure_future(client.run()) for client in clients]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cluster.story import NODES, Story
+from tests.cluster.story import Story
 from tests.replication.invariants import Violation
-from tests.transactions.workload import prepare
 
 if TYPE_CHECKING:
     from odradek.metadata.entities import PartitionImage
@@ -25,11 +24,7 @@ class DirectoryStory(Story):
         super().__init__(seed, {"log.dirs": f"/data,{FAILING}", "num.partitions": "2"})
 
     async def _tell(self) -> None:
-        self._clients.is_faulty = False
-        for member in self._members:
-            member.start()
-        await self._until(self._is_whole, "the cluster does not start")
-        await prepare(self._clients.connect(), replication_factor=len(NODES))
+        await self._start_cluster()
         await self._until(self._is_in_sync, "the replicas are not in sync")
         member = self._chance.choice(self._members)
         failed = self._hosted(member, FAILING)

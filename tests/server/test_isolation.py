@@ -8,7 +8,7 @@ import pytest
 
 from odradek.host.zookeeper import SessionEvent
 from odradek.server.isolation import Isolation
-from tests.server.test_time_limits import ManualClock
+from tests.server.manual_clock import ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

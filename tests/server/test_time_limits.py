@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import socket
 import struct
 from typing import TYPE_CHECKING, Any
@@ -20,48 +18,13 @@ from odradek.server.connection import (
     Connection,
 )
 from odradek.server.connection_watch import FIRST_FRAME_LIMIT_MS, FRAME_LIMIT_MS, ConnectionWatch
+from tests.server.manual_clock import ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 FRAME = struct.pack(">i", 8) + bytes(8)
 LARGEST_BYTES = 100 << 20
-
-
-class ManualTimer:
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self.callback: Callable[[], None] | None = callback
-
-    def cancel(self) -> None:
-        self.callback = None
-
-
-class ManualClock:
-    """Runs timers when the test moves the time."""
-
-    def __init__(self) -> None:
-        self._now_ms = 1_000_000.0
-        self._timers: list[tuple[float, int, ManualTimer]] = []
-        self._numbers = itertools.count()
-
-    def now_ms(self) -> int:
-        return int(self._now_ms)
-
-    def monotonic_ms(self) -> float:
-        return self._now_ms
-
-    def call_after(self, delay_ms: float, callback: Callable[[], None]) -> ManualTimer:
-        timer = ManualTimer(callback)
-        heapq.heappush(self._timers, (self._now_ms + delay_ms, next(self._numbers), timer))
-        return timer
-
-    def advance(self, delay_ms: float) -> None:
-        end_ms = self._now_ms + delay_ms
-        while self._timers and self._timers[0][0] <= end_ms:
-            self._now_ms, _, timer = heapq.heappop(self._timers)
-            if timer.callback is not None:
-                timer.callback()
-        self._now_ms = end_ms
 
 
 class Transport:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from odradek.client.broker_clients import Reachability
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
-from odradek.metadata.broker_addresses import broker_address
+from odradek.metadata.broker_addresses import other_addresses
 from odradek.metadata.store import StoreError
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -87,7 +87,7 @@ class FailureDetector:
         self._contacted.clear()
 
     def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
-        active = self._active_others(after)
+        active = other_addresses(after, self._node_id, self._listener_name)
         for address in [each for each in self._contacted if each not in active]:
             self._contacted.pop(address).cancel()
         for address in [each for each in active if each not in self._contacted]:
@@ -112,16 +112,6 @@ class FailureDetector:
     @property
     def _timeout_ms(self) -> float:
         return self._cache.broker_config.broker_session_timeout_ms
-
-    def _active_others(self, image: MetadataImage) -> list[BrokerAddress]:
-        """The registrations of the other brokers that are not fenced."""
-        return [
-            address
-            for broker in image.brokers.values()
-            if broker.node_id != self._node_id
-            and not broker.is_fenced
-            and (address := broker_address(broker, self._listener_name)) is not None
-        ]
 
     async def _contact(self, address: BrokerAddress) -> None:
         """Connect once, so that it is known from then on that the broker has started."""

@@ -135,6 +135,10 @@ class SocketWriter:
             return
         if pending:
             queue.append(memoryview(b"".join(pending)))
+        self._send_if_idle()
+
+    def _send_if_idle(self) -> None:
+        """Unless the socket is full, or others have their turn."""
         if not self._is_watching and not self.is_resting:
             self._send_queued()
             if self.is_drained:

@@ -75,10 +75,7 @@ class TlsWriter(SocketWriter):
 
     def _send_small(self, data: bytes) -> None:
         self.unsent.append(memoryview(data))
-        if not self._is_watching and not self.is_resting:
-            self._send_queued()
-            if self.is_drained:
-                self._count_short_answer()
+        self._send_if_idle()
 
     def _send_first(self, parts: deque[memoryview | FileSlice], budget: int) -> int:
         queue = cast("deque[Any]", parts)

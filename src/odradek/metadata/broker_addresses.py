@@ -8,6 +8,7 @@ from odradek.client.broker_address import BrokerAddress
 
 if TYPE_CHECKING:
     from odradek.metadata.entities import BrokerImage
+    from odradek.metadata.image import MetadataImage
 
 
 def broker_address(broker: BrokerImage | None, listener_name: str) -> BrokerAddress | None:
@@ -16,3 +17,14 @@ def broker_address(broker: BrokerImage | None, listener_name: str) -> BrokerAddr
     if broker is None or endpoint is None:
         return None
     return BrokerAddress(broker.node_id, broker.broker_epoch, endpoint.host, endpoint.port)
+
+
+def other_addresses(image: MetadataImage, own_id: int, listener_name: str) -> list[BrokerAddress]:
+    """Of the other brokers that are not fenced."""
+    return [
+        address
+        for broker in image.brokers.values()
+        if broker.node_id != own_id
+        and not broker.is_fenced
+        and (address := broker_address(broker, listener_name)) is not None
+    ]

@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from odradek.client.broker_connection import BrokerUnavailable
-from odradek.metadata.broker_addresses import broker_address
+from odradek.metadata.broker_addresses import other_addresses
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
@@ -30,14 +30,12 @@ class BrokerContacts:
         self._requests: dict[BrokerAddress, asyncio.Task[None]] = {}
 
     def request_all(self) -> None:
-        """One request to each active broker, unless an earlier one may still be answered."""
+        """One request to each broker that is not fenced, unless an earlier one may still be answered."""
         own_id = self._metadata.broker_config.node_id
-        for broker in self._metadata.image.brokers.values():
-            address = broker_address(broker, self._listener_name)
-            if broker.node_id != own_id and broker.is_active and address is not None:
-                earlier = self._requests.get(address)
-                if earlier is None or earlier.done():
-                    self._requests[address] = asyncio.ensure_future(self._request(address))
+        for address in other_addresses(self._metadata.image, own_id, self._listener_name):
+            earlier = self._requests.get(address)
+            if earlier is None or earlier.done():
+                self._requests[address] = asyncio.ensure_future(self._request(address))
 
     async def _request(self, address: BrokerAddress) -> None:
         with contextlib.suppress(BrokerUnavailable):

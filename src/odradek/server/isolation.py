@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.failure_detector import SMALLEST_CLUSTER_WITH_MAJORITY
 from odradek.host.logs import get_logger
 from odradek.host.zookeeper import SessionEvent
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 CHECK_MS = 250.0
-SMALLEST_CLUSTER_WITH_MAJORITY = 3
 
 
 class Isolation:
