@@ -62,6 +62,17 @@ def test_the_version_of_the_request_decides_what_a_retry_is() -> None:
     assert error(rules.complete(with_raised_epoch, 25), first, V2) is ErrorCode.NONE
 
 
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_a_producer_fenced_by_a_client_of_version_1_gets_no_identity(is_complete: bool) -> None:
+    """That client ends its transactions at the epoch that fenced the other one: this is not a retry of an end that
+    raised the epoch. The seed 2661 of the simulated transactions found it."""
+    prepared = rules.end_transaction(ongoing(5, V0), ProducerIdentity(7, 5), V0, 20, commits=False).transaction
+    assert prepared is not None
+    current = rules.complete(prepared, 25) if is_complete else prepared
+    fenced = rules.end_transaction(current, ProducerIdentity(7, 4), V2, 30, commits=False)
+    assert fenced == rules.Outcome(ErrorCode.PRODUCER_FENCED)
+
+
 def test_the_last_epoch_ends_with_a_new_producer_id() -> None:
     current = ongoing(LAST_PRODUCER_EPOCH)
     producer = ProducerIdentity(7, LAST_PRODUCER_EPOCH)

@@ -169,7 +169,8 @@ def end_transaction(
 
 def _check_end(current: Transaction, producer: ProducerIdentity, commits: bool) -> ErrorCode | None:
     """None when the end is to be written. The epoch rises at every end, so it tells a retry, whose answer was lost,
-    from the next end."""
+    from the next end. It is a retry only if the last end raised the epoch: a client of version 1 that took over the
+    transactional id ends its transactions at the epoch that fenced the caller."""
     has_new_id = (
         producer.producer_id == current.previous_producer_id
         and producer.epoch == LAST_PRODUCER_EPOCH
@@ -177,7 +178,7 @@ def _check_end(current: Transaction, producer: ProducerIdentity, commits: bool) 
     )
     if current.producer_id != producer.producer_id and not has_new_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    is_raised = current.producer_epoch == producer.epoch + 1
+    is_raised = current.client_version.raises_epoch and current.producer_epoch == producer.epoch + 1
     is_current = current.producer_epoch == producer.epoch
     if current.state.is_ending:
         return _answer_to_ended(current, commits) if is_raised else ErrorCode.PRODUCER_FENCED
