@@ -20,6 +20,7 @@ class FakeReplication:
         self.leader_throttle = None
         self.waiting: list[Proposer] = []
         self.to_check: list[tuple[float, Proposer]] = []
+        self.in_sync_changes: list[tuple[int, int]] = []
 
     def monotonic_ms(self) -> float:
         return self.now_ms
@@ -32,3 +33,6 @@ class FakeReplication:
 
     def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None:
         self.to_check.append((self.now_ms + delay_ms, proposer))
+
+    def count_in_sync_change(self, *, left: int, joined: int) -> None:
+        self.in_sync_changes.append((left, joined))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-READY = re.compile(r"is ready on (.+) \(data in (.+)\)$", re.MULTILINE)
+READY = re.compile(r"is ready on (.+) \(data in (.+?)(?:; metrics on \S+)?\)$", re.MULTILINE)
 TIMEOUT_SECONDS = 60.0  # not how long it takes, but how long a busy machine may need
 
 

@@ -4,12 +4,13 @@ Names, types, defaults and limits are Kafka 4.3's, apart from some defaults: `li
 nothing is authenticated, `log.dir` is a directory of our own, and `broker.heartbeat.interval.ms`,
 `broker.session.timeout.ms` and `zookeeper.session.timeout.ms` are shorter, so that a broker that hangs is noticed
 within five seconds. Listeners cannot change while the broker runs. The properties of ZooKeeper are Kafka 3.9's;
-`zookeeper.auth`, `absent.broker.replacement.ms` and `audit.log.*` are our own.
+`zookeeper.auth`, `absent.broker.replacement.ms`, `audit.log.*`, `metrics.*` and `slow.request.ms` are our own.
 """
 
 from odradek.configuration.config_table import read_table
 from odradek.configuration.config_types import Value
 from odradek.configuration.coordinator_config_table import COORDINATOR_CONFIGS
+from odradek.configuration.metrics_listener import check_metrics_listener
 from odradek.configuration.sasl_config_table import SASL_CONFIGS
 from odradek.configuration.tls_config_table import TLS_CONFIGS
 from odradek.configuration.topic_config_table import gzip_level
@@ -187,6 +188,10 @@ max.request.partition.size.limit INT 2000 [1,] -
     The most partitions one DescribeTopicPartitions answer holds.
 message.max.bytes INT 1048588 [0,] cluster
     Default of the topic setting max.message.bytes.
+metrics.listener STRING 127.0.0.1:0 metrics-listener -
+    Odradek's own: where /metrics, /healthy and /ready are served over HTTP, as host:port; empty for nowhere.
+metrics.max.topics INT 200 [0,] -
+    Odradek's own: how many topics have metrics of their own; all others are counted together as `other`.
 min.insync.replicas INT 1 [1,] cluster
     Default of the topic setting min.insync.replicas.
 node.id INT - [0,] -
@@ -221,6 +226,8 @@ replica.socket.timeout.ms INT 30000 - -
     How long a follower waits for an answer of its leader.
 request.timeout.ms INT 30000 - -
     How long this broker waits for an answer from another.
+slow.request.ms LONG 1000 [-1,] cluster
+    Odradek's own: a request that takes longer, without waits that its client asked for, is logged; -1 logs none.
 socket.listen.backlog.size INT 50 [1,] -
     How many connections may wait to be accepted.
 socket.receive.buffer.bytes INT 102400 - -
@@ -249,6 +256,7 @@ zookeeper.set.acl BOOLEAN false - -
     {
         "authorizer": authorizer,
         "gzip-level": gzip_level,
+        "metrics-listener": check_metrics_listener,
         "replica-selector": replica_selector,
         "super-users": super_users,
     },

@@ -38,21 +38,21 @@ class Api:
     """Whether the controller decides, so that other brokers forward the request to it."""
     is_between_brokers: bool = False
     """Such an API is served in a cluster, and not advertised."""
+    is_own: bool = False
+    """Whether Kafka has no such API. It is advertised to Odradek's own clients only."""
 
 
 class AdvertisedApis:
     """The ApiVersions responses of this broker."""
 
     def __init__(self, apis: Iterable[Api]) -> None:
-        self._keys = [
-            ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)
-            for api in sorted(apis, key=lambda api: api.key)
-            if not api.is_between_brokers
-        ]
+        advertised = [api for api in sorted(apis, key=lambda api: api.key) if not api.is_between_brokers]
+        self._keys = [_versions(api) for api in advertised if not api.is_own]
+        self._keys_for_own_clients = [_versions(api) for api in advertised]
 
-    def supported(self) -> ApiVersionsResponse:
+    def supported(self, *, is_own_client: bool = False) -> ApiVersionsResponse:
         return ApiVersionsResponse(
-            api_keys=self._keys,
+            api_keys=self._keys_for_own_clients if is_own_client else self._keys,
             supported_features=[
                 SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items()
             ],
@@ -65,3 +65,7 @@ class AdvertisedApis:
 
     def unsupported_version(self) -> ApiVersionsResponse:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=self._keys)
+
+
+def _versions(api: Api) -> ApiVersion:
+    return ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)

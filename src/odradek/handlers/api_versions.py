@@ -1,5 +1,6 @@
 """ApiVersions, versions 0 to 4: the APIs and versions of this broker, derived from the registry.
 
+APIs of Odradek's own are listed for clients that name themselves `odradek` only: other clients see those of Kafka.
 A version that is too new is answered by the dispatcher in the format of version 0 (KIP-511).
 """
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_SOFTWARE_NAME = 3
+OWN_SOFTWARE_NAME = "odradek"
 _LEGAL_SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -26,4 +28,7 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if context.connection.authentication is not None:
         context.connection.authentication.versions_answered()
-    return context.services.advertised_apis.supported()
+    is_own_client = (
+        context.api_version >= FIRST_VERSION_WITH_SOFTWARE_NAME and request.client_software_name == OWN_SOFTWARE_NAME
+    )
+    return context.services.advertised_apis.supported(is_own_client=is_own_client)

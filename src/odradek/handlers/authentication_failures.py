@@ -5,6 +5,7 @@ A client with a wrong password tries again many times a second; the next line ha
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
@@ -20,9 +21,11 @@ MOST_CLIENTS = 1000  # that are remembered
 
 class AuthenticationFailures:
     def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()  # by listener
         self._reported: dict[str, tuple[float, int]] = {}  # by address: when, and how many times since
 
-    def report(self, clock: Clock, client: str, **facts: object) -> None:
+    def report(self, clock: Clock, client: str, listener: str, **facts: object) -> None:
+        self.counts[listener] += 1
         now_ms = clock.monotonic_ms()
         reported_ms, repeated = self._reported.pop(client, (None, 0))
         if reported_ms is not None and now_ms - reported_ms < INTERVAL_MS:
@@ -31,4 +34,10 @@ class AuthenticationFailures:
         if len(self._reported) >= MOST_CLIENTS:
             del self._reported[next(iter(self._reported))]
         self._reported[client] = now_ms, 0
-        log.warning("authentication failed", client=client, **facts, **({"repeated": repeated} if repeated else {}))
+        log.warning(
+            "authentication failed",
+            client=client,
+            listener=listener,
+            **facts,
+            **({"repeated": repeated} if repeated else {}),
+        )

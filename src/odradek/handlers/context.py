@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odradek.handlers.authentication_failures import AuthenticationFailures
 from odradek.handlers.unsupported_features import UnsupportedFeatures
+from odradek.metrics.broker_metrics import BrokerMetrics
 from odradek.security.audit.events import ANY_NAME, Actor, Audit, NoAudit
 from odradek.security.authorizer import (
     CLUSTER_NAME,
@@ -22,7 +23,7 @@ from odradek.security.authorizer import (
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
+    from odradek.metrics.samples import Family
     from odradek.protocol.framing import RequestHeader
     from odradek.replica.partition_table import PartitionTable
     from odradek.replica.waiting_requests import WaitingFetch
@@ -60,6 +62,8 @@ class ClientConnection:
     `authentication` is None on a listener without SASL. While `is_restricted`, it is asked about each request. The
     connection is closed after an answer with `closes_after_answer`.
 
+    `received_ms` is when its last bytes arrived, by the monotonic clock; 0 where it is not known.
+
     `throttle_ms` is how long the connection takes no further request after the current one; `limits` are the quotas
     that its last request was subject to."""
 
@@ -71,6 +75,7 @@ class ClientConnection:
         "limits",
         "listener_name",
         "principal",
+        "received_ms",
         "throttle_ms",
         "waiting_replica_fetch",
     )
@@ -80,6 +85,7 @@ class ClientConnection:
         self.host = host
         self.principal: Principal = ANONYMOUS
         self.waiting_replica_fetch: WaitingFetch | None = None
+        self.received_ms = 0.0
         self.throttle_ms = 0
         self.limits: ClientLimits | None = None
         self.authentication: Authentication | None = None
@@ -98,6 +104,11 @@ class RequestForwarder(Protocol):
     async def answer(
         self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
     ) -> Answer: ...
+
+
+class CollectMetrics(Protocol):
+    async def __call__(self, prefixes: Sequence[str], /) -> list[Family]:
+        """The metrics whose names begin with one of the prefixes, or all."""
 
 
 class SettingsCheck(Protocol):
@@ -124,6 +135,9 @@ class Services:
     """The mechanisms of a SASL listener, by its name."""
     apis: Mapping[int, Api] = field(default_factory=dict)
     audit: Audit = field(default_factory=NoAudit)
+    metrics: BrokerMetrics = field(default_factory=BrokerMetrics)
+    collect_metrics: CollectMetrics | None = None
+    """None if the node exposes no metrics."""
     forwarder: RequestForwarder | None = None
     """None for a single broker, which decides itself."""
     check_settings: SettingsCheck | None = None
@@ -141,9 +155,10 @@ class Services:
 
 
 class RequestContext:
-    """The services, client, API version and client id of one request; its meter if quotas are configured."""
+    """The services, client, API version and client id of one request; its meter if quotas are configured. `waits` are
+    the times of a request that waited for several things, by stage (see `request_record`)."""
 
-    __slots__ = ("api_name", "api_version", "client_id", "connection", "meter", "services")
+    __slots__ = ("api_name", "api_version", "client_id", "connection", "meter", "services", "waits")
 
     def __init__(
         self,
@@ -160,6 +175,14 @@ class RequestContext:
         self.client_id = client_id
         self.api_name = api_name
         self.meter = meter
+        self.waits: dict[str, float] | None = None
+
+    def add_wait(self, stage: str, began_ms: float) -> None:
+        """The request has waited in this stage since `began_ms`."""
+        waited_ms = self.services.host.clock.monotonic_ms() - began_ms
+        if self.waits is None:
+            self.waits = {}
+        self.waits[stage] = self.waits.get(stage, 0.0) + waited_ms
 
     def allows(
         self, operation: Operation, resource_type: ResourceType, resource_name: str, *, logs: bool = True

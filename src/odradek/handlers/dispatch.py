@@ -12,6 +12,8 @@ from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
 from odradek.handlers.authentication_steps import answer_raw_token
 from odradek.handlers.context import CloseConnection, RequestContext
+from odradek.handlers.request_record import MeasuredApi, RequestRecord
+from odradek.handlers.slow_requests import SlowRequests
 from odradek.handlers.unsupported_features import API_KEYS
 from odradek.host.logs import get_logger
 from odradek.protocol.framing import RequestHeader, decode_request_header
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from odradek.handlers.api import Api
     from odradek.handlers.context import ClientConnection, RequestForwarder, Services
-    from odradek.handlers.quota_enforcement import RequestMeter
 
 log = get_logger(__name__)
 
@@ -38,13 +39,11 @@ class LaterAnswer:
     """The answer to a request that waits for a coordinator. A connection takes it with `then`, which needs no task;
     anyone else can await it."""
 
-    __slots__ = ("_api", "_header", "_meter", "_response")
+    __slots__ = ("_record", "_response")
 
-    def __init__(self, api: Api, header: RequestHeader, response: WaitingResponse, meter: RequestMeter | None) -> None:
-        self._api = api
-        self._header = header
+    def __init__(self, record: RequestRecord, response: WaitingResponse) -> None:
+        self._record = record
         self._response = response
-        self._meter = meter
 
     def then(self, receive: Callable[[Answer | Awaitable[Answer] | CloseConnection], None]) -> None:
         """Pass the answer on when it comes; or that the connection must be closed; or, if the request has to wait for
@@ -56,35 +55,33 @@ class LaterAnswer:
 
     def _encode(self, response: Any) -> Answer | Awaitable[Answer] | CloseConnection:
         if response is not None and not isinstance(response, (Response, Exception)):
-            return _answer_later(self._api, self._header, response, self._meter)
+            return _answer_later(self._record, response)
         try:
             if isinstance(response, Exception):
                 raise response
-            if self._meter is not None:
-                self._meter.finish(response)
-            return encode_answer(self._api, self._header, response)
+            return self._record.finish(response)
         except CloseConnection as closing:
+            self._record.fail()
             return closing
         except Exception as problem:
-            return _failed(self._api, self._header, problem)
+            self._record.fail()
+            return _failed(self._record.measured.api, self._record.header, problem)
 
     def __await__(self) -> Generator[Any, None, Answer]:
-        return _answer_later(self._api, self._header, self._response, self._meter).__await__()
+        return _answer_later(self._record, self._response).__await__()
 
 
 class AwaitedAnswer:
     """The answer to a request that waits: it is encoded by the task that awaits it."""
 
-    __slots__ = ("_api", "_header", "_meter", "_response")
+    __slots__ = ("_record", "_response")
 
-    def __init__(self, api: Api, header: RequestHeader, response: Awaitable[Any], meter: RequestMeter | None) -> None:
-        self._api = api
-        self._header = header
+    def __init__(self, record: RequestRecord, response: Awaitable[Any]) -> None:
+        self._record = record
         self._response = response
-        self._meter = meter
 
     def __await__(self) -> Generator[Any, None, Answer]:
-        return _answer_later(self._api, self._header, self._response, self._meter).__await__()
+        return _answer_later(self._record, self._response).__await__()
 
     def discard(self) -> None:
         """In place of awaiting it, when the connection is closed."""
@@ -106,6 +103,10 @@ class Dispatcher:
         self._apis = apis
         self._services = services
         self._quotas = services.quotas
+        self._clock = services.host.clock
+        self.slow_requests = slow = SlowRequests()
+        requests = services.metrics.requests
+        self._measured = {key: MeasuredApi(api, requests.of(api.name), slow) for key, api in apis.items()}
         self.serves_no_clients = False
         """Set while this broker is cut off from its cluster. Other brokers can still see that it runs."""
         self._flexible_from = {key: api.request.flexible_from for key, api in apis.items()}.get
@@ -127,27 +128,56 @@ class Dispatcher:
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
             return self._answer_unknown_version(api, header)
+        started_ms = self._clock.monotonic_ms()
+        queue_ms = started_ms - connection.received_ms if connection.received_ms else 0.0
         is_counted = self._quotas.is_active and connection.is_authenticated
         meter = self._quotas.begin(api, header, connection, len(frame)) if is_counted else None
-        if api.is_forwarded and self._services.forwarder is not None:
-            return self._forward(api, header, bytes(frame), connection, self._services.forwarder, meter)
-        request = api.request.decode(frame, header.body_position, version)
+        measured = self._measured[header.api_key]
         context = RequestContext(self._services, connection, version, header.client_id, api.name, meter)
+        if api.is_forwarded and self._services.forwarder is not None:
+            record = RequestRecord(measured, header, context, self._clock, queue_ms, started_ms)
+            return self._forward(record, bytes(frame), self._services.forwarder)
+        request = api.request.decode(frame, header.body_position, version)
         try:
             response = api.handle(request, context)
             if response is None or isinstance(response, Response):
                 if meter is not None:
                     meter.finish(response)
-                return encode_answer(api, header, response)
+                answer = encode_answer(api, header, response)
+                self._count(measured, header, connection, response, queue_ms, started_ms)
+                return answer
         except CloseConnection:
+            measured.closed(queue_ms, self._clock.monotonic_ms() - started_ms)
             raise
         except Exception as problem:
+            measured.closed(queue_ms, self._clock.monotonic_ms() - started_ms)
             raise _failed(api, header, problem) from problem
         if meter is not None:
             meter.pause()
+        record = RequestRecord(measured, header, context, self._clock, queue_ms, started_ms)
         if isinstance(response, WaitingResponse):
-            return LaterAnswer(api, header, response, meter)
-        return AwaitedAnswer(api, header, response, meter)
+            return LaterAnswer(record, response)
+        return AwaitedAnswer(record, response)
+
+    def _count(
+        self,
+        measured: MeasuredApi,
+        header: RequestHeader,
+        connection: ClientConnection,
+        response: Response | None,
+        queue_ms: float,
+        started_ms: float,
+    ) -> None:
+        """A request that did not wait."""
+        now_ms = self._clock.monotonic_ms()
+        handler_ms = now_ms - started_ms
+        measured.metrics.answered(queue_ms, handler_ms)
+        if response is not None:
+            measured.count_errors(response)
+        if connection.throttle_ms:
+            measured.metrics.throttled(connection.throttle_ms)
+        if queue_ms + handler_ms >= self.slow_requests.threshold_ms:
+            measured.report_slow(header, connection, {"queue": queue_ms, "handler": handler_ms}, now_ms)
 
     def _answer_unknown_version(self, api: Api, header: RequestHeader) -> Answer:
         if header.api_key != API_VERSIONS_KEY:
@@ -186,26 +216,23 @@ class Dispatcher:
             raise CloseConnection(refusal)
         return None
 
-    async def _forward(
-        self,
-        api: Api,
-        header: RequestHeader,
-        frame: bytes,
-        connection: ClientConnection,
-        forwarder: RequestForwarder,
-        meter: RequestMeter | None,
-    ) -> Answer:
+    async def _forward(self, record: RequestRecord, frame: bytes, forwarder: RequestForwarder) -> Answer:
+        api, header, meter = record.measured.api, record.header, record.context.meter
         try:
-            answering = forwarder.answer(api, header, frame, connection, self._services)
+            answering = forwarder.answer(api, header, frame, record.context.connection, self._services)
             if meter is None:
-                return await answering
-            meter.pause()
-            answer: Answer = await meter.measured(answering)
-            meter.finish_encoded(header, answer)
+                answer = await answering
+            else:
+                meter.pause()
+                answer = await meter.measured(answering)
+                meter.finish_encoded(header, answer)
+            record.count()
             return answer
         except (CloseConnection, MalformedMessage):
+            record.fail()
             raise
         except Exception as problem:
+            record.fail()
             raise _failed(api, header, problem) from problem
 
     def _refuse_unknown(self, header: RequestHeader, connection: ClientConnection) -> NoReturn:
@@ -221,18 +248,19 @@ class Dispatcher:
             )
 
 
-async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any], meter: RequestMeter | None) -> Answer:
+async def _answer_later(record: RequestRecord, awaited: Awaitable[Any]) -> Answer:
+    meter = record.context.meter
     try:
         response = await (awaited if meter is None else meter.measured(awaited))
         if response is not None and not isinstance(response, Response):
             response = await response  # it waited for a coordinator, and waits for something else
-        if meter is not None:
-            meter.finish(response)
-        return encode_answer(api, header, response)
+        return record.finish(response)
     except CloseConnection:
+        record.fail()
         raise
     except Exception as problem:
-        raise _failed(api, header, problem) from problem
+        record.fail()
+        raise _failed(record.measured.api, record.header, problem) from problem
 
 
 def _failed(api: Api, header: RequestHeader, problem: Exception) -> CloseConnection:

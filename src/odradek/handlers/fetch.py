@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from odradek.handlers.closest_replica import accepts_followers, client_rack, names_no_rack, preferred_replica
 from odradek.handlers.fetch_quota import charge_consumer
 from odradek.handlers.fetch_sessions import NO_SESSION_ID
+from odradek.handlers.fetch_traffic import count_fetched
+from odradek.handlers.fetched_data import partition_data
 from odradek.handlers.leader_hints import add_leader_hints
 from odradek.handlers.replica_fetch import (
     Replica,
@@ -22,16 +24,10 @@ from odradek.handlers.replica_fetch import (
     replica_of,
 )
 from odradek.handlers.replica_throttle import exceeded_throttle, is_throttled, record_throttled, throttled_result
+from odradek.handlers.request_record import LOG
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import (
-    AbortedTransaction,
-    EpochEndOffset,
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
-    PartitionData,
-)
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 from odradek.protocol.sentinels import NO_EPOCH
 from odradek.replica.fetch_result import READ_COMMITTED, FetchIsolation, FetchResult, client_isolation
 from odradek.replica.follower_reads import fetch_from_follower, is_readable_follower
@@ -244,12 +240,14 @@ async def _read_on_workers(
 ) -> _Round:
     """One job for neighbours in the same log directory, on the workers of that directory."""
     round_ = _Round(request, context, replica)
+    began_ms = context.services.host.clock.monotonic_ms()
     neighbours = itertools.groupby(session.to_visit(), lambda wanted: _workers_of(context, wanted))
     for workers, wanted in [(workers, tuple(wanted)) for workers, wanted in neighbours]:
         if workers is None:
             _read(round_, wanted, context, False)
         else:
             await workers.files.run(_read, round_, wanted, context, True)
+    context.add_wait(LOG, began_ms)
     return round_
 
 
@@ -363,34 +361,15 @@ def _respond(request: FetchRequest, context: RequestContext, session: FetchSessi
                 if isinstance(topic, str)
                 else FetchableTopicResponse(topic_id=topic, partitions=[])
             )
-        topics[-1].partitions.append(_partition_data(index, result, is_committed_only))
+        topics[-1].partitions.append(partition_data(index, result, is_committed_only))
         if result.records is not None:
             session.served(wanted.key)
     response = FetchResponse(error_code=ErrorCode.NONE, session_id=session.session_id, responses=topics)
     if round_.has_changed:
         add_leader_hints(response, context)
+    if round_.size_bytes:
+        count_fetched(context.services.metrics.traffic, round_.results, is_replica=round_.replica is not None)
     if session.watch is not None:
         end_visits(session, round_.results)
         record_throttled(context, round_.results)
     return response
-
-
-def _partition_data(index: int, result: FetchResult, is_committed_only: bool) -> PartitionData:
-    data = PartitionData(
-        partition_index=index,
-        error_code=result.error,
-        high_watermark=result.high_watermark,
-        last_stable_offset=result.last_stable_offset,
-        log_start_offset=result.log_start_offset,
-        aborted_transactions=None,
-        records=b"" if result.records is None else result.records,
-    )
-    data.preferred_read_replica = result.preferred_read_replica
-    if result.diverging_epoch != NO_EPOCH:
-        data.diverging_epoch = EpochEndOffset(epoch=result.diverging_epoch, end_offset=result.diverging_end_offset)
-    elif is_committed_only and result.error is _NONE:
-        data.aborted_transactions = [
-            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-            for each in result.aborted_transactions
-        ]
-    return data

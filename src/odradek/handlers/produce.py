@@ -14,6 +14,7 @@ from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.context import CloseConnection
 from odradek.handlers.leader_hints import add_produce_leader_hints
 from odradek.handlers.produce_refusals import explain
+from odradek.handlers.request_record import LOG
 from odradek.handlers.transaction_verification import is_transactional, verify_batches
 from odradek.handlers.transactional_id_access import may_write
 from odradek.host.logs import get_logger
@@ -66,13 +67,24 @@ _FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 class _Appends:
     """One request while its batches are appended: their common fields, and the appends that are not acknowledged."""
 
-    __slots__ = ("acks", "context", "has_errors", "refusal", "refused", "takes_zstd", "unfinished", "verdicts")
+    __slots__ = (
+        "acks",
+        "context",
+        "has_errors",
+        "refusal",
+        "refused",
+        "takes_zstd",
+        "traffic",
+        "unfinished",
+        "verdicts",
+    )
 
     def __init__(
         self, request: ProduceRequest, context: RequestContext, verdicts: Mapping[TopicPartition, Verdict] | None
     ) -> None:
         self.context = context
         self.verdicts = verdicts  # on transactional batches; None for a request without a transactional id
+        self.traffic = context.services.metrics.traffic
         self.acks = request.acks
         self.has_errors = False  # of which some may need a leader hint
         self.refusal = None if request.acks in LEGAL_ACKS else ErrorCode.INVALID_REQUIRED_ACKS
@@ -195,6 +207,7 @@ async def _answer_when_committed(
 
 async def _answer_when_flushed(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceResponse | None:
     """`flush.messages` is reached: an acknowledged batch must be durable."""
+    began_ms = appends.context.services.host.clock.monotonic_ms()
     for partition, end_offset, response in appends.unfinished:
         try:
             await partition.flusher.flush_to(end_offset)
@@ -204,6 +217,7 @@ async def _answer_when_flushed(answers: list[TopicProduceResponse], appends: _Ap
         except OSError as problem:
             log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
             response.error_code, response.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, -1
+    appends.context.add_wait(LOG, began_ms)
     return _answer(answers, appends)
 
 
@@ -278,12 +292,14 @@ def _append(
     except OSError as problem:
         log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
         return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
-    error, base_offset, last_offset, log_append_time_ms, _ = result
+    error, base_offset, last_offset, log_append_time_ms, is_duplicate = result
     if error is not _NONE:
         response = _refused(index, error)
         appends.has_errors = True
         appends.refused.append((partition, records, response))
         return response
+    if not is_duplicate:
+        appends.traffic.produced(partition.topic, len(records), last_offset - base_offset + 1)
     response = PartitionProduceResponse(
         index=index,
         error_code=0,

@@ -26,6 +26,7 @@ from odradek.handlers import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_broker_metrics,
     describe_client_quotas,
     describe_cluster,
     describe_configs,
@@ -82,6 +83,7 @@ def _api(
     advertised_min_version: int | None = None,
     is_forwarded: bool = False,
     is_between_brokers: bool = False,
+    is_own: bool = False,
     audit: Describe | None = None,
 ) -> Api:
     request: type[Request] = getattr(module, f"{name}Request")
@@ -98,6 +100,7 @@ def _api(
         advertised_min_version=smallest if advertised_min_version is None else advertised_min_version,
         is_forwarded=is_forwarded,
         is_between_brokers=is_between_brokers,
+        is_own=is_own,
     )
 
 
@@ -177,5 +180,6 @@ def build_registry() -> dict[int, Api]:
         _api(consumer_group_describe, "ConsumerGroupDescribe"),
         _api(list_config_resources, "ListConfigResources"),
         _api(describe_topic_partitions, "DescribeTopicPartitions"),
+        _api(describe_broker_metrics, "DescribeBrokerMetrics", is_own=True),
     ]
     return {api.key: api for api in apis}

@@ -3,6 +3,7 @@ composition root creates and passes down."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from odradek.host.background import Background, BackgroundProcess
@@ -17,6 +18,13 @@ from odradek.host.workers import ThreadWorkers, Workers
 from odradek.host.zookeeper import ZooKeeperSession, ZooKeeperSettings
 
 
+def installed_version() -> str:
+    try:
+        return version("odradek")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     clock: Clock
@@ -29,6 +37,8 @@ class Host:
     """Of the machine: it changes when the machine starts, and with it unsynced writes are lost. Empty if not known."""
     connect_zookeeper: Callable[[ZooKeeperSettings], ZooKeeperSession] = connect
     read_document: Callable[[str], bytes] = read_document
+    version: Callable[[], str] = installed_version
+    """The version of Odradek that is installed."""
 
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

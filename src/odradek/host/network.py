@@ -247,14 +247,14 @@ class SocketWriter:
 class CannotListen(OSError):
     """An address that cannot be bound; the message names it and says what to do."""
 
-    def __init__(self, host: str, port: int, problem: OSError) -> None:
+    def __init__(self, host: str, port: int, problem: OSError, setting: str = "listeners") -> None:
         address = f"{f'[{host}]' if ':' in host else host or '*'}:{port}"
         if problem.errno == errno.EADDRINUSE:
             reason, advice = "the port is in use", "stop what uses it, or set another port"
         else:
             reason = problem.strerror or str(problem)
             advice = "set an address of this machine, or leave the host out for every interface,"
-        super().__init__(f"cannot listen on {address}: {reason}; {advice} in listeners")
+        super().__init__(f"cannot listen on {address}: {reason}; {advice} in {setting}")
 
 
 async def bind(
@@ -265,16 +265,18 @@ async def bind(
     backlog: int,
     send_buffer_bytes: int | None,
     receive_buffer_bytes: int | None,
+    setting: str = "listeners",
 ) -> asyncio.Server:
     """A server that has its address and accepts no connections before `start_serving`; CannotListen when the address
-    cannot be bound. An empty host means every interface, port 0 one that the kernel picks.
+    cannot be bound, with the name of its setting. An empty host means every interface, port 0 one that the kernel
+    picks.
 
     Buffer sizes of None leave them to the kernel, which tunes them to each connection better than any fixed number.
     """
     try:
         listening = _bound_socket(host, port)
     except OSError as problem:
-        raise CannotListen(host, port, problem) from problem
+        raise CannotListen(host, port, problem, setting) from problem
     if send_buffer_bytes is not None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
     if receive_buffer_bytes is not None:

@@ -17,6 +17,7 @@ from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, Replica
 from odradek.replica.fetch_request_session import FetchPosition, FetchRequestSession, PartitionKey
 from odradek.replica.followed_partition import FollowedPartition, Next, Step
 from odradek.replica.leader_log_range import fetch_log_range
+from odradek.replica.replication_counts import ReplicationCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -54,6 +55,7 @@ class FollowerFetcher:
         broker_config: Callable[[], BrokerConfig],
         clock: Clock,
         throttle: ReplicationThrottle,
+        counts: ReplicationCounts | None = None,
     ) -> None:
         self.client = client
         self._node_id = node_id
@@ -61,6 +63,7 @@ class FollowerFetcher:
         self._broker_config = broker_config
         self._clock = clock
         self._throttle = throttle
+        self._counts = counts or ReplicationCounts()
         self._session = FetchRequestSession()
         self._partitions: dict[PartitionKey, FollowedPartition] = {}
         self._changed: dict[PartitionKey, None] = {}  # whose position may be another than in the last fetch
@@ -229,6 +232,7 @@ class FollowerFetcher:
                 followed, position = self._partitions.get(key), sent.get(key)
                 self._changed[key] = None
                 if followed is not None and position is not None:
+                    self._counts.bytes_in += len(data.records or b"")
                     if self._throttle.covers(followed.partition.topic, followed.partition.index):
                         self._throttle.record(len(data.records))  # type: ignore[arg-type]  # no slices in a response
                     self._carry_out(followed, followed.take(data, position))

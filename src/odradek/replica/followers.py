@@ -100,7 +100,10 @@ class Followers:
         assert image.leader_epoch == self.leader_epoch
         if image.partition_epoch > self.partition_epoch:
             self.partition_epoch = image.partition_epoch
-            has_left = not self.in_sync.confirmed.issubset(image.in_sync_replicas)
+            confirmed, in_sync = self.in_sync.confirmed, frozenset(image.in_sync_replicas)
+            has_left = not confirmed <= in_sync
+            if confirmed != in_sync:
+                self._context.count_in_sync_change(left=len(confirmed - in_sync), joined=len(in_sync - confirmed))
             self.in_sync.confirm(image.in_sync_replicas, image.eligible_leader_replicas)
             self.in_sync.set_replicas(image.replicas, self._context.monotonic_ms())
             if has_left:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) -> None:
+def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) -> bool:
     """Lead, follow or resign, as the image says for the broker with this id. It does not lead in a leader
-    epoch that began before its start: the controller elects in a later one when the broker has registered."""
+    epoch that began before its start: the controller elects in a later one when the broker has registered. Returns
+    whether the broker began to lead in a new epoch."""
+    led_epoch = partition.leader_epoch if partition.is_leader else None
     try:
         if image.leader == node_id and image.leader_epoch > partition.epochs.leader_epoch_at_start:
             refusal = partition.become_leader(image)
@@ -32,14 +34,15 @@ def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) 
             "leadership of a partition could not be applied", topic=partition.topic, partition=partition.index,
             exc_info=problem,
         )  # fmt: skip
-        return
+        return False
     if refusal is ErrorCode.INVALID_UPDATE_VERSION and partition.followers is not None:
-        return  # the leader knows a later change of its in-sync set from the controller's answer
+        return False  # the leader knows a later change of its in-sync set from the controller's answer
     if refusal is not ErrorCode.NONE:
         log.error(
             "metadata with an older epoch was not applied", topic=partition.topic, partition=partition.index,
             leader_epoch=image.leader_epoch, partition_epoch=image.partition_epoch, reason=refusal.name,
         )  # fmt: skip
+    return partition.is_leader and partition.leader_epoch != led_epoch
 
 
 def apply_config(partition: Partition, config: LogConfig) -> None:

@@ -86,6 +86,7 @@ class PartitionTable:
         self.removals = PartitionRemovals(host)
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed)
         self.is_ending = False
+        self.election_count = 0  # how often this broker began to lead a partition
 
     # Looking up
 
@@ -163,7 +164,7 @@ class PartitionTable:
                 partition = present[image.index]
                 if image.leader == self._node_id and partition.follower_log.is_truncating:
                     await partition.follower_log.settle()
-                apply_leadership(partition, image, self._node_id)
+                self.election_count += apply_leadership(partition, image, self._node_id)
 
     def _missing_logs(self, topic: TopicImage, image: MetadataImage) -> list[PendingLog]:
         """The topic's hosted partitions that are not in the table."""
@@ -245,7 +246,7 @@ class PartitionTable:
         )
         if self._replication is not None and not is_new:
             partition.epochs.leader_epoch_at_start = pending.partition.leader_epoch
-        apply_leadership(partition, pending.partition, self._node_id)
+        self.election_count += apply_leadership(partition, pending.partition, self._node_id)
         partitions = self._by_name.get(topic.name)
         if partitions is None:
             partitions = self._by_name[topic.name] = self._by_id[topic.topic_id] = HostedTopic(

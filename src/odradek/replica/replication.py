@@ -18,6 +18,7 @@ from odradek.replica.fetch_request_session import PartitionKey
 from odradek.replica.follower_fetcher import FollowerFetcher
 from odradek.replica.in_sync_requests import InSyncRequests
 from odradek.replica.leadership import Leadership
+from odradek.replica.replication_counts import ReplicationCounts
 from odradek.replica.replication_throttle import (
     FOLLOWER,
     LEADER,
@@ -73,6 +74,7 @@ class Replication:
         self._check_timer: Timer | None = None
         self._to_check: dict[Proposer, None] = {}
         self._is_stopped = False
+        self.counts = ReplicationCounts()
         self.leader_throttle = self._throttle(LEADER)
         self.follower_throttle = self._throttle(FOLLOWER)
 
@@ -101,6 +103,10 @@ class Replication:
 
     def request_in_sync(self, proposer: Proposer) -> None:
         self._requests.add(proposer)
+
+    def count_in_sync_change(self, *, left: int, joined: int) -> None:
+        self.counts.in_sync_shrinks += left
+        self.counts.in_sync_expands += joined
 
     def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None:
         self._to_check[proposer] = None
@@ -227,6 +233,7 @@ class Replication:
             self._broker_config,
             self._clock,
             self.follower_throttle,
+            self.counts,
         )
         return fetcher
 

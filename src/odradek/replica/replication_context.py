@@ -31,6 +31,9 @@ class ReplicationContext(Protocol):
     def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None:
         """Let the leader of a partition look again at its in-sync set, after a refusal."""
 
+    def count_in_sync_change(self, *, left: int, joined: int) -> None:
+        """The controller has confirmed that so many replicas left and joined the in-sync set of a partition."""
+
 
 class NoReplication:
     """For a broker without others: no replica is awaited longer than the metadata says, and nothing is proposed."""
@@ -48,3 +51,5 @@ class NoReplication:
     def request_in_sync(self, proposer: Proposer) -> None: ...
 
     def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None: ...
+
+    def count_in_sync_change(self, *, left: int, joined: int) -> None: ...

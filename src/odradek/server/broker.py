@@ -12,6 +12,7 @@ from odradek.host.network import ShortAnswers, machine_name
 from odradek.server.certificates import Certificates
 from odradek.server.connection_limits import ConnectionLimits
 from odradek.server.listener import Listener
+from odradek.server.monitoring.monitoring import Monitoring
 from odradek.server.node import Node
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Broker:
         self._certificates = Certificates(config, host)
         self._node = Node(config, host, self._certificates.broker_network, self._certificates.refusal)
         self._listeners: list[Listener] = []
+        self._monitoring = Monitoring(config, host, self._node, self._listeners)
         self.ready_line = ""
         self.ready_facts: dict[str, object] = {}
 
@@ -69,7 +71,12 @@ class Broker:
                 receive_buffer_bytes=_explicit_size(config, "socket.receive.buffer.bytes"),
             )
             self._listeners.append(listener)
-        await self._node.start()
+        await self._monitoring.start()
+        try:
+            await self._node.start()
+        except BaseException:
+            self._monitoring.close()
+            raise
         try:
             await self._accept_clients()
         except BaseException:
@@ -95,9 +102,12 @@ class Broker:
                 listeners=", ".join(exposed),
                 advice="see docs/security.md, or listen on 127.0.0.1",
             )
+        self._monitoring.serving()
         addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
         log_dirs = ", ".join(config.log_dirs)
-        self.ready_line = f"odradek broker {config.node_id} is ready on {addresses} (data in {log_dirs})"
+        metrics_url = self._monitoring.url
+        metrics = f"; metrics on {metrics_url}" if metrics_url else ""
+        self.ready_line = f"odradek broker {config.node_id} is ready on {addresses} (data in {log_dirs}{metrics})"
         self.ready_facts = {
             "event": "ready",
             "node_id": config.node_id,
@@ -105,6 +115,7 @@ class Broker:
                 {"listener": name, "host": endpoint.host, "port": endpoint.port} for name, endpoint in endpoints.items()
             ],
             "log_dirs": [self._host.disk.absolute_path(path) for path in config.log_dirs],
+            "metrics": metrics_url or None,
         }
 
     def _refuse_clients(self, is_refusing: bool) -> None:
@@ -120,12 +131,14 @@ class Broker:
 
     async def stop(self) -> None:
         """Accept no more requests, answer those in flight, flush, write the clean-shutdown files."""
+        self._monitoring.stopping()
         await self._node.hand_over()
         for listener in self._listeners:
             listener.finish()
         self._node.release_waiting_requests()
         await asyncio.gather(*(listener.close(DRAIN_TIMEOUT_S) for listener in self._listeners))
         await self._node.stop()
+        self._monitoring.close()
         self._certificates.close()
         self._host.workers.close()
 

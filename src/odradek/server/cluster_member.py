@@ -130,6 +130,18 @@ class ClusterMember:
         self.forwarder = Forwarder(route)
         self.peers = Peers(self.metadata, self._clients, listener)
 
+    @property
+    def is_controller(self) -> bool:
+        return self.election.controller is not None
+
+    @property
+    def is_isolated(self) -> bool:
+        return self._isolation.is_isolated
+
+    @property
+    def has_zookeeper_connection(self) -> bool | None:
+        return self._isolation.has_connection
+
     def apis(self) -> dict[int, Api]:
         return build_cluster_registry()
 

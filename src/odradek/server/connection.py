@@ -18,6 +18,7 @@ from odradek.host.logs import get_logger
 from odradek.host.network import SocketWriter, peer_has_closed
 from odradek.host.tls_connection import TlsConnection
 from odradek.protocol.malformed import MalformedMessage
+from odradek.server.connection_counts import CloseReason
 from odradek.server.connection_watch import frame_limit_ms
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         "_transport",
         "_waiting",
         "_writer",
+        "close_reason",
         "is_finishing",
         "last_active_ms",
     )
@@ -97,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame_started_ms = _NO_FRAME
         self.last_active_ms = 0.0
         self.is_finishing = False
+        self.close_reason = CloseReason.CLIENT
 
     # --- asyncio.BufferedProtocol
 
@@ -123,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._frames.filled(nbytes)
-        self.last_active_ms = self._listener.clock.monotonic_ms()
+        self.last_active_ms = self._client.received_ms = self._listener.clock.monotonic_ms()
         self._handle_frames()
 
     def eof_received(self) -> bool:
@@ -215,6 +218,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def refuse_after(self, delay_ms: float) -> None:
         """Reads nothing, and closes after a delay, so that the peer does not connect again at once."""
+        self.close_reason = CloseReason.RATE
         self._is_paused = True
         self._transport.pause_reading()
         self.mute(delay_ms)
@@ -281,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as problem:
             self._waiting = None
             log.error("request failed", client=self._client.host, exc_info=problem)
-            self._transport.abort()
+            self.abort(CloseReason.FAILED)
             return
         self._waiting = None
         if self._transport.is_closing():
@@ -333,13 +337,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def refuse(self, reason: str) -> None:
         log.warning("connection closed", client=self._client.host, reason=reason)
-        self._transport.abort()
+        self.abort(CloseReason.REFUSED)
 
     def finish(self) -> None:
         """Stops accepting requests, sends the response in flight, then closes."""
+        if not self.is_finishing and not self._client.closes_after_answer:
+            self.close_reason = CloseReason.STOPPING
+        elif self._client.closes_after_answer:
+            self.close_reason = CloseReason.REFUSED
         self.is_finishing = True
         if (self._waiting is None or self._is_muted) and self._writer.is_drained:
             self._transport.close()
 
-    def abort(self) -> None:
+    def abort(self, reason: CloseReason) -> None:
+        self.close_reason = reason
         self._transport.abort()

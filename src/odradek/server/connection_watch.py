@@ -29,6 +29,9 @@ class Watched(Protocol):
     @property
     def needs_watch(self) -> bool: ...
 
+    @property
+    def is_muted(self) -> bool: ...
+
     def refuse(self, reason: str) -> None: ...
 
 
@@ -50,6 +53,10 @@ class ConnectionWatch:
 
     def __len__(self) -> int:
         return len(self._watched)
+
+    @property
+    def muted_count(self) -> int:
+        return sum(connection.is_muted for connection in self._watched)
 
     def add(self, connection: Watched) -> None:
         self._watched[connection] = None

@@ -46,6 +46,17 @@ class Coordination(Protocol):
     @property
     def peers(self) -> Peers | None: ...
 
+    @property
+    def is_controller(self) -> bool: ...
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether this broker is cut off from its cluster."""
+
+    @property
+    def has_zookeeper_connection(self) -> bool | None:
+        """None on a broker that uses no ZooKeeper."""
+
     def apis(self) -> dict[int, Api]: ...
 
     async def start(self) -> None:
@@ -73,6 +84,9 @@ class SingleBroker:
     replication = None
     forwarder = None
     peers = None
+    is_controller = True
+    is_isolated = False
+    has_zookeeper_connection = None
 
     def __init__(self, config: BrokerConfig, host: Host, first_directory: str) -> None:
         self.store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}")

@@ -53,6 +53,11 @@ class Isolation:
         self._on_change = on_change
         self._check()
 
+    @property
+    def has_connection(self) -> bool:
+        """Whether the session with ZooKeeper is connected."""
+        return self._lost_ms is None
+
     def stop(self) -> None:
         self._last_contact_ms = None
         if self._timer is not None:

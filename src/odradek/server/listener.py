@@ -10,6 +10,7 @@ from odradek.host.logs import get_logger
 from odradek.host.network import bind, bound_port, start_serving
 from odradek.security.principals import ANONYMOUS
 from odradek.server.connection import Connection
+from odradek.server.connection_counts import CloseReason, ConnectionCounts
 from odradek.server.connection_watch import ConnectionWatch
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Listener:
         self.needs_authentication = needs_authentication
         self.receive_buffers = ReceiveBuffers()
         self.watch = ConnectionWatch(clock)
+        self.counts = ConnectionCounts()
         self._delayed_refusals: set[Connection] = set()
         self.short_answers = short_answers
         self.loop = asyncio.get_running_loop()
@@ -94,17 +96,28 @@ class Listener:
             self._schedule_sweep()
 
     def close_connections(self) -> None:
+        """This broker is cut off from its cluster."""
         for connection in tuple(self._connections):
-            connection.abort()
+            connection.abort(CloseReason.ISOLATED)
+
+    @property
+    def open_count(self) -> int:
+        return len(self._connections)
+
+    @property
+    def muted_count(self) -> int:
+        """Connections that are throttled."""
+        return self.watch.muted_count
 
     def connection_opened(self, connection: Connection) -> None:
         """Accepts a connection, or closes it if a limit is exceeded; `connection_closed` follows in both cases."""
         self._connections[connection] = None
+        self.counts.accepted += 1
         host = connection.client_host
         broken = self._limits.opened(self.name, host, self._config())
         if broken is not None:
             log.warning(f"connection refused: {broken.name}", limit=broken.allowed, client=host)
-            connection.abort()
+            connection.abort(CloseReason.LIMIT)
         elif self._rates is not None:
             self._admit(connection, self._rates)
 
@@ -126,13 +139,14 @@ class Listener:
             return
         log.info("connection refused: too many in a short time", client=connection.client_host)
         if len(self._delayed_refusals) >= MOST_DELAYED_REFUSALS or not admission.delay_ms:
-            connection.abort()
+            connection.abort(CloseReason.RATE)
             return
         self._delayed_refusals.add(connection)
         connection.refuse_after(admission.delay_ms)
 
     def connection_closed(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
+        self.counts.closed[connection.close_reason] += 1
         self._delayed_refusals.discard(connection)
         self._limits.closed(self.name, connection.client_host)
         if not self._connections:
@@ -160,7 +174,7 @@ class Listener:
             except TimeoutError:
                 log.warning(RESPONSES_NOT_READ, connections=len(self._connections))
         for connection in tuple(self._connections):
-            connection.abort()
+            connection.abort(CloseReason.STOPPING)
 
     def _schedule_sweep(self) -> None:
         self._sweep_timer = self.clock.call_after(self._idle_limit_ms / SWEEPS_PER_IDLE_TIME, self._sweep)
@@ -169,5 +183,5 @@ class Listener:
         oldest = self.clock.monotonic_ms() - self._idle_limit_ms
         for connection in tuple(self._connections):
             if connection.last_active_ms < oldest and not connection.is_muted:
-                connection.abort()
+                connection.abort(CloseReason.IDLE)
         self._schedule_sweep()

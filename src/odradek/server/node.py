@@ -6,6 +6,7 @@ The simulator runs nodes; `server/broker` adds listeners.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.controller.expired_tokens import ExpiredTokens
@@ -26,14 +27,20 @@ from odradek.log.log_directory import (
     make_durable_directory,
 )
 from odradek.metadata.entities import BrokerImage
+from odradek.metrics.broker_metrics import BrokerMetrics
 from odradek.replica.clock_skew_guard import ClockSkewGuard
 from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
+from odradek.replica.measured_flushes import MeasuredWorkers
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.retention import Retention
 from odradek.security.audit.events import NoAudit
 from odradek.server.access_control import build_audit_log, build_authorizer, check_access_of_brokers
 from odradek.server.coordination import coordination
+from odradek.server.monitoring.census import Census
+from odradek.server.monitoring.collection import MetricsCollection
+from odradek.server.monitoring.node_samples import NodeSamples
+from odradek.server.monitoring.readiness import Readiness, loading_problems, registration_problems
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -56,12 +63,16 @@ class Node:
         host: Host,
         broker_network: Network | None = None,
         check_settings: SettingsCheck | None = None,
+        metrics: BrokerMetrics | None = None,
     ) -> None:
         """`broker_network` is the network of connections to other brokers, if it is not the host's own."""
         self._config = config
         self._host = host
         self._broker_network = broker_network
         self._check_settings = check_settings
+        self.metrics = metrics or BrokerMetrics(config.metrics_max_topics)
+        self.collection = MetricsCollection(self.metrics.registry)
+        self.readiness = Readiness()
         self.fatal_failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when the broker cannot continue: the reason, and what to do."""
 
@@ -88,7 +99,7 @@ class Node:
         last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in usable])
         time = ClockSkewGuard(host.clock, max((each for each in last_used if each is not None), default=None))
         self._table = table = PartitionTable(
-            host,
+            replace(host, workers=MeasuredWorkers(host.workers, self.metrics.flushes, host.clock)),
             config.node_id,
             directories,
             lambda: metadata.broker_config,
@@ -145,8 +156,42 @@ class Node:
             forwarder=self._coordination.forwarder,
             apis=apis,
             check_settings=self._check_settings,
+            metrics=self.metrics,
+            collect_metrics=self.collection.collect,
         )
         self.dispatcher = Dispatcher(apis, services)
+        self._add_metrics(services)
+        metadata.subscribe(self._follow_slow_request_setting)
+        self._follow_slow_request_setting(metadata.image, metadata.image)
+
+    def _add_metrics(self, services: Services) -> None:
+        coordination, metadata = self._coordination, self._metadata
+        census = Census(
+            self._table,
+            self._groups,
+            self._transactions,
+            lambda: metadata.image,
+            lambda: coordination.is_controller,
+            self.metrics.traffic,
+            self._host.clock,
+        )
+        self.collection.before(census.refresh)
+        self.metrics.registry.add(census.samples)
+        self.metrics.registry.add(NodeSamples(services, coordination).samples)
+        self.readiness.add(self._problems)
+
+    def _problems(self) -> list[str]:
+        """Why this broker should get no clients."""
+        isolated = ["this broker is cut off from its cluster"] if self._coordination.is_isolated else []
+        return [
+            *isolated,
+            *registration_problems(self._metadata.image, self._config.node_id),
+            *loading_problems("group", (each.state for each in self._groups.present_shards())),
+            *loading_problems("transaction", (each.state for each in self._transactions.present_shards())),
+        ]
+
+    def _follow_slow_request_setting(self, _before: MetadataImage, _after: MetadataImage) -> None:
+        self.dispatcher.slow_requests.configure(self._metadata.broker_config.slow_request_ms)
 
     async def _open_logs(self, table: PartitionTable, metadata: MetadataCache) -> None:
         """Runs in order with commits, so that none is applied between the image that the table loads and the first

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.configuration.metrics_listener import address_text, metrics_address
 from odradek.server.properties import PropertiesError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class ProcessSettings(NamedTuple):
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
     log_dirs: tuple[str, ...]
+    metrics_listener: str = ""
 
     def overrides(self) -> list[str]:
         """Properties as `name=value`."""
@@ -32,6 +34,7 @@ class ProcessSettings(NamedTuple):
             "broker.id": str(self.node_id),
             "listeners": _listener_text(self.listeners),
             "log.dirs": ",".join(self.log_dirs),
+            "metrics.listener": self.metrics_listener,
         }
         if self.advertised_listeners:
             properties["advertised.listeners"] = _listener_text(self.advertised_listeners)
@@ -62,9 +65,22 @@ def process_settings(config: BrokerConfig, count: int) -> list[ProcessSettings]:
             _shifted(config.listeners, number),
             _shifted(config.advertised_listeners, number),
             tuple(process_directory(path, config.node_id + number) for path in config.log_dirs),
+            _shifted_metrics_listener(config.metrics_listener, number),
         )
         for number in range(count)
     ]
+
+
+def _shifted_metrics_listener(text: str, number: int) -> str:
+    """The next port for each process, as for listeners; 0 stays one that the kernel picks."""
+    address = metrics_address(text)
+    if address is None or not address.port:
+        return text
+    if address.port + number > LARGEST_PORT:
+        raise PropertiesError(
+            f"metrics.listener: process {number + 1} needs port {address.port + number}: choose a lower one"
+        )
+    return address_text(address.host, address.port + number)
 
 
 def process_directory(log_dir: str, node_id: int) -> str:

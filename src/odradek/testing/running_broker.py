@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 Property = str | int | float | bool
 
 READY_LINE = re.compile(
-    r"odradek broker (?P<node>\d+) is ready on (?P<host>.+):(?P<port>\d+) \(data in (?P<data>.+)\)$"
+    r"odradek broker (?P<node>\d+) is ready on (?P<host>.+):(?P<port>\d+) "
+    r"\(data in (?P<data>.+?)(?:; metrics on (?P<metrics>http\S+))?\)$"
 )
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
@@ -62,6 +63,8 @@ class RunningBroker:
     ) -> None:
         self.host = host
         self.port = port
+        self.metrics_url: str | None = None
+        """The address of /metrics while the broker runs; None if it serves none."""
         self.properties = dict(properties or {})
         self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-")
         self.data_directory = data_directory or os.path.join(self._temporary or "", "data")
@@ -140,6 +143,7 @@ class RunningBroker:
                 match = None if self._is_ready else READY_LINE.search(line.rstrip("\n"))
                 if match is not None:
                     self.port = int(match["port"])
+                    self.metrics_url = match["metrics"]
                     self._is_ready = True
                     is_settled.set()
         is_settled.set()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 15.0
 LARGEST_RESPONSE_BYTES = 64 * 1024 * 1024
 CORRELATION_ID_BYTES = 4
+API_VERSIONS_KEY = 18
 _HEADER = struct.Struct(">ihhih")
 
 R = TypeVar("R", bound="Response")
@@ -36,7 +37,7 @@ def call(
     version: int,
     timeout_s: float = TIMEOUT_S,
 ) -> R:
-    """Send a request and return the response. ApiVersions is not supported: its response header is never flexible."""
+    """Send a request and return the response."""
     host, port = address[:2]
     security = address.security if isinstance(address, SecuredAddress) else None
     try:
@@ -51,7 +52,9 @@ def call(
 
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:
-    header_bytes = CORRELATION_ID_BYTES + (1 if response_type.is_flexible(version) else 0)  # and no tagged fields
+    # The header of an ApiVersions response is never flexible: the client does not know the broker's versions.
+    is_flexible = response_type.is_flexible(version) and response_type.api_key != API_VERSIONS_KEY
+    header_bytes = CORRELATION_ID_BYTES + is_flexible  # a byte for no tagged fields
     connection.sendall(encode_frame(request, version, b"odradek-cli"))
     size_bytes = int.from_bytes(_receive(connection, 4), "big")
     if not header_bytes <= size_bytes <= LARGEST_RESPONSE_BYTES:

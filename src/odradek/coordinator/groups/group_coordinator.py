@@ -88,6 +88,7 @@ class GroupCoordinator:
         self.find = self._runtime.find
         self.find_for_commit = self._runtime.find_for_shared_write
         self.shards = self._runtime.shards
+        self.present_shards = self._runtime.present_shards
 
     def _make_shard(self, shard: Shard[GroupShard]) -> GroupShard:
         return GroupShard(shard, self._host.clock.now_ms, self.settings, self.image, self._match_later)

@@ -203,6 +203,10 @@ class CoordinatorRuntime(Generic[M]):
                 self._unload(shard)
         return list(self._shards.values())
 
+    def present_shards(self) -> list[Shard[M]]:
+        """All shards as they are; nothing is applied or unloaded."""
+        return list(self._shards.values())
+
     @staticmethod
     def _is_lost(shard: Shard[M]) -> bool:
         """A leadership may end without a change of the metadata, when a log directory fails."""

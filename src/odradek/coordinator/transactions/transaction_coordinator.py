@@ -117,6 +117,7 @@ class TransactionCoordinator:
             self.confirmations = ClusterConfirmations(self, peers, run)
         self.find = self._runtime.find
         self.shards = self._runtime.shards
+        self.present_shards = self._runtime.present_shards
 
     def _make_shard(self, shard: Shard[TransactionShard]) -> TransactionShard:
         return TransactionShard(shard, self._host.clock.now_ms, self._markers)

@@ -1,0 +1,144 @@
+"""What a request has to be recorded with when its response is known: its API, header, quota meter and times.
+
+The stages of a request, in which its time is counted:
+
+- queue: from the arrival of its last bytes to its turn on the connection
+- handler: on the event loop, until the response or the first wait
+- log: waiting for the disk: fsync by flush.messages, reads of old records
+- replication: waiting for other replicas, or for the commit of a coordinator's records
+- controller: waiting for the controller
+- wait: as the client asked: a fetch for records, a member for its group
+- throttle: after the response, because of a quota
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.handlers.answers import Answer, encode_answer
+from odradek.metrics.request_metrics import CONNECTION_CLOSED
+from odradek.protocol.compile_error_finder import error_finder
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Set
+
+    from odradek.handlers.api import Api
+    from odradek.handlers.context import ClientConnection, RequestContext
+    from odradek.handlers.slow_requests import SlowRequests
+    from odradek.host.clock import Clock
+    from odradek.metrics.request_metrics import ApiMetrics
+    from odradek.protocol.framing import RequestHeader
+    from odradek.protocol.schema import Response
+
+LOG = "log"
+REPLICATION = "replication"
+CONTROLLER = "controller"
+WAIT = "wait"
+
+BY_DESIGN = frozenset({WAIT})
+_STAGES = {
+    "Fetch": WAIT,
+    "JoinGroup": WAIT,
+    "SyncGroup": WAIT,
+    "SaslAuthenticate": WAIT,
+    "ListOffsets": LOG,
+    "DescribeLogDirs": LOG,
+    "OffsetForLeaderEpoch": LOG,
+    "DescribeBrokerMetrics": WAIT,
+    "InitProducerId": CONTROLLER,
+    "FindCoordinator": CONTROLLER,
+    "Metadata": CONTROLLER,
+}
+"""What a request waits for where its handler does not say it. Forwarded requests wait for the controller, all others
+for replicas or coordinators."""
+
+
+class MeasuredApi:
+    """An API with its metrics."""
+
+    __slots__ = ("_find_errors", "_slow", "api", "metrics", "stage")
+
+    def __init__(self, api: Api, metrics: ApiMetrics, slow: SlowRequests) -> None:
+        self.api = api
+        self.metrics = metrics
+        self.stage = _STAGES.get(api.name, CONTROLLER if api.is_forwarded else REPLICATION)
+        self._slow = slow
+        self._find_errors: Callable[[Any], Set[int] | None] | None = None
+
+    def count_errors(self, response: Response) -> None:
+        """Once for each error code that the response has."""
+        if self._find_errors is None:
+            self._find_errors = error_finder(self.api.response)
+        errors = self._find_errors(response)
+        if errors:
+            for code in errors:
+                self.metrics.failed(ErrorCode(code).name)
+
+    def closed(self, queue_ms: float, handler_ms: float) -> None:
+        """The connection is closed instead of an answer."""
+        self.metrics.failed(CONNECTION_CLOSED)
+        self.metrics.answered(queue_ms, handler_ms)
+
+    def is_slow(self, spent_ms: float) -> bool:
+        return spent_ms >= self._slow.threshold_ms
+
+    def report_slow(
+        self, header: RequestHeader, connection: ClientConnection, times_ms: Mapping[str, float], now_ms: float
+    ) -> None:
+        self.metrics.slow_count += 1
+        self._slow.report(self.api.name, header, connection, times_ms, now_ms)
+
+
+class RequestRecord:
+    """A request that waits."""
+
+    __slots__ = ("_clock", "_handler_ms", "_paused_ms", "_queue_ms", "context", "header", "measured")
+
+    def __init__(
+        self,
+        measured: MeasuredApi,
+        header: RequestHeader,
+        context: RequestContext,
+        clock: Clock,
+        queue_ms: float,
+        started_ms: float,
+    ) -> None:
+        self.measured = measured
+        self.header = header
+        self.context = context
+        self._clock = clock
+        self._queue_ms = queue_ms
+        self._paused_ms = clock.monotonic_ms()
+        self._handler_ms = self._paused_ms - started_ms
+
+    def finish(self, response: Response | None) -> Answer:
+        """Charges quotas, encodes the response and counts the request."""
+        context = self.context
+        if context.meter is not None:
+            context.meter.finish(response)
+        answer = encode_answer(self.measured.api, self.header, response)
+        if response is not None:
+            self.measured.count_errors(response)
+        self.count()
+        return answer
+
+    def fail(self) -> None:
+        """The connection is closed instead of an answer."""
+        self.measured.metrics.failed(CONNECTION_CLOSED)
+        self.count()
+
+    def count(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        measured, context, queue_ms, handler_ms = self.measured, self.context, self._queue_ms, self._handler_ms
+        waits = context.waits or {}
+        rest_ms = max(now_ms - self._paused_ms - sum(waits.values()), 0.0)
+        waits[measured.stage] = waits.get(measured.stage, 0.0) + rest_ms
+        measured.metrics.answered_later(queue_ms, handler_ms, waits)
+        if context.connection.throttle_ms:
+            measured.metrics.throttled(context.connection.throttle_ms)
+        spent_ms = queue_ms + handler_ms
+        spent_ms += sum(duration_ms for stage, duration_ms in waits.items() if stage not in BY_DESIGN)
+        if measured.is_slow(spent_ms):
+            times_ms = {"queue": queue_ms, "handler": handler_ms, **waits}
+            measured.report_slow(self.header, context.connection, times_ms, now_ms)
