@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 15.0
 LARGEST_RESPONSE_BYTES = 64 * 1024 * 1024
 CORRELATION_ID_BYTES = 4
+API_VERSIONS = 18
 _HEADER = struct.Struct(">ihhih")
 
 R = TypeVar("R", bound="Response")
@@ -36,7 +37,7 @@ def call(
     version: int,
     timeout_s: float = TIMEOUT_S,
 ) -> R:
-    """Send a request and return the response. ApiVersions is not supported: its response header is never flexible."""
+    """Send a request and return the response."""
     host, port = address[:2]
     security = address.security if isinstance(address, SecuredAddress) else None
     try:
@@ -51,7 +52,8 @@ def call(
 
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:
-    header_bytes = CORRELATION_ID_BYTES + (1 if response_type.is_flexible(version) else 0)  # and no tagged fields
+    has_tags = response_type.is_flexible(version) and request.api_key != API_VERSIONS  # whose header never has them
+    header_bytes = CORRELATION_ID_BYTES + (1 if has_tags else 0)  # an empty list of tagged fields
     connection.sendall(encode_frame(request, version, b"odradek-cli"))
     size_bytes = int.from_bytes(_receive(connection, 4), "big")
     if not header_bytes <= size_bytes <= LARGEST_RESPONSE_BYTES:
