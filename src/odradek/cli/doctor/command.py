@@ -14,6 +14,7 @@ from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.doctor.finding import Result
+    from odradek.cli.doctor.reading import Reader
 
 CLUSTER, SECURITY = "cluster", "security"
 LONGEST_COUNT = 2**53
@@ -103,23 +104,45 @@ def doctor(
     It works with any Kafka cluster, over the Kafka protocol alone, and changes nothing. The exit code is 0 if nothing
     was found, 1 after warnings, 2 after problems (and for wrong usage).
     """
-    from odradek.cli.doctor.finding import exit_code, run_checks  # noqa: PLC0415 - help does not need it
+    from odradek.cli.doctor.finding import exit_code  # noqa: PLC0415 - help does not need it
     from odradek.cli.doctor.reading import Reader  # noqa: PLC0415
 
     if config_file is not None and subject != SECURITY:
         raise click.UsageError("--config belongs to `odradek doctor security`")
     reader = Reader(limit_s)
-    cluster_id: str | None
-    results: list[Result]
+    if subject == SECURITY:
+        cluster_id, results = examine_security(cluster, reader, config_file)
+    else:
+        cluster_id, results = examine_cluster(cluster, reader, interval_s, most_lag, most_partitions)
+    show(subject, cluster, cluster_id, results, shows_all=shows_all, as_json=as_json)
+    return exit_code(results)
+
+
+def examine_cluster(
+    cluster: Cluster, reader: Reader, interval_s: float, most_lag: int, most_partitions: int
+) -> tuple[str | None, list[Result]]:
     from odradek.cli.doctor.cluster.facts import Limits  # noqa: PLC0415
     from odradek.cli.doctor.cluster.reading import read_cluster  # noqa: PLC0415
     from odradek.cli.doctor.cluster.registry import CHECKS  # noqa: PLC0415
+    from odradek.cli.doctor.finding import run_checks  # noqa: PLC0415
 
     facts = read_cluster(cluster, reader, interval_s, Limits(most_lag, most_partitions))
-    results = run_checks(CHECKS, facts)
     cluster_id = facts.state.cluster.cluster_id if facts.state is not None else None
-    show(subject, cluster, cluster_id, results, shows_all=shows_all, as_json=as_json)
-    return exit_code(results)
+    return cluster_id, run_checks(CHECKS, facts)
+
+
+def examine_security(cluster: Cluster, reader: Reader, config_file: str | None) -> tuple[str | None, list[Result]]:
+    from odradek.cli.doctor.finding import Result, problem, run_checks  # noqa: PLC0415
+    from odradek.cli.doctor.security.reading import read_security  # noqa: PLC0415
+    from odradek.cli.doctor.security.registry import CHECKS  # noqa: PLC0415
+
+    facts = read_security(cluster, reader, config_file)
+    results = run_checks(CHECKS, facts)
+    if facts.cluster_id is None:
+        advice = "Check the address and the credentials: odradek cluster info -b HOST:PORT"
+        found = problem("the cluster does not answer", [facts.reasons["brokers"]], advice)
+        results.insert(0, Result("no-broker", "the cluster answers", (found,)))
+    return facts.cluster_id, results
 
 
 def show(
