@@ -1,54 +1,32 @@
-"""The state of the cluster at one moment: brokers, partitions, offsets and sizes. `read_*` ask the brokers."""
+"""The state of the cluster at one moment: brokers, partitions, offsets and sizes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.cluster_state import BrokerCounts, ClusterState, PartitionState
-from odradek.cli.framework.failure import Failure
-from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from odradek.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from odradek.cli.client.log_directories import Disks, LogDirectory, read_disks
+from odradek.cli.client.partition_offsets import EARLIEST, LATEST, read_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from odradek.cli.client.broker_requests import BrokerRequests
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "ClusterState",
+    "Disks",
+    "LogDirectory",
+    "PartitionState",
+    "read_disks",
+    "read_offsets",
+]
 
-__all__ = ["ClusterState", "PartitionState"]
-
-LATEST, EARLIEST = -1, -2
-PARTITIONS_PER_REQUEST = 5_000
 MOST_PROBLEMS = 50
 Key = tuple[str, int]  # topic, partition
-
-
-@dataclass(frozen=True, slots=True)
-class LogDirectory:
-    """`total_bytes` and `usable_bytes` are those of the volume; −1 if the broker does not tell them."""
-
-    broker_id: int
-    path: str
-    error_code: int
-    partitions: int
-    stored_bytes: int
-    total_bytes: int
-    usable_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Disks:
-    """Sizes of partitions on each broker, and the log directories."""
-
-    sizes: Mapping[tuple[int, str, int], int] = field(default_factory=dict)  # by broker, topic and partition
-    directories: tuple[LogDirectory, ...] = ()
 
 
 @dataclass(slots=True)
@@ -89,74 +67,6 @@ class Snapshot:
     ends: Mapping[Key, int]
     disks: Disks
     topics: Mapping[str, TopicSummary]
-
-
-def read_offsets(requests: BrokerRequests, state: ClusterState, timestamp: int) -> dict[Key, int]:
-    """The first or the next offset of each partition; partitions whose leader does not answer are left out."""
-    by_leader: dict[int, list[Key]] = defaultdict(list)
-    for partition in state.partitions:
-        if not partition.is_offline:
-            by_leader[partition.leader].append((partition.topic, partition.index))
-    found: dict[Key, int] = {}
-    for leader, keys in by_leader.items():
-        broker = state.brokers.get(leader)
-        if broker is None or broker.is_fenced:
-            continue
-        for first in range(0, len(keys), PARTITIONS_PER_REQUEST):
-            request = _offsets_request(keys[first : first + PARTITIONS_PER_REQUEST], timestamp)
-            try:
-                answer = requests.ask(broker, request, ListOffsetsResponse, 2)
-            except Failure:
-                break
-            for topic in answer.topics:
-                for each in topic.partitions:
-                    if not each.error_code:
-                        found[topic.name, each.partition_index] = each.offset
-    return found
-
-
-def _offsets_request(keys: Iterable[Key], timestamp: int) -> ListOffsetsRequest:
-    topics: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
-    for topic, index in keys:
-        topics[topic].append(ListOffsetsPartition(partition_index=index, timestamp=timestamp))
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=0,
-        topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
-    )
-
-
-def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
-    """The log directories of the brokers that answer."""
-    sizes: dict[tuple[int, str, int], int] = {}
-    directories: list[LogDirectory] = []
-    for broker in state.brokers.values():
-        if broker.is_fenced:
-            continue
-        try:
-            answer = requests.ask(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
-        except Failure:
-            continue
-        for directory in answer.results:
-            before = len(sizes)
-            stored = 0
-            for topic in directory.topics:
-                for each in topic.partitions:
-                    if not each.is_future_key:
-                        sizes[broker.broker_id, topic.name, each.partition_index] = each.partition_size
-                    stored += each.partition_size
-            directories.append(
-                LogDirectory(
-                    broker.broker_id,
-                    directory.log_dir,
-                    directory.error_code,
-                    len(sizes) - before,
-                    stored,
-                    directory.total_bytes,
-                    directory.usable_bytes,
-                )
-            )
-    return Disks(sizes, tuple(directories))
 
 
 def examine(state: ClusterState) -> Health:

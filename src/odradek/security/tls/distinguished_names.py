@@ -27,6 +27,7 @@ _KEYWORDS = {
 _STRING_TAGS = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1C, 0x1E})
 _ESCAPED = frozenset(',=+<>#;"\\')
 _DEEPEST_LENGTH_BYTES = 4
+_SUBJECT = 4
 
 
 class MalformedCertificate(ValueError):
@@ -35,31 +36,36 @@ class MalformedCertificate(ValueError):
 
 def subject_name(certificate: bytes) -> str:
     """The distinguished name of a certificate in DER form."""
-    body = _content(certificate, _SEQUENCE)  # Certificate
-    fields = list(_elements(_content(body, _SEQUENCE)))  # TBSCertificate
-    has_version = bool(fields) and fields[0][0] == _EXPLICIT_VERSION
-    place = 5 if has_version else 4  # version, serial number, signature, issuer, validity, subject
-    if len(fields) <= place:
+    fields = certificate_fields(certificate)
+    if len(fields) <= _SUBJECT:
         raise MalformedCertificate("the certificate has no subject")
-    return _name_text(fields[place][2])
+    return _name_text(fields[_SUBJECT])
+
+
+def certificate_fields(certificate: bytes) -> list[bytes]:
+    """Contents of serial number, signature, issuer, validity, subject and more, of a certificate in DER form."""
+    body = der_content(certificate, _SEQUENCE)  # Certificate
+    fields = list(der_elements(der_content(body, _SEQUENCE)))  # TBSCertificate
+    has_version = bool(fields) and fields[0][0] == _EXPLICIT_VERSION
+    return [content for _, _, content in (fields[1:] if has_version else fields)]
 
 
 def name_text(name: bytes) -> str:
     """A distinguished name in DER form as text."""
-    return _name_text(_content(name, _SEQUENCE))
+    return _name_text(der_content(name, _SEQUENCE))
 
 
 def _name_text(content: bytes) -> str:
-    relative = [_relative_name(value) for tag, _, value in _elements(content) if tag == _SET]
+    relative = [_relative_name(value) for tag, _, value in der_elements(content) if tag == _SET]
     return ",".join(reversed(relative))
 
 
 def _relative_name(content: bytes) -> str:
-    return "+".join(_attribute(value) for _, _, value in _elements(content))
+    return "+".join(_attribute(value) for _, _, value in der_elements(content))
 
 
 def _attribute(content: bytes) -> str:
-    elements = list(_elements(content))
+    elements = list(der_elements(content))
     if len(elements) != 2 or elements[0][0] != _OBJECT_IDENTIFIER:
         raise MalformedCertificate("an attribute of the subject is malformed")
     identifier = _identifier_text(elements[0][2])
@@ -93,15 +99,15 @@ def _identifier_text(content: bytes) -> str:
     return ".".join(map(str, [first, (numbers[0] if numbers else 0) - 40 * first, *numbers[1:]]))
 
 
-def _content(data: bytes, wanted: int) -> bytes:
-    for tag, _, value in _elements(data):
+def der_content(data: bytes, wanted: int) -> bytes:
+    for tag, _, value in der_elements(data):
         if tag == wanted:
             return value
         break
     raise MalformedCertificate("the certificate is malformed")
 
 
-def _elements(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+def der_elements(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
     """Tag, encoding and content of each element, in order."""
     position = 0
     while position < len(data):

@@ -1,0 +1,1 @@
+"""Checks of a cluster by the Kafka protocol: brokers, partitions, topics, disks, groups, transactions, clocks."""

@@ -1,0 +1,77 @@
+"""Rules on consumer groups: lag, groups without members, groups that do not become stable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.cli.doctor.finding import warning
+from odradek.cli.framework.output import count_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from odradek.cli.doctor.cluster.facts import ClusterFacts, GroupFacts
+    from odradek.cli.doctor.finding import Finding
+
+REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
+SMALLEST_GROWTH = 1_000
+
+
+def large_lag(facts: ClusterFacts) -> Iterator[Finding]:
+    most = facts.limits.most_lag
+    found = [each for each in _by_lag(facts) if each.lag > most and each.state != "Empty"]
+    if found:
+        yield warning(
+            f"groups are more than {most:,} records behind",
+            [f"{each.name}: {count_text(each.lag, 'record')}" for each in found],
+            f"Add members, up to one for each partition, or make them faster: odradek group describe {found[0].name}",
+        )
+
+
+def growing_lag(facts: ClusterFacts) -> Iterator[Finding]:
+    """Only groups with members, and only a growth that is no matter of one commit."""
+    found = [
+        each
+        for each in _by_lag(facts)
+        if each.growth >= SMALLEST_GROWTH and each.interval_s > 0 and each.state != "Empty"
+    ]
+    if found:
+        yield warning(
+            "groups fall behind: their lag grows",
+            [f"{each.name}: {each.lag:,} records, +{each.growth / each.interval_s:,.0f}/s" for each in found],
+            f"Add members, up to one for each partition, or make them faster: odradek group describe {found[0].name}",
+        )
+
+
+def abandoned(facts: ClusterFacts) -> Iterator[Finding]:
+    found = [each for each in _by_lag(facts) if each.state == "Empty" and each.lag > 0]
+    if found:
+        yield warning(
+            "groups have unread records and no members",
+            [f"{each.name}: {count_text(each.lag, 'record')}" for each in found],
+            f"Start the consumers, or remove what nobody uses: odradek group delete {found[0].name}",
+        )
+
+
+def unstable(facts: ClusterFacts) -> Iterator[Finding]:
+    """Groups that are rebalancing in both looks, and groups that are dead."""
+    assert facts.groups is not None
+    moving = [each for each in facts.groups if each.state in REBALANCING and each.later_state in REBALANCING]
+    if moving:
+        yield warning(
+            "groups are rebalancing, and were so before: their members read nothing meanwhile",
+            [f"{each.name}: {each.state}, then {each.later_state}" for each in moving],
+            f"Look for members that leave or exceed max.poll.interval.ms: odradek group describe {moving[0].name}",
+        )
+    dead = [each for each in facts.groups if each.state == "Dead"]
+    if dead:
+        yield warning(
+            "groups are dead: their coordinator removes them",
+            [each.name for each in dead],
+            f"If they stay, restart the consumers: odradek group describe {dead[0].name}",
+        )
+
+
+def _by_lag(facts: ClusterFacts) -> Sequence[GroupFacts]:
+    assert facts.groups is not None
+    return sorted(facts.groups, key=lambda each: -each.lag)

@@ -1,0 +1,147 @@
+"""Reads the facts of a cluster: few requests for any number of topics, each of a bounded size."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster import split_addresses
+from odradek.cli.client.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, MinInSync, read_state
+from odradek.cli.client.log_directories import read_disks
+from odradek.cli.doctor.cluster.brokers import is_loopback
+from odradek.cli.doctor.cluster.facts import ClusterFacts, Contact, Limits
+from odradek.cli.doctor.cluster.reading_groups import compare, read_groups
+from odradek.cli.doctor.cluster.reading_transactions import newest_internal_records, read_hanging
+from odradek.cli.doctor.cluster.topics import SETTINGS
+from odradek.cli.doctor.reading import all_at_once
+from odradek.cli.framework.failure import Failure
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.cli.client.broker_requests import KnownBroker
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.cluster_state import ClusterState
+    from odradek.cli.doctor.reading import Reader
+
+TOPICS_PER_REQUEST = 1_000
+BROKER_TIMEOUT_S = 8.0
+
+
+def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Limits) -> ClusterFacts:
+    """All facts; what cannot be read is None, and `reasons` says why."""
+    requests = BrokerRequests(cluster, BROKER_TIMEOUT_S)
+    facts = ClusterFacts(limits=limits, reasons=reader.reasons, from_elsewhere=is_elsewhere(cluster.bootstrap_servers))
+    settings = TopicSettings(requests, reader)
+    facts.state = reader.read("state", "reading topics and their settings …", lambda: read_state(requests, settings))
+    if facts.state is None:
+        facts.unreachable = why_unreachable(requests)
+        reason = reader.reasons["state"]
+        if facts.unreachable is not None:
+            reason = "no broker answers"
+        for name in ("state", "contacts", "topic_settings", "disks", "groups", "hanging", "ahead_ms"):
+            reader.reasons[name] = reason
+        return facts
+    state = facts.state
+    began_at = time.monotonic()
+    first = reader.read("groups", "reading groups and their lag …", lambda: read_groups(requests, state, reader))
+    facts.topic_settings = settings.known
+    facts.contacts = reader.read("contacts", "connecting to each broker …", lambda: contact_all(requests, state))
+    facts.disks = reader.read("disks", "reading log directories …", lambda: read_disks(requests, state))
+    facts.hanging = reader.read(
+        "hanging", "looking for hanging transactions …", lambda: read_hanging(cluster, requests, state, reader)
+    )
+    facts.ahead_ms = reader.read("ahead_ms", "comparing clocks …", lambda: newest_internal_records(requests, state))
+    facts.groups = first
+    if first and interval_s > 0:
+        reader.pause(interval_s - (time.monotonic() - began_at))
+        second = reader.read("later groups", "reading the lag again …", lambda: read_groups(requests, state, reader))
+        facts.groups = compare(first, second or [], time.monotonic() - began_at)
+    return facts
+
+
+def why_unreachable(requests: BrokerRequests) -> str | None:
+    """None if a broker answers: the cluster can be reached, and refuses something."""
+    try:
+        requests.ask_any(ApiVersionsRequest(), ApiVersionsResponse, 0)
+    except Failure as failure:
+        return failure.message
+    return None
+
+
+class TopicSettings(MinInSync):
+    """The settings of topics that rules use. `known` has them by topic."""
+
+    def __init__(self, requests: BrokerRequests, reader: Reader) -> None:
+        super().__init__(requests)
+        self._broker = requests
+        self._reader = reader
+        self.known: dict[str, dict[str, str]] = {}
+
+    def of(self, topics: Iterable[str]) -> Mapping[str, int]:
+        names = list(topics)
+        for first in range(0, len(names), TOPICS_PER_REQUEST):
+            self._reader.check_time()
+            resources = [
+                DescribeConfigsResource(
+                    resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(SETTINGS)
+                )
+                for topic in names[first : first + TOPICS_PER_REQUEST]
+            ]
+            answer = self._broker.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
+            for result in answer.results:
+                self.known[result.resource_name] = {
+                    each.name: each.value for each in result.configs if each.value is not None
+                }
+        return {topic: int(settings.get(MIN_IN_SYNC, "1")) for topic, settings in self.known.items()}
+
+
+def contact_all(requests: BrokerRequests, state: ClusterState) -> list[Contact]:
+    return all_at_once(lambda broker: contact(requests, broker), state.brokers.values())
+
+
+def contact(requests: BrokerRequests, broker: KnownBroker) -> Contact:
+    """A connection to the address that a broker advertises, and its versions."""
+    addresses: tuple[str, ...] = ()
+    try:
+        addresses = resolve(broker.host, broker.port)
+        request = ApiVersionsRequest(client_software_name="odradek-cli", client_software_version="1")
+        answer = requests.ask(broker, request, ApiVersionsResponse, 3)
+    except OSError as error:
+        reason = f"the name {broker.host} cannot be resolved: {error.strerror or error}"
+        return Contact(broker.broker_id, broker.host, broker.port, reason, addresses)
+    except Failure as failure:
+        return Contact(broker.broker_id, broker.host, broker.port, failure.message, addresses)
+    return Contact(
+        broker.broker_id,
+        broker.host,
+        broker.port,
+        addresses=addresses,
+        apis={each.api_key: (each.min_version, each.max_version) for each in answer.api_keys},
+        features={each.name: each.max_version_level for each in answer.finalized_features},
+    )
+
+
+def resolve(host: str, port: int) -> tuple[str, ...]:
+    """The addresses of a host name, without duplicates; OSError if it has none."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+def is_elsewhere(bootstrap_servers: str) -> bool:
+    """Whether the given addresses are not loopback addresses of this machine."""
+    for host, port in split_addresses(bootstrap_servers):
+        try:
+            if any(map(is_loopback, resolve(host, port))):
+                return False
+        except OSError:
+            continue
+    return True

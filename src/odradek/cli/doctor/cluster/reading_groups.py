@@ -1,0 +1,92 @@
+"""Reads the states and the lag of all groups, with a few requests to each coordinator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.broker_requests import check
+from odradek.cli.client.partition_offsets import LATEST, read_offsets_of
+from odradek.cli.doctor.cluster.facts import GroupFacts
+from odradek.cli.framework.failure import Failure
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.cli.client.broker_requests import BrokerRequests, KnownBroker
+    from odradek.cli.client.cluster_state import ClusterState
+    from odradek.cli.client.partition_offsets import Key
+    from odradek.cli.doctor.reading import Reader
+
+GROUPS_PER_REQUEST = 200
+NO_COORDINATOR = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+
+
+def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -> list[GroupFacts]:
+    """The groups of the brokers that answer."""
+    states: dict[str, str] = {}
+    committed: dict[str, dict[Key, int]] = {}
+    for broker in state.brokers.values():
+        if broker.is_fenced:
+            continue
+        reader.check_time()
+        try:
+            answer = requests.ask(broker, ListGroupsRequest(), ListGroupsResponse, 4)
+        except Failure:
+            continue  # a broker that does not answer has a finding of its own
+        if answer.error_code not in NO_COORDINATOR:
+            check(answer.error_code, None, "groups")
+        listed = {each.group_id: each.group_state for each in answer.groups}
+        states |= listed
+        committed |= _read_committed(requests, broker, list(listed), reader)
+    wanted = {key for offsets in committed.values() for key in offsets}
+    partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
+    ends = read_offsets_of(requests, state.brokers, partitions, LATEST)
+    return [
+        GroupFacts(name, group_state, _lag(committed.get(name, {}), ends))
+        for name, group_state in sorted(states.items())
+    ]
+
+
+def _read_committed(
+    requests: BrokerRequests, broker: KnownBroker, names: Sequence[str], reader: Reader
+) -> dict[str, dict[Key, int]]:
+    found: dict[str, dict[Key, int]] = {}
+    for first in range(0, len(names), GROUPS_PER_REQUEST):
+        reader.check_time()
+        groups = [
+            OffsetFetchRequestGroup(group_id=name, topics=None) for name in names[first : first + GROUPS_PER_REQUEST]
+        ]
+        answer = requests.ask(broker, OffsetFetchRequest(groups=groups), OffsetFetchResponse, 8)
+        for group in answer.groups:
+            found[group.group_id] = {
+                (topic.name, each.partition_index): each.committed_offset
+                for topic in group.topics
+                for each in topic.partitions
+                if each.committed_offset >= 0 and not each.error_code
+            }
+    return found
+
+
+def _lag(committed: dict[Key, int], ends: dict[Key, int]) -> int:
+    return sum(max(ends.get(key, offset) - offset, 0) for key, offset in committed.items())
+
+
+def compare(first: Sequence[GroupFacts], second: Sequence[GroupFacts], interval_s: float) -> list[GroupFacts]:
+    """The groups of the first look, with what the second one shows of them."""
+    later = {each.name: each for each in second}
+    return [
+        replace(
+            each,
+            lag=later[each.name].lag,
+            growth=later[each.name].lag - each.lag,
+            interval_s=interval_s,
+            later_state=later[each.name].state,
+        )
+        if each.name in later
+        else each
+        for each in first
+    ]

@@ -1,0 +1,118 @@
+"""Reads transactions that no coordinator will end, and the newest records of internal topics."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.transactions import Broker, OpenTransaction
+from odradek.cli.doctor.cluster.topics import INTERNAL_TOPICS
+from odradek.cli.transaction.find_hanging import without_known
+from odradek.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from odradek.cli.client.broker_requests import BrokerRequests, KnownBroker
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.cluster_state import ClusterState, PartitionState
+    from odradek.cli.doctor.reading import Reader
+
+PARTITIONS_PER_REQUEST = 2_000
+LONGEST_TRANSACTION_MS = 15 * 60 * 1000  # the default of transaction.max.timeout.ms
+NEWEST = -3  # ListOffsets: the record with the largest timestamp
+
+
+def read_hanging(
+    cluster: Cluster, requests: BrokerRequests, state: ClusterState, reader: Reader
+) -> list[OpenTransaction]:
+    now_ms = int(time.time() * 1000)
+    old: list[OpenTransaction] = []
+    for broker, partitions in _led(state, state.partitions):
+        for first in range(0, len(partitions), PARTITIONS_PER_REQUEST):
+            reader.check_time()
+            some = partitions[first : first + PARTITIONS_PER_REQUEST]
+            old += [
+                each
+                for each in _open_transactions(cluster, requests, broker, some)
+                if now_ms - each.last_timestamp_ms > LONGEST_TRANSACTION_MS
+            ]
+    brokers = {
+        each.broker_id: Broker(each.broker_id, cluster.address(each.host, each.port))
+        for each in state.brokers.values()
+        if not each.is_fenced
+    }
+    return without_known(brokers, old)
+
+
+def _open_transactions(
+    cluster: Cluster, requests: BrokerRequests, broker: KnownBroker, partitions: Iterable[PartitionState]
+) -> Iterator[OpenTransaction]:
+    """Of the partitions that the broker describes; one that has moved or was deleted is left out."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for each in partitions:
+        topics[each.topic].append(each.index)
+    request = DescribeProducersRequest(
+        topics=[TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+    )
+    leader = Broker(broker.broker_id, cluster.address(broker.host, broker.port))
+    for topic in requests.ask(broker, request, DescribeProducersResponse, 0).topics:
+        for partition in topic.partitions:
+            for producer in partition.active_producers:
+                if producer.current_txn_start_offset >= 0:
+                    yield OpenTransaction(
+                        topic.name,
+                        partition.partition_index,
+                        leader,
+                        producer.producer_id,
+                        producer.producer_epoch,
+                        producer.coordinator_epoch,
+                        producer.current_txn_start_offset,
+                        producer.last_timestamp,
+                    )
+
+
+def newest_internal_records(requests: BrokerRequests, state: ClusterState) -> dict[str, int]:
+    """By how many milliseconds the newest record of each partition is ahead of this machine's clock."""
+    ahead: dict[str, int] = {}
+    internal = [each for each in state.partitions if each.topic in INTERNAL_TOPICS]
+    for broker, partitions in _led(state, internal):
+        topics: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
+        for each in partitions:
+            topics[each.topic].append(ListOffsetsPartition(partition_index=each.index, timestamp=NEWEST))
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=0,
+            topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
+        )
+        answer = requests.ask(broker, request, ListOffsetsResponse, 7)
+        now_ms = int(time.time() * 1000)
+        for topic in answer.topics:
+            for found in topic.partitions:
+                if not found.error_code and found.timestamp >= 0:
+                    ahead[f"{topic.name}-{found.partition_index}"] = found.timestamp - now_ms
+    return ahead
+
+
+def _led(
+    state: ClusterState, partitions: Iterable[PartitionState]
+) -> Iterator[tuple[KnownBroker, list[PartitionState]]]:
+    """The partitions of each leader that runs."""
+    by_leader: dict[int, list[PartitionState]] = defaultdict(list)
+    for each in partitions:
+        by_leader[each.leader].append(each)
+    for leader, led in by_leader.items():
+        broker = state.brokers.get(leader)
+        if broker is not None and not broker.is_fenced:
+            yield broker, led

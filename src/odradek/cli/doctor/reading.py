@@ -1,0 +1,68 @@
+"""Reads facts one after another, with a deadline for all of them and a line of progress.
+
+A step that fails leaves its fact unknown, with the reason; the other steps go on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import shows_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+MOST_THREADS = 8
+
+
+class OutOfTime(Failure):
+    """The time of the whole command is over."""
+
+
+class Reader:
+    """Owns the deadline and the reasons of missing facts."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.reasons: dict[str, str] = {}
+        self._limit_s = limit_s
+        self._deadline = time.monotonic() + limit_s
+
+    def read(self, name: str, words: str, step: Callable[[], T]) -> T | None:
+        """The fact that the step returns; None if it fails or if the time is over."""
+        self._show(words)
+        try:
+            self.check_time()
+            return step()
+        except Failure as failure:
+            self.reasons[name] = failure.message
+            return None
+        finally:
+            self._show("")
+
+    def check_time(self) -> None:
+        """Called between the requests of a long step."""
+        if time.monotonic() > self._deadline:
+            raise OutOfTime(f"{self._limit_s:g} s were over; --timeout SECONDS gives more")
+
+    def pause(self, pause_s: float) -> None:
+        time.sleep(max(min(pause_s, self._deadline - time.monotonic()), 0))
+
+    def _show(self, words: str) -> None:
+        if shows_progress():
+            click.echo(f"\r\x1b[K{words}", nl=False, err=True)
+            sys.stderr.flush()
+
+
+def all_at_once(step: Callable[[A], T], arguments: Iterable[A]) -> list[T]:
+    """The results in order, from a few threads: brokers that do not answer cost their time limit once."""
+    with ThreadPoolExecutor(MOST_THREADS) as pool:
+        return list(pool.map(step, arguments))

@@ -1,0 +1,45 @@
+"""How results are shown: the worst first, a bounded number of places, JSON with all counts."""
+
+from __future__ import annotations
+
+import click
+
+from odradek.cli.doctor.finding import Result, problem, warning
+from odradek.cli.doctor.report import report_lines, report_object
+
+RESULTS = [
+    Result("first", "the first", (warning("something may fail", [f"place {each}" for each in range(8)], "Look: cmd"),)),
+    Result("second", "the second", (problem("something fails", ["here"], "Repair: cmd"),)),
+    Result("third", "the third"),
+    Result("fourth", "the fourth", skipped="not authorized"),
+    Result("fifth", "the fifth", skipped="not authorized"),
+]
+
+
+def test_text_shows_problems_first_and_a_bounded_number_of_places() -> None:
+    lines = [click.unstyle(line) for line in report_lines("cluster", RESULTS, 5)]
+    assert lines == [
+        "cluster",
+        "",
+        "PROBLEM  something fails  [second]",
+        "  here",
+        "  → Repair: cmd",
+        "",
+        "WARNING  something may fail  [first]",
+        *(f"  place {each}" for each in range(5)),
+        "  and 3 more; --all shows them",
+        "  → Look: cmd",
+        "",
+        "not examined (not authorized): fourth, fifth",
+        "",
+        "1 problem, 1 warning; 1 of 5 checks passed",
+    ]
+
+
+def test_object_has_status_findings_and_counts() -> None:
+    shown = report_object("cluster", "id", RESULTS, 5)
+    assert shown["status"] == "problems"
+    assert [each["check"] for each in shown["findings"]] == ["second", "first"]
+    assert (len(shown["findings"][1]["where"]), shown["findings"][1]["where_count"]) == (5, 8)
+    assert shown["passed"] == ["third"]
+    assert shown["not_examined"][0] == {"check": "fourth", "reason": "not authorized"}
