@@ -37,6 +37,9 @@ class BrokerKind(Protocol):
     def member(self, properties: Mapping[str, str]) -> "BrokerKind":
         """A broker of this kind with these properties as well, for a cluster."""
 
+    def secured(self, ssl_port: int, properties: Mapping[str, str]) -> "BrokerKind":
+        """A broker of this kind with a TLS listener as well."""
+
     def environment(self) -> dict[str, str]: ...
     def command(self, directory: Path, port: int) -> list[str]: ...
 
@@ -48,6 +51,9 @@ class RunningBroker:
     address: str
     pid: int
     directory: Path
+    ssl_address: str | None = None
+    ca: str | None = None
+    """The file with the certificate that clients of `ssl_address` trust."""
 
 
 def free_port() -> int:
@@ -55,6 +61,11 @@ def free_port() -> int:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]
         return port
+
+
+def client_listeners(port: int, ssl_port: int | None) -> list[str]:
+    plain = f"PLAINTEXT://127.0.0.1:{port}"
+    return [plain] if ssl_port is None else [plain, f"SSL://127.0.0.1:{ssl_port}"]
 
 
 def start(kind: BrokerKind, directory: Path, port: int) -> "subprocess.Popen[bytes]":

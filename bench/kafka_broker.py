@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.brokers import PROPERTIES, BrokerError, free_port
+from bench.brokers import PROPERTIES, BrokerError, client_listeners, free_port
 from bench.results import KAFKA
 from tests.jvm.jars import KAFKA_VERSION, libraries
 
@@ -29,6 +29,7 @@ CLUSTER_ID = "b2RyYWRlay1iZW5jaG1hcms"
 class ApacheKafka:
     key: str = KAFKA
     properties: Mapping[str, str] = field(default_factory=dict)
+    ssl_port: int | None = None
 
     @property
     def title(self) -> str:
@@ -44,14 +45,20 @@ class ApacheKafka:
     def member(self, properties: Mapping[str, str]) -> "ApacheKafka":
         return replace(self, properties=properties)
 
+    def secured(self, ssl_port: int, properties: Mapping[str, str]) -> "ApacheKafka":
+        return replace(self, ssl_port=ssl_port, properties={**self.properties, **properties})
+
     def prepare(self, directory: Path, port: int) -> None:
         """Write its properties and format its directory, which KRaft requires before the first start."""
         controller_port = free_port()
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "listeners": ",".join(
+                [*client_listeners(port, self.ssl_port), f"CONTROLLER://127.0.0.1:{controller_port}"]
+            ),
             "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT",
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "log.dirs": str(directory / "data"),
             "offsets.topic.replication.factor": "1",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.brokers import PROPERTIES, BrokerError
+from bench.brokers import PROPERTIES, BrokerError, client_listeners
 from bench.results import ODRADEK
 
 SOURCE = Path(__file__).parent.parent / "src"
@@ -24,6 +24,7 @@ class Odradek:
     """The directory that holds the package `odradek`."""
     given_title: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    ssl_port: int | None = None
 
     @property
     def title(self) -> str:
@@ -40,6 +41,9 @@ class Odradek:
             raise BrokerError("a given command cannot be measured as a cluster")
         return replace(self, properties=properties)
 
+    def secured(self, ssl_port: int, properties: Mapping[str, str]) -> "Odradek":
+        return replace(self, ssl_port=ssl_port, properties={**self.properties, **properties})
+
     def prepare(self, directory: Path, port: int) -> None:
         pass
 
@@ -51,7 +55,7 @@ class Odradek:
         if self.template is not None:
             return [part.format(port=port, directory=data) for part in shlex.split(self.template)]
         properties = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "listeners": ",".join(client_listeners(port, self.ssl_port)),
             "log.dirs": str(data),
             **PROPERTIES,
             **self.properties,

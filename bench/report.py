@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.results import KAFKA, Experiment, Results
 from bench.table import headings, markdown, rows_of, target_sentences
-from bench.workloads import CLUSTERS, FOOTPRINTS, OTHERS, PIPELINES, SCALES, WORKLOADS
+from bench.workloads import CLUSTERS, FOOTPRINTS, OTHERS, PIPELINES, SCALES, SECURITY, WORKLOADS
 
 PREFACE = Path(__file__).parent / "preface.md"
 
@@ -34,6 +34,10 @@ Apache Kafka's. GB and MB are decimal.
 ## Recovery, partitions, compaction
 
 {scales}
+
+## Security
+
+{security}
 
 ## Three brokers
 
@@ -105,6 +109,7 @@ def render(results: Results, preface: str = "") -> str:
     workloads = [each for each in results.experiments if each.name not in OTHERS]
     others = [each for each in results.experiments if each.name in FOOTPRINTS]
     scales = [each for each in results.experiments if each.name in SCALES]
+    security = [each for each in results.experiments if each.name in SECURITY]
     clusters = [each for each in results.experiments if each.name in CLUSTERS]
     pipelines = [each for each in results.experiments if each.name in PIPELINES]
     short, *rest = target_sentences(results)
@@ -118,6 +123,7 @@ def render(results: Results, preface: str = "") -> str:
         workloads=table(results, workloads),
         others=table(results, others),
         scales=table(results, scales),
+        security=table(results, security),
         clusters=table(results, clusters),
         pipelines=table(results, pipelines),
         notes="\n".join(notes),

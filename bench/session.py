@@ -17,6 +17,8 @@ from bench.pipelines import Pipelines
 from bench.results import KAFKA, ODRADEK, Experiment, Results
 from bench.scale import Scale
 from bench.screen import Screen
+from bench.security import Security
+from bench.tls_brokers import running_with_tls
 from bench.workloads import (
     CLUSTER_ROUNDS,
     CLUSTER_WORKLOADS,
@@ -29,6 +31,7 @@ from bench.workloads import (
     RIGS,
     RIGS_ROUNDS,
     SCALES,
+    SECURITY,
     START,
     TRANSFORM,
     TRANSFORM_ROUNDS,
@@ -117,10 +120,12 @@ class Session:
             scale = Scale(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
             pipelines = Pipelines(self.kinds, self.directory, self.scale, self.screen.on_run)
             clusters = Clusters(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
-            rooms: dict[str, Scale | Pipelines | Footprint | Clusters] = {
+            security = Security(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
+            rooms: dict[str, Scale | Pipelines | Footprint | Clusters | Security] = {
                 **dict.fromkeys(FOOTPRINTS, footprint),
                 **dict.fromkeys(SCALES, scale),
                 **dict.fromkeys(CLUSTERS, clusters),
+                **dict.fromkeys(SECURITY, security),
                 **dict.fromkeys(PIPELINES, pipelines),
             }
             for name in self.others:
@@ -131,7 +136,8 @@ class Session:
         if not self.workloads:
             return
         with contextlib.ExitStack() as stack:
-            brokers = [stack.enter_context(running(kind, self.directory / kind.key)) for kind in self.kinds]
+            begin = running_with_tls if any(each.is_tls for each in self.workloads) else running
+            brokers = [stack.enter_context(begin(kind, self.directory / kind.key)) for kind in self.kinds]
             for workload in self.workloads:
                 rounds = range(1, self.rounds + 1)
                 experiment = throughput.measure(self.generator, brokers, workload, rounds, self.screen.on_run)

@@ -56,6 +56,12 @@ def _transactions(experiment: str, rate: str = "records_per_s") -> tuple[Target,
 
 
 TARGETS = (
+    *_throughput("tls-produce-1kb", 1.0, 1.0),
+    *_throughput("tls-consume-1kb", 1.0, 1.0),
+    Target("acls", "cost_percent", 3),
+    Target("quotas", "cost_percent", 3),
+    Target("handshakes", "handshakes_per_s", 500, at_least=True),
+    Target("handshakes", "handshaking_times", 2),
     *_throughput("produce-100b", 1.2, 0.25),
     *_throughput("produce-1kb", 1.5, 0.5),
     *_throughput("produce-100b-16kb", 1.0, 0.5),

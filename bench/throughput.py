@@ -27,6 +27,10 @@ KEPT = (
 )
 
 
+def connection(broker: RunningBroker, workload: Workload) -> dict[str, object]:
+    return {"brokers": broker.ssl_address, "ca": broker.ca} if workload.is_tls else {"brokers": broker.address}
+
+
 def fill(generator: Generator, broker: RunningBroker, topic: str, workload: Workload) -> None:
     generator.run("produce", brokers=broker.address, topic=topic, records=workload.records, size=workload.record_bytes)
     os.sync()  # so that write-back does not fall into the measured time
@@ -51,7 +55,7 @@ def run_once(generator: Generator, broker: RunningBroker, workload: Workload, fi
     with contextlib.ExitStack() as stack:
         reads_only = workload.mode == "consume"
         topic = filled_topic if reads_only else stack.enter_context(fresh_topic(broker))
-        flags: dict[str, object] = {"brokers": broker.address, "topic": topic, "size": workload.record_bytes}
+        flags: dict[str, object] = {**connection(broker, workload), "topic": topic, "size": workload.record_bytes}
         match workload.mode:
             case "produce":
                 flags |= {"records": workload.records, "batch": workload.batch_bytes}

@@ -56,6 +56,7 @@ class Workload:
     in_transaction: int = 0
     """Records in a transaction; 0 without transactions."""
     producers: int = 1
+    is_tls: bool = False
 
     @property
     def metrics(self) -> list[str]:
@@ -98,6 +99,8 @@ WORKLOADS = (
     Workload("produce-100b-16kb", "produce 100 B in 16 KB batches", "produce", 4_000_000, 100, batch_bytes=16_384),
     Workload("consume-100b", "consume 100 B", "consume", 10_000_000, 100),
     Workload("consume-1kb", "consume 1 KB", "consume", 3_000_000, 1_000),
+    Workload("tls-produce-1kb", "produce 1 KB over TLS", "produce", 1_000_000, 1_000, is_tls=True),
+    Workload("tls-consume-1kb", "consume 1 KB over TLS", "consume", 2_000_000, 1_000, is_tls=True),
     Workload("latency", "end to end at 10,000 records/s", "latency", 0, 100, seconds=10),
     Workload("commits", "commits of 32 groups at once", "commits", 50_000, 0),
     Workload("transactions-100", "transactions of 100 records", "transactions", 0, 100, seconds=2, in_transaction=100),
@@ -146,6 +149,19 @@ SCALES = {
         "p99 at 10,000 records/s beside other work",
         ["quiet_p99_ms", "compacting_p99_ms", "compacting_times", "cold_p99_ms", "cold_times"],
     ),
+}
+
+ACLS = 10_000
+GUARDED_RECORDS = 2_000_000  # of 100 B, in batches of 16 KB
+GUARDED_ROUNDS = 6  # without and with, in turns
+HANDSHAKES_PER_S = 500
+HANDSHAKE_SECONDS = 10
+HANDSHAKE_METRICS = ["handshakes_per_s", "cpu_ms_per_handshake", "quiet_p99_ms", "handshaking_p99_ms"]
+COST_METRICS = ["records_per_s", "plain_records_per_s", "cost_percent", "cpu_cost_percent"]
+SECURITY = {
+    "acls": ("produce 100 B in 16 KB batches with 10,000 ACLs", COST_METRICS),
+    "quotas": ("produce 100 B in 16 KB batches with quotas that are never reached", COST_METRICS),
+    "handshakes": ("TLS handshakes, then 500/s beside 10,000 records/s", [*HANDSHAKE_METRICS, "handshaking_times"]),
 }
 
 VALIDATE = "validate"
@@ -197,9 +213,9 @@ CLUSTERS = {
     ),
     "cluster-idle": ("2,000 idle partitions of replication 3, the busiest broker", ["broker_cpu_percent"]),
 }
-OTHERS = {**FOOTPRINTS, **SCALES, **CLUSTERS, **PIPELINES}
+OTHERS = {**FOOTPRINTS, **SCALES, **SECURITY, **CLUSTERS, **PIPELINES}
 
-BROKER_NAMES = (*(workload.name for workload in WORKLOADS), *FOOTPRINTS, *SCALES)
+BROKER_NAMES = (*(workload.name for workload in WORKLOADS if not workload.is_tls), *FOOTPRINTS, *SCALES)
 """The experiments that measure a broker, without those that measure pipelines."""
 
 
@@ -226,7 +242,8 @@ COMPARED_SIZES = dict.fromkeys(BROKER_NAMES, ComparedSize()) | {
 }
 
 TRANSACTIONS = tuple(workload.name for workload in WORKLOADS if workload.in_transaction)
-NEED_GO = frozenset({"commits", *TRANSACTIONS, MEMBERS, REPLAY})
+TLS = tuple(workload.name for workload in WORKLOADS if workload.is_tls)
+NEED_GO = frozenset({"commits", *TRANSACTIONS, *TLS, *SECURITY, MEMBERS, REPLAY})
 """The librdkafka generator does not do them: librdkafka joins groups and commits at times that it chooses itself."""
 
 NAMES = (*(workload.name for workload in WORKLOADS), *OTHERS)

@@ -69,22 +69,27 @@ func greet(ctx context.Context, address string, frame []byte) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
+	return connection, exchange(connection, frame)
+}
+
+// exchange sends a frame and reads one response.
+func exchange(connection net.Conn, frame []byte) error {
 	if err := connection.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := connection.Write(frame); err != nil {
-		return nil, err
+		return err
 	}
 	var size [4]byte
 	if _, err := io.ReadFull(connection, size[:]); err != nil {
-		return nil, fmt.Errorf("no response to ApiVersions: %w", err)
+		return fmt.Errorf("no response to ApiVersions: %w", err)
 	}
 	length := binary.BigEndian.Uint32(size[:])
 	if length > largestReply {
-		return nil, fmt.Errorf("a response to ApiVersions of %d bytes", length)
+		return fmt.Errorf("a response to ApiVersions of %d bytes", length)
 	}
 	if _, err := io.CopyN(io.Discard, connection, int64(length)); err != nil {
-		return nil, fmt.Errorf("incomplete response to ApiVersions: %w", err)
+		return fmt.Errorf("incomplete response to ApiVersions: %w", err)
 	}
-	return connection, connection.SetDeadline(time.Time{})
+	return connection.SetDeadline(time.Time{})
 }

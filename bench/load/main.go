@@ -10,13 +10,16 @@
 //	load groups      -brokers HOST:PORT -groups N -seconds N  (two members each, which only send heartbeats)
 //	load offsets     -brokers HOST:PORT -groups N             (waits for the port, then fetches the committed offsets of each group)
 //	load connections -brokers HOST:PORT -count N          (holds them until standard input closes)
+//	load handshakes  -brokers HOST:PORT -ca FILE -seconds N [-rate HANDSHAKES_PER_SECOND]   (TLS connections that are closed at once)
 //	load first       -brokers HOST:PORT -topic TOPIC      (waits for the port, then creates the topic and writes one record)
 //
-// It uses little CPU, because the generator shares the cores with the broker that is measured.
+// With -ca, produce, consume and latency connect over TLS. It uses little CPU, because the generator shares the cores with the broker that is measured.
 package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -47,6 +50,7 @@ type settings struct {
 	partitions    int
 	producers     int
 	source        string
+	ca            string
 	giveUpAfter   time.Duration
 }
 
@@ -65,6 +69,7 @@ var modes = map[string]func(context.Context, settings) (report, error){
 	"groups":       groups,
 	"offsets":      offsets,
 	"connections":  connections,
+	"handshakes":   handshakes,
 	"first":        first,
 }
 
@@ -91,7 +96,7 @@ func main() {
 
 func read(arguments []string) (string, settings) {
 	if len(arguments) == 0 || modes[arguments[0]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: load produce|consume|latency|commits|transactions|transform|open|groups|offsets|connections|first [flags]")
+		fmt.Fprintln(os.Stderr, "usage: load produce|consume|latency|commits|transactions|transform|open|groups|offsets|connections|handshakes|first [flags]")
 		os.Exit(2)
 	}
 	var s settings
@@ -112,6 +117,7 @@ func read(arguments []string) (string, settings) {
 	flags.IntVar(&s.producers, "producers", 1000, "producers with an open transaction")
 	flags.IntVar(&s.inTransaction, "in-transaction", 100, "records in a transaction")
 	flags.StringVar(&s.source, "source", "", "topic that is transformed")
+	flags.StringVar(&s.ca, "ca", "", "file with the certificates that are trusted; connects over TLS")
 	flags.DurationVar(&s.giveUpAfter, "give-up-after", 5*time.Minute, "deadline of the whole run")
 	_ = flags.Parse(arguments[1:]) // ExitOnError: never returns an error
 	return arguments[0], s
@@ -119,7 +125,15 @@ func read(arguments []string) (string, settings) {
 
 // newClient returns a client that has connected to the broker, so that connecting is not part of the measured time.
 func newClient(ctx context.Context, s settings, more ...kgo.Opt) (*kgo.Client, error) {
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(s.brokers, ",")...)}, more...)...)
+	options := append([]kgo.Opt{kgo.SeedBrokers(strings.Split(s.brokers, ",")...)}, more...)
+	if s.ca != "" {
+		config, err := tlsConfig(s.ca)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, kgo.DialTLSConfig(config))
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +142,19 @@ func newClient(ctx context.Context, s settings, more ...kgo.Opt) (*kgo.Client, e
 		return nil, err
 	}
 	return client, nil
+}
+
+// tlsConfig resumes no sessions: every connection has a full handshake.
+func tlsConfig(path string) (*tls.Config, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("no certificate in %s", path)
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
 }
 
 func throughput(records int, bytes int64, took time.Duration) report {

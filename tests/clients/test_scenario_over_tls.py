@@ -15,6 +15,7 @@ from odradek.testing.cluster_network import find_stable_port
 from odradek.testing.running_broker import RunningBroker
 from tests.clients.client_limits import LIMITS
 from tests.clients.conftest import ODRADEK
+from tests.clients.drivers import franz_go_driver
 from tests.clients.drivers.client_security import VARIABLE
 from tests.clients.drivers.stand_in import StandIn
 from tests.clients.recorded import recorded_answers
@@ -26,7 +27,6 @@ from tests.security.tls.certificates import write_certificates
 pytestmark = pytest.mark.timeout(600)
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-SECURED_DRIVERS = [name for name in DRIVERS if name != "franz-go"]
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +70,14 @@ def _parameter(name: str) -> object:
     return pytest.param(name, marks=MARKS.get(name, []) + ([] if name == "confluent-kafka" else [pytest.mark.soak]))
 
 
-@pytest.mark.parametrize("name", [_parameter(each) for each in SECURED_DRIVERS])
+@pytest.mark.parametrize("name", [_parameter(each) for each in DRIVERS])
 def test_client_gets_the_same_answers_over_tls(
     name: str, secured: RunningBroker, plain_port: int, request: pytest.FixtureRequest
 ) -> None:
     if pytest.mark.jvm in MARKS.get(name, []):
         request.getfixturevalue("jvm")
+    if name == "franz-go" and (reason := franz_go_driver.missing()):
+        pytest.skip(reason)
     driver = DRIVERS[name](secured.bootstrap_servers)
     plain_servers = f"127.0.0.1:{plain_port}"
     with Connection(plain_servers) as connection:

@@ -53,18 +53,19 @@ type arguments struct {
 }
 
 type driver struct {
-	bootstrap []string
-	admin     *kadm.Client
+	connection []kgo.Opt // the address of the cluster, and security
+	admin      *kadm.Client
 }
 
 func main() {
-	bootstrap := strings.Split(os.Args[1], ",")
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap...), kgo.MetadataMinAge(10*time.Millisecond))
+	connection := append(securityOptions(), kgo.SeedBrokers(strings.Split(os.Args[1], ",")...))
+	d := &driver{connection: connection}
+	client, err := d.newClient(kgo.MetadataMinAge(10 * time.Millisecond))
 	if err != nil {
 		panic(err)
 	}
 	defer client.Close()
-	d := &driver{bootstrap, kadm.NewClient(client)}
+	d.admin = kadm.NewClient(client)
 	verbs := map[string]func(context.Context, arguments) (any, error){
 		"cluster": d.cluster, "create_topic": d.createTopic, "delete_topic": d.deleteTopic, "list_topics": d.listTopics,
 		"describe_topic": d.describeTopic, "create_partitions": d.createPartitions, "offset": d.offset,
@@ -90,6 +91,10 @@ func main() {
 			panic(err)
 		}
 	}
+}
+
+func (d *driver) newClient(options ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(options, d.connection...)...)
 }
 
 func errorName(err error) string {

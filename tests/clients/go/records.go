@@ -56,7 +56,7 @@ var codecs = map[string]kgo.CompressionCodec{
 func (d *driver) produce(ctx context.Context, a arguments) (any, error) {
 	acks := map[int]kgo.Acks{0: kgo.NoAck(), 1: kgo.LeaderAck(), -1: kgo.AllISRAcks()}[a.Acks]
 	options := []kgo.Opt{
-		kgo.SeedBrokers(d.bootstrap...), kgo.AllowAutoTopicCreation(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.AllowAutoTopicCreation(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[a.Codec]), kgo.RequiredAcks(acks), kgo.ProducerBatchMaxBytes(4_000_000),
 		kgo.ProducerLinger(20 * time.Millisecond), kgo.MetadataMinAge(50 * time.Millisecond),
 		kgo.UnknownTopicRetries(-1), // of a topic that is made by use it would hear five times in 0.3 s, and give up
@@ -64,7 +64,7 @@ func (d *driver) produce(ctx context.Context, a arguments) (any, error) {
 	if !a.Idempotent {
 		options = append(options, kgo.DisableIdempotentWrite())
 	}
-	client, err := kgo.NewClient(options...)
+	client, err := d.newClient(options...)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func (d *driver) consumer(topic string, starts map[int32]kgo.Offset, reset, isol
 	if isolation == "read_committed" {
 		level = kgo.ReadCommitted()
 	}
-	return kgo.NewClient(
-		kgo.FetchIsolationLevel(level), kgo.SeedBrokers(d.bootstrap...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts}),
+	return d.newClient(
+		kgo.FetchIsolationLevel(level), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts}),
 		kgo.ConsumeResetOffset(policy), kgo.MetadataMinAge(50*time.Millisecond), kgo.FetchMaxWait(500*time.Millisecond),
 	)
 }

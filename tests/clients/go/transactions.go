@@ -11,14 +11,14 @@ const copyPrefix = "copy of "
 
 func (d *driver) transactionalOptions(a arguments) []kgo.Opt {
 	return []kgo.Opt{
-		kgo.SeedBrokers(d.bootstrap...), kgo.TransactionalID(a.TransactionalID), kgo.MetadataMinAge(50 * time.Millisecond),
+		kgo.TransactionalID(a.TransactionalID), kgo.MetadataMinAge(50 * time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	}
 }
 
 // begin opens a transaction and sends records in it; it returns their offsets.
 func (d *driver) begin(ctx context.Context, a arguments, records []record) (*kgo.Client, []int64, error) {
-	client, err := kgo.NewClient(d.transactionalOptions(a)...)
+	client, err := d.newClient(d.transactionalOptions(a)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,7 +60,7 @@ func (d *driver) copy(ctx context.Context, a arguments) (any, error) {
 		kgo.ConsumerGroup(a.Group), kgo.ConsumeTopics(a.Topic), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.RequireStableFetchOffsets(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 	)
-	session, err := kgo.NewGroupTransactSession(options...)
+	session, err := kgo.NewGroupTransactSession(append(options, d.connection...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.java_properties import java_properties
 from odradek.cli.client.kafka_properties import librdkafka_properties
 from odradek.cli.client.profiles import read_profile
 from odradek.cli.framework.failure import Failure
@@ -39,7 +40,24 @@ def chosen_properties(
 
 
 def read_client_file(path: str) -> dict[str, str]:
-    """The client properties in a file with Kafka's names. Stores that it names by a relative path are beside it."""
+    """The client properties in a file with Kafka's names, under librdkafka's names."""
+    return librdkafka_properties(read_kafka_file(path), lambda location: Path(location).read_bytes())
+
+
+def chosen_kafka_properties(*, profile: str | None, secure: str | None, command_config: str | None) -> dict[str, str]:
+    """Properties with Kafka's names, for clients in Java; `bootstrap.servers` is among them where the choice has it."""
+    properties: dict[str, str] = {}
+    if profile is not None:
+        properties |= java_properties(read_profile(profile), lambda location: Path(location).read_text())
+    if secure is not None:
+        properties |= read_kafka_file(str(Path(secure) / CLIENT_FILE))
+    if command_config is not None:
+        properties |= read_kafka_file(command_config)
+    return properties
+
+
+def read_kafka_file(path: str) -> dict[str, str]:
+    """The properties in a file. Stores that it names by a relative path are beside it."""
     from odradek.server.properties import PropertiesError, parse_properties  # noqa: PLC0415 - few commands need it
 
     try:
@@ -51,5 +69,5 @@ def read_client_file(path: str) -> dict[str, str]:
         raise Failure(str(problem)) from None
     for name in ("ssl.keystore.location", "ssl.truststore.location"):
         if name in found:
-            found[name] = str(Path(path).parent / found[name])
-    return librdkafka_properties(found, lambda location: Path(location).read_bytes())
+            found[name] = str(Path(path).absolute().parent / found[name])
+    return found

@@ -16,6 +16,20 @@ from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+command_config_option = click.option(
+    "--command-config",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Client properties under Kafka's names, as for Kafka's own tools.",
+)
+secure_option = click.option(
+    "--secure",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Connect as the admin of a broker that runs with --secure DIR.",
+)
+
+
 def cluster_options(function: F) -> F:
     """The options of `connection_options`, passed to the command as `cluster`; and `--format`."""
 
@@ -29,18 +43,7 @@ def cluster_options(function: F) -> F:
 
 def connection_options(function: F) -> F:
     """The options that `chosen_cluster` reads."""
-    decorated = click.option(
-        "--command-config",
-        metavar="FILE",
-        type=click.Path(exists=True, dir_okay=False),
-        help="Client properties under Kafka's names, as for Kafka's own tools.",
-    )(function)
-    decorated = click.option(
-        "--secure",
-        metavar="DIR",
-        type=click.Path(exists=True, file_okay=False),
-        help="Connect as the admin of a broker that runs with --secure DIR.",
-    )(decorated)
+    decorated = secure_option(command_config_option(function))
     decorated = click.option(
         "--profile",
         metavar="NAME",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import click
 
-PROFILE = "odradek.profile"  # of the main command, in the context's meta
+PROFILE = "odradek.connection_profile"  # of the main command, in the context's meta
 
 
 def remember_profile(context: click.Context, _parameter: click.Parameter, name: str | None) -> None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import click
 from confluent_kafka import KafkaException
 
+from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.client.cluster import Cluster
+from odradek.cli.client.connection_choice import SERVERS, chosen_properties
 from odradek.cli.demo.local_broker import start_broker
 from odradek.cli.demo.local_cluster import LocalCluster, brokers_option, check_ports
 from odradek.cli.example.loading import chosen_example, read_simulation, read_view
@@ -24,6 +26,7 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
+from odradek.cli.pipeline.connection_options import connection_arguments, connection_choices, connection_options
 from odradek.cli.pipeline.loading import require_packages
 from odradek.cli.pipeline.process import PipelineProcess
 from odradek.pipelines.examples.live_view.model import LiveViewModel
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     metavar="PORT",
     help="Port of the broker; 0 for a free one.",
 )
+@connection_options
 @brokers_option
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077.")
 @click.option(
@@ -83,8 +87,9 @@ def up(
     EXAMPLE is the name of an example (`odradek example list`), rigs by default, or a folder. Topics and views are
     discarded at the end, unless they are on a cluster of yours. Ctrl-C stops everything.
     """
-    if brokers > 1 and bootstrap_server is not None:
-        raise click.UsageError("--brokers starts brokers, --bootstrap-server uses those that run: give one of them")
+    properties = running_cluster(bootstrap_server)
+    if brokers > 1 and properties is not None:
+        raise click.UsageError("--brokers starts brokers, the other options use those that run: give one of them")
     require_packages()
     example = chosen_example(name)
     view, simulation = read_view(example), overridden(read_simulation(example), rate, entities, seed)
@@ -95,18 +100,22 @@ def up(
         stack.enter_context(stop_on_interrupt(is_stopped))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="odradek-up-"))
         stack.callback(screen.close)
-        starting = Starting(screen, is_stopped, has_broker=bootstrap_server is None)
-        if bootstrap_server is None:
+        starting = Starting(screen, is_stopped, has_broker=properties is None)
+        if properties is None:
             check_ports(port, brokers, "up")
         screen.open()
         starting.begin()
-        cluster = Cluster(bootstrap_server or stack.enter_context(own_brokers(port, brokers)), {})
+        if properties is None:
+            cluster = Cluster(stack.enter_context(own_brokers(port, brokers)), {})
+        else:
+            cluster = Cluster(properties.pop(SERVERS), properties)
         is_new = cluster.create_topic(simulation.topic, simulation.partitions)
         screen.address = cluster.bootstrap_servers
         screen.hint = consume_hint(view.output, cluster.bootstrap_servers)
         starting.broker_is_ready(cluster.bootstrap_servers)
         warehouse = f"sqlite:///{folder}/warehouse.db"
         arguments = [file, "--bootstrap-server", cluster.bootstrap_servers, "--checkpoints", f"{folder}/checkpoints"]
+        arguments += connection_arguments()
         arguments += ["--warehouse", warehouse, *(["--master", master] if master else [])]
         arguments += [] if is_new else ["--from", "latest"]  # older records would count as late
         process = stack.enter_context(PipelineProcess(arguments, is_stopped, starting.take_line))
@@ -122,6 +131,21 @@ def up(
     process.raise_failure()
     if sender.failure is not None:
         raise Failure(f"the records could not be produced: {sender.failure.args[0].str()}")
+
+
+def running_cluster(bootstrap_server: str | None) -> dict[str, str] | None:
+    """Client properties of the cluster that the options name; None without one, for a broker of the example's own."""
+    chosen = connection_choices()
+    if bootstrap_server is None and not chosen:
+        return None
+    return chosen_properties(
+        profile=chosen.get("cluster_profile"),
+        secure=chosen.get("secure"),
+        command_config=chosen.get("command_config"),
+        given={},
+        bootstrap_server=bootstrap_server,
+        default_server=DEFAULT_BOOTSTRAP_SERVER,
+    )
 
 
 def report(line: str) -> None:

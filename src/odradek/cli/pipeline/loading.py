@@ -33,7 +33,7 @@ def load(file: str, engine: str | None) -> list[Definition]:
 
     found = load_file(file, os.environ, None if engine is None else Engine(engine), chosen())
     for each in found:
-        remember_secrets(() if each.pipeline is None else each.pipeline.secrets)
+        remember_secrets(() if each.pipeline is None else each.pipeline.all_secrets)
     return found
 
 

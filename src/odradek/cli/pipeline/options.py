@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.connection_options import connection_arguments, connection_options, with_connection
 from odradek.cli.pipeline.definition_options import chosen_arguments, definition_options
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def plain_override_options(function: F) -> F:
         overrides = {key: rest.pop(key) for key in OVERRIDES}
         return function(*arguments, overrides=overrides, **rest)
 
-    decorated: Any = definition_options(with_overrides)
+    decorated: Any = definition_options(connection_options(with_overrides))
     for option in OVERRIDE_OPTIONS:
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
@@ -124,11 +125,13 @@ def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:
         "warehouse": overrides.get("warehouse"),
         "connector": None if connector is None else Connector(connector),
     }
-    return dataclasses.replace(found, **{key: value for key, value in changes.items() if value is not None})
+    return dataclasses.replace(
+        with_connection(found), **{key: value for key, value in changes.items() if value is not None}
+    )
 
 
 def override_arguments(engine: str | None, name: str, overrides: dict[str, Any]) -> list[str]:
     """The overrides as arguments for a child process."""
     chosen = {"engine": engine, "pipeline": name, **overrides}
     own = [f"--{key.replace('_', '-')}={value}" for key, value in chosen.items() if value is not None]
-    return own + chosen_arguments()
+    return own + connection_arguments() + chosen_arguments()

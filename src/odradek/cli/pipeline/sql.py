@@ -17,6 +17,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
+from odradek.cli.pipeline.connection_options import connection_options, with_connection
 from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import choose, load, require_packages
 from odradek.cli.pipeline.run import SPARK_PACKAGES
@@ -69,6 +70,7 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 )
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master.")
 @definition_options
+@connection_options
 @click.option(
     "--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
     help="A table, one JSON object per line, or CSV.",
@@ -122,14 +124,15 @@ def query_context(
     from odradek.pipelines.definition.model import Pipeline  # noqa: PLC0415
     from odradek.pipelines.spark.querying import QueryContext  # noqa: PLC0415
 
-    found = Pipeline("sql") if definition is None else choose(definition, load(definition, None), name)
+    of_variable = os.environ.get(SERVER_VARIABLE) if definition is None else None
+    bare = Pipeline("sql", bootstrap_servers=of_variable or DEFAULT_BOOTSTRAP_SERVER)
+    found = with_connection(bare if definition is None else choose(definition, load(definition, None), name))
     for topic, ddl in schemas:
         try:
             parse_ddl(ddl)
         except DdlError as error:
             raise Failure(f"--schema of {topic}: {error.message}; {error.hint}") from None
-    of_variable = os.environ.get(SERVER_VARIABLE) if definition is None else None
-    servers = bootstrap_server or of_variable or found.bootstrap_servers
+    servers = bootstrap_server or found.bootstrap_servers
     kafka = {**found.kafka, **dict(client_properties)}
     found = dataclasses.replace(found, bootstrap_servers=servers, kafka=kafka)
     return QueryContext(found, warehouse, dict(schemas), frozenset(infer))

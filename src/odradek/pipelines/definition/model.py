@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Primitive, Struct, columns_ddl
 from odradek.pipelines.definition.places import NOWHERE, Place
-from odradek.pipelines.definition.secrets import hidden
+from odradek.pipelines.definition.secrets import hidden, secret_values
 from odradek.pipelines.definition.vocabulary import (
     Connector,
     Delivery,
@@ -352,4 +352,12 @@ class Pipeline:
 
     def without_secrets(self, text: str) -> str:
         """The text with the values of secrets hidden, for messages, logs and files."""
-        return hidden(text, self.secrets)
+        return hidden(text, self.all_secrets)
+
+    @property
+    def all_secrets(self) -> frozenset[str]:
+        """The secrets of the definition, and passwords and keys among the settings of clients and of Spark."""
+        own = [each.origin.kafka for each in self.sources if isinstance(each.origin, TopicOrigin)]
+        own += [each.target.kafka for each in self.sinks if isinstance(each.target, TopicTarget)]
+        found = (secret for settings in (self.kafka, self.spark, *own) for secret in secret_values(settings))
+        return self.secrets.union(found)

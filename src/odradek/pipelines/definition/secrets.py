@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
 HIDDEN = "***"
+SECRET_NAME = re.compile(r"secret|password|passphrase|token|access[.]?key|jaas|keystore[.]key|key[.]pem", re.IGNORECASE)
+LOGIN_OPTION = re.compile(r"""password\s*=\s*["']((?:[^"'\\]|\\.)*)["']""")
 CUT = "…"  # where messages shorten a value
 LEAST_CUT = 3  # shorter beginnings of a secret occur in any text
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting of a Kafka client or of Spark has a secret value, judged by its name."""
+    return SECRET_NAME.search(name) is not None
+
+
+def secret_values(settings: Mapping[str, str]) -> Iterator[str]:
+    """Secrets among settings: passwords, private keys, and the texts in quotes of login modules."""
+    for name, value in settings.items():
+        if is_secret_name(name) and value:
+            yield value
+            if "jaas" in name:
+                yield from (match[1] for match in LOGIN_OPTION.finditer(value) if match[1])
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:

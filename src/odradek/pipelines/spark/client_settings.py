@@ -23,9 +23,12 @@ RENAMED = {
 # Settings of the Java client's internals; they do not affect results and are dropped.
 JAVA_ONLY = frozenset({
     "buffer.memory", "default.api.timeout.ms", "key.deserializer", "key.serializer",
-    "max.block.ms", "max.poll.records", "metric.reporters", "metrics.num.samples", "ssl.keystore.type",
+    "max.block.ms", "max.poll.records", "metric.reporters", "metrics.num.samples", "ssl.cipher.suites",
+    "ssl.enabled.protocols", "ssl.engine.factory.class", "ssl.keymanager.algorithm", "ssl.keystore.type",
+    "ssl.protocol", "ssl.provider", "ssl.secure.random.implementation", "ssl.trustmanager.algorithm",
     "ssl.truststore.type", "value.deserializer", "value.serializer",
 })  # fmt: skip
+KEY_STORE, TRUST_STORE = "ssl.keystore.location", "ssl.truststore.location"
 JAAS_OPTION = re.compile(r"""(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 
 
@@ -41,12 +44,22 @@ def librdkafka_settings(settings: Mapping[str, str]) -> dict[str, str]:
             translated |= login(value)
         elif name == "ssl.endpoint.identification.algorithm":
             translated[name] = value or "none"
+        elif name == KEY_STORE:
+            translated |= own_key(value, settings.get("ssl.keystore.type"))
         elif name not in JAVA_ONLY:
             translated[RENAMED.get(name, name)] = value
-    for key, kind in (("ssl.truststore.location", "ssl.truststore.type"), ("ssl.keystore.location", "")):
-        if key in settings and settings.get(kind) != "PEM":
-            raise SettingRefused(f"{key}: Java key stores are not supported by the Python connector; use PEM files")
+    if TRUST_STORE in settings and settings.get("ssl.truststore.type") != "PEM":
+        raise SettingRefused(f"{TRUST_STORE}: Java stores are not supported by the Python connector; use PEM files")
     return translated
+
+
+def own_key(location: str, kind: str | None) -> dict[str, str]:
+    """The file with the client's key and certificates: PEM, or PKCS12 with `ssl.keystore.password`."""
+    if kind == "PEM":
+        return {"ssl.certificate.location": location, "ssl.key.location": location}
+    if kind == "PKCS12":
+        return {KEY_STORE: location}
+    raise SettingRefused(f"{KEY_STORE}: Java key stores are not supported by the Python connector; use PEM or PKCS12")
 
 
 def login(jaas: str) -> dict[str, str]:

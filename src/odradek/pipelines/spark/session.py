@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyspark
+from pyspark import SparkConf, SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from odradek.pipelines.definition.secrets import SECRET_NAME, is_secret_name
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 from odradek.pipelines.spark.java import require_java
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
+SECRET_TEXT = r"""(?s)password\s*=\s*(?:"[^"]*"|'[^']*')|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END"""
 DEFAULT_MASTER = "local[*]"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -36,6 +39,10 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # a record may have a megabyte
     "spark.log.level": "ERROR",
+    # Settings that Spark's UI, event log and plans show without their values, and texts that they leave out.
+    "spark.redaction.regex": f"(?i){SECRET_NAME.pattern}",
+    "spark.sql.redaction.options.regex": f"(?i)url|{SECRET_NAME.pattern}",
+    "spark.redaction.string.regex": SECRET_TEXT,
     # A flow may compile to one method of more than 8000 bytes, which Java would never compile.
     "spark.driver.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
     "spark.executor.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
@@ -82,7 +89,17 @@ def start_session(
     for key, value in every.items():
         builder = builder.config(key, value)
     with quiet(log_file):
+        start_java(every)
         return builder.getOrCreate()
+
+
+def start_java(settings: Mapping[str, str]) -> None:
+    """Starts Spark's process, whose command line has the settings: those with secrets are sent to it afterwards."""
+    shown = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        if not is_secret_name(name):
+            shown.set(name, value)
+    SparkContext._ensure_initialized(conf=shown)  # noqa: SLF001 - there is no public way
 
 
 def master_of(master: str | None, settings: Mapping[str, str]) -> str:
