@@ -48,6 +48,7 @@ class Member:
                 "listeners": f"{CLIENT_LISTENER}://broker-{node_id}:9092,{BROKER_LISTENER}://broker-{node_id}:9093",
                 "listener.security.protocol.map": f"{CLIENT_LISTENER}:PLAINTEXT,{BROKER_LISTENER}:PLAINTEXT",
                 "inter.broker.listener.name": BROKER_LISTENER,
+                "zookeeper.connect": "unused:2181",
                 **properties,
             }
         )
