@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
+from odradek.controller import token_decisions
 from odradek.controller.token_decisions import (
     ExpiredTokenRemoval,
     NewToken,
@@ -19,6 +20,7 @@ from odradek.controller.token_decisions import (
 from odradek.controller.topic_decisions import Cluster
 from odradek.metadata.snapshot import empty_image
 from odradek.protocol.errors import ErrorCode
+from odradek.security import delegation_tokens
 from odradek.security.delegation_tokens import token_hmac
 from odradek.security.principals import Principal
 from tests.metadata.inline_host import CountingEntropy
@@ -118,3 +120,31 @@ def test_expired_tokens_are_removed() -> None:
     tokens.ask(ExpiredTokenRemoval(401))
     assert lasting.token is not None
     assert list(tokens.image.users.delegation_tokens) == [lasting.token.token_id]
+
+
+def test_the_tokens_of_an_owner_and_of_all_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_decisions, "MOST_TOKENS_OF_AN_OWNER", 2)
+    monkeypatch.setattr(token_decisions, "MOST_TOKENS", 3)
+    tokens = Tokens()
+    kept = [tokens.create() for _ in range(2)]
+    assert tokens.create().error is ErrorCode.POLICY_VIOLATION
+    assert tokens.ask(NewToken(BOB, BOB, (), -1, 100)).error is ErrorCode.NONE
+    assert tokens.ask(NewToken(EVE, EVE, (), -1, 100)).error is ErrorCode.POLICY_VIOLATION
+    assert tokens.ask(TokenExpiry(kept[0].hmac, ALICE, -1, 100)).error is ErrorCode.NONE
+    assert tokens.create().error is ErrorCode.NONE
+
+
+def test_a_token_is_found_without_deriving_the_others_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    derived: list[str] = []
+
+    def counted(secret: str, token_id: str) -> bytes:
+        derived.append(token_id)
+        return token_hmac(secret, token_id)
+
+    monkeypatch.setattr(delegation_tokens, "token_hmac", counted)
+    tokens = Tokens()
+    hmacs = [tokens.create().hmac for _ in range(20)]
+    for hmac in hmacs:
+        assert tokens.ask(TokenRenewal(hmac, ALICE, -1, 200)).error is ErrorCode.NONE
+    assert len(derived) == 20
+    assert tokens.ask(TokenRenewal(HMAC, ALICE, -1, 200)).error is ErrorCode.DELEGATION_TOKEN_NOT_FOUND

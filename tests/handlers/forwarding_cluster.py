@@ -40,7 +40,7 @@ HISTORY_COMMITS = 100
 class Member:
     """One broker: metadata, route, channel and handlers, without logs."""
 
-    def __init__(self, cluster: TwoBrokers, node_id: int) -> None:
+    def __init__(self, cluster: TwoBrokers, node_id: int, properties: Mapping[str, str]) -> None:
         self.node_id = node_id
         self.config = BrokerConfig.from_properties(
             {
@@ -48,6 +48,8 @@ class Member:
                 "listeners": f"{CLIENT_LISTENER}://broker-{node_id}:9092,{BROKER_LISTENER}://broker-{node_id}:9093",
                 "listener.security.protocol.map": f"{CLIENT_LISTENER}:PLAINTEXT,{BROKER_LISTENER}:PLAINTEXT",
                 "inter.broker.listener.name": BROKER_LISTENER,
+                "zookeeper.connect": "unused:2181",
+                **properties,
             }
         )
         clock = cluster.simulation.host.clock
@@ -129,10 +131,13 @@ class Connection:
 
 
 class TwoBrokers:
-    def __init__(self, authorizer: Authorizer | None = None) -> None:
+    def __init__(
+        self, properties: Mapping[int, Mapping[str, str]] | None = None, authorizer: Authorizer | None = None
+    ) -> None:
+        """`properties` by node id."""
         self.simulation = Simulation(0)
         self.table = Table()
-        self.members = [Member(self, node_id) for node_id in range(2)]
+        self.members = [Member(self, node_id, (properties or {}).get(node_id, {})) for node_id in range(2)]
         if authorizer is not None:
             for member in self.members:
                 member.services.authorizer = authorizer

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.handlers.context import ClientConnection
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -14,8 +15,11 @@ from odradek.protocol.messages.alter_client_quotas import (
     EntryData,
     OpData,
 )
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from tests.handlers.forwarding_cluster import TwoBrokers
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.handlers.forwarding_cluster import BROKER_LISTENER, TwoBrokers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,3 +92,43 @@ def test_quotas_follow_the_metadata_on_every_broker(cluster: TwoBrokers) -> None
     assert not any(member.services.quotas.is_active for member in cluster.members)
     limit(cluster, "producer_byte_rate", 1_000)
     assert all(member.services.quotas.is_active for member in cluster.members)
+
+
+class TestRequestsOfBrokers:
+    """On a plain cluster brokers are User:ANONYMOUS, like the clients."""
+
+    THROTTLE_MS = 700
+
+    @pytest.fixture
+    def throttled(self, cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch) -> TwoBrokers:
+        """Every request that is subject to the quota is over it."""
+        limit(cluster, "request_percentage", 0.01)
+        for member in cluster.members:
+            clients = member.services.quotas.clients
+            monkeypatch.setattr(clients, "record_request_time", lambda *_: self.THROTTLE_MS)
+        return cluster
+
+    def ask(self, cluster: TwoBrokers, peer: ClientConnection, request: Any, response: Any) -> int:
+        version = type(request).versions[1]
+        cluster.run(cluster.members[CONTROLLER].ask(request, response, peer, version))
+        throttle_ms, peer.throttle_ms = peer.throttle_ms, 0
+        return throttle_ms
+
+    def test_heartbeats_are_not_throttled_and_clients_are(self, throttled: TwoBrokers) -> None:
+        peer = ClientConnection(BROKER_LISTENER, "10.0.0.1")
+        assert self.ask(throttled, peer, ApiVersionsRequest(), ApiVersionsResponse) == 0
+        assert self.ask(throttled, throttled.client, ApiVersionsRequest(), ApiVersionsResponse) == self.THROTTLE_MS
+
+    def test_a_connection_that_brokers_use_is_not_muted(self, throttled: TwoBrokers) -> None:
+        peer = ClientConnection(BROKER_LISTENER, "10.0.0.1")
+        metadata = MetadataRequest(topics=[])
+        assert self.ask(throttled, peer, metadata, MetadataResponse) == self.THROTTLE_MS
+        heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=101)
+        assert self.ask(throttled, peer, heartbeat, BrokerHeartbeatResponse) == 0
+        assert self.ask(throttled, peer, metadata, MetadataResponse) == 0
+
+    def test_a_client_does_not_become_a_broker_on_the_listener_of_clients(self, throttled: TwoBrokers) -> None:
+        heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=101)
+        self.ask(throttled, throttled.client, heartbeat, BrokerHeartbeatResponse)
+        metadata = MetadataRequest(topics=[])
+        assert self.ask(throttled, throttled.client, metadata, MetadataResponse) == self.THROTTLE_MS

@@ -117,7 +117,7 @@ class OnlyAlice:
 
 
 def test_the_controller_authorizes_the_client_and_not_the_broker() -> None:
-    cluster = TwoBrokers(OnlyAlice())
+    cluster = TwoBrokers(authorizer=OnlyAlice())
     cluster.client.principal = Principal("User", "alice")
     assert create(cluster, OTHER).error_code == ErrorCode.NONE
     cluster.client.principal = Principal("User", "bob")

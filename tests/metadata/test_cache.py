@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.host.clock import Timer
 from odradek.metadata import cache as cache_module
 from odradek.metadata.cache import MetadataCache
-from odradek.metadata.changes import Change, ProducerIdsAllocated
+from odradek.metadata.changes import Change, ConfigsChanged, ProducerIdsAllocated
 from odradek.metadata.image import MetadataImage
 from odradek.metadata.store import CommitOutcome, StoreError
 from tests.metadata.inline_host import inline_host
 from tests.metadata.key_value_store import Disconnected, Failure, KeyValueStore, Table
+
+FUSSY_CONFIG = BrokerConfig.from_properties({"node.id": "0", "log.cleaner.max.compaction.lag.ms": "1000"})
 
 
 class Bench:
@@ -289,3 +292,22 @@ async def test_closing_applies_what_is_committed_and_ends_every_wait() -> None:
     await bench.cache.wait_until_applied(1)
     await bench.commit()
     assert bench.cache.applied_version == 1
+
+
+async def test_a_setting_that_cannot_be_used_stops_neither_the_commit_nor_the_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    bench.cache = MetadataCache(bench.store, FUSSY_CONFIG, inline_host().clock)
+    await bench.cache.load()
+    followed: list[int] = []
+    bench.cache.subscribe(lambda _before, after: followed.append(after.version))
+    lag = {"log.cleaner.min.compaction.lag.ms": "2000", "message.max.bytes": "300"}
+    version = await bench.commit(ConfigsChanged(ConfigResourceType.BROKER, "0", lag))
+    await bench.cache.wait_until_applied(version)
+    assert followed == [version]
+    assert bench.cache.broker_config.message_max_bytes == 300
+    assert "a dynamic setting cannot be used on this broker" in caplog.text
+    restarted = MetadataCache(bench.store, FUSSY_CONFIG, inline_host().clock)
+    await restarted.load()
+    assert restarted.broker_config.message_max_bytes == 300

@@ -55,6 +55,21 @@ def config_type(name: str) -> ConfigType | None:
 
 def check_dynamic_configs(config: BrokerConfig, values: Mapping[str, str], *, is_default: bool) -> Refusal | None:
     """Whether the broker (or, with `is_default`, every broker) may have these settings."""
+    refusal = check_dynamic_names(values, is_default=is_default)
+    if refusal is not None:
+        return refusal
+    try:
+        if is_default:
+            config.with_dynamic(values, config.dynamic_broker_values)
+        else:
+            config.with_dynamic(config.dynamic_default_values, values)
+    except ConfigError as error:
+        return Refusal(ErrorCode.INVALID_REQUEST, str(error))
+    return None
+
+
+def check_dynamic_names(values: Mapping[str, str], *, is_default: bool) -> Refusal | None:
+    """Whether these settings can be dynamic, and have the right types, on any broker."""
     frozen = [name for name in values if update_mode(name) is UpdateMode.READ_ONLY]
     if frozen:
         return _refuse("Cannot update these configs dynamically", frozen)
@@ -65,14 +80,10 @@ def check_dynamic_configs(config: BrokerConfig, values: Mapping[str, str], *, is
     try:
         for name, text in values.items():
             _check_type(name, text)
-        if is_default:
-            if own := [name for name in values if _is_per_broker(name)]:
-                return _refuse("Cannot update these configs at default cluster level, broker id must be specified", own)
-            config.with_dynamic(values, config.dynamic_broker_values)
-        else:
-            config.with_dynamic(config.dynamic_default_values, values)
     except ConfigError as error:
         return Refusal(ErrorCode.INVALID_REQUEST, str(error))
+    if is_default and (own := [name for name in values if _is_per_broker(name)]):
+        return _refuse("Cannot update these configs at default cluster level, broker id must be specified", own)
     return None
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.configuration.broker_config_table import BROKER_CONFIGS
 from odradek.configuration.client_metrics_configs import CLIENT_METRICS_CONFIGS, check_client_metrics_configs
 from odradek.configuration.config_types import ConfigResourceType, ConfigType, format_value
-from odradek.configuration.dynamic_configs import check_dynamic_configs
+from odradek.configuration.dynamic_configs import check_dynamic_configs, check_dynamic_names
 from odradek.configuration.group_configs import GROUP_CONFIGS, check_group_configs
 from odradek.configuration.known_properties import KNOWN_PROPERTIES
 from odradek.configuration.topic_configs import TOPIC_CONFIGS, check_topic_configs
@@ -204,7 +204,7 @@ def _check(
     if resource_type is ConfigResourceType.TOPIC:
         return _check_topic(name, values, image, config)
     if resource_type is ConfigResourceType.BROKER:
-        return _check_broker_name(name, image, config) or check_dynamic_configs(config, values, is_default=not name)
+        return _check_broker_name(name, image, config) or _check_broker(name, values, config)
     if resource_type is ConfigResourceType.GROUP:
         if not name:
             return Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
@@ -222,6 +222,14 @@ def _check_topic(name: str, values: Mapping[str, str], image: MetadataImage, con
     if refusal is None and name not in image.topics:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     return refusal
+
+
+def _check_broker(name: str, values: Mapping[str, str], config: BrokerConfig) -> Refusal | None:
+    """Another broker has checked its settings with its own properties file (`handlers/own_settings`): this one checks
+    names and types."""
+    if name and int(name) != config.node_id:
+        return check_dynamic_names(values, is_default=False)
+    return check_dynamic_configs(config, values, is_default=not name)
 
 
 def _check_broker_name(name: str, image: MetadataImage, config: BrokerConfig) -> Refusal | None:

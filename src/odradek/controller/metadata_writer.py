@@ -170,5 +170,5 @@ class MetadataWriter:
 
     def _set_image(self, image: MetadataImage) -> None:
         if self._image is None or image.configs is not self._image.configs:
-            self._config = effective_config(self._static_config, image)
+            self._config = effective_config(self._static_config, image, self._config).config
         self._image = image

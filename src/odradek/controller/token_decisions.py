@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.log.log_directory import encode_uuid
 from odradek.metadata.changes import DelegationTokenChanged, DelegationTokenRemoved
 from odradek.protocol.errors import ErrorCode
-from odradek.security.delegation_tokens import DelegationToken, find_token, token_hmac
+from odradek.security.delegation_tokens import DelegationToken, token_hmac
 
 if TYPE_CHECKING:
     from odradek.controller.topic_decisions import Cluster
@@ -20,6 +20,8 @@ LATEST_MS = 2**63 - 1
 NO_TIME = -1
 LARGEST_NAME_BYTES = 1024
 MOST_RENEWERS = 1000
+MOST_TOKENS = 10_000
+MOST_TOKENS_OF_AN_OWNER = 1_000
 MOST_REMOVALS = 10_000  # in one commit
 
 
@@ -82,7 +84,7 @@ def decide_token_request(request: TokenRequest, cluster: Cluster) -> tuple[Token
         return TokenResult(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED), []
     if isinstance(request, NewToken):
         return _create(request, cluster, secret)
-    token = find_token(cluster.image.users.delegation_tokens.values(), secret, request.hmac)
+    token = cluster.image.users.find_token(secret, request.hmac)
     if token is None:
         return TokenResult(ErrorCode.DELEGATION_TOKEN_NOT_FOUND), []
     if isinstance(request, TokenRenewal):
@@ -103,6 +105,12 @@ def _create(request: NewToken, cluster: Cluster, secret: str) -> tuple[TokenResu
     principals = (request.owner, request.requester, *request.renewers)
     if len(request.renewers) > MOST_RENEWERS or any(len(str(each)) > LARGEST_NAME_BYTES for each in principals):
         return TokenResult(ErrorCode.INVALID_REQUEST), []
+    users = cluster.image.users
+    if (
+        len(users.delegation_tokens) >= MOST_TOKENS
+        or users.tokens_per_owner.get(request.owner, 0) >= MOST_TOKENS_OF_AN_OWNER
+    ):
+        return TokenResult(ErrorCode.POLICY_VIOLATION), []
     lifetime_ms = config.delegation_token_max_lifetime_ms
     if request.max_lifetime_ms > 0:
         lifetime_ms = min(lifetime_ms, request.max_lifetime_ms)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.waiting_response import join_answers, map_answer
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
-from odradek.handlers.broker_access import is_broker
+from odradek.handlers.broker_access import is_broker_request
 from odradek.handlers.transactional_id_access import may_write
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.errors import ErrorCode
@@ -46,7 +46,7 @@ def handle(
             topics=request.v3_and_below_topics,
         )
         return map_answer(_add(transaction, context), _answer_client)
-    if not is_broker(context):
+    if not is_broker_request(context):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return join_answers(
         [_add_for_broker(each, context) for each in request.transactions],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.coordinator.producer_ids import BLOCK_SIZE
-from odradek.handlers.broker_access import is_broker
+from odradek.handlers.broker_access import is_broker_request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def handle(request: AllocateProducerIdsRequest, context: RequestContext) -> AllocateProducerIdsResponse:
-    if not is_broker(context):
+    if not is_broker_request(context):
         return AllocateProducerIdsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     broker = context.services.image.brokers.get(request.broker_id)
     if broker is None or broker.broker_epoch != request.broker_epoch:

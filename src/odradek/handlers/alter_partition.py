@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
-from odradek.handlers.broker_access import is_broker
+from odradek.handlers.broker_access import is_broker_request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
     AlteredPartition,
@@ -28,7 +28,7 @@ _REQUEST_ERRORS = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.NOT_CONTROLLER)
 
 
 async def handle(request: AlterPartitionRequest, context: RequestContext) -> AlterPartitionResponse:
-    if not is_broker(context):
+    if not is_broker_request(context):
         return AlterPartitionResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     proposals = [
         _proposal(topic.topic_id, partition, context.api_version)

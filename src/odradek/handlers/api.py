@@ -14,7 +14,7 @@ from odradek.protocol.messages.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from odradek.protocol.schema import Request, Response
 
@@ -36,6 +36,8 @@ class Api:
     advertised_min_version: int
     is_forwarded: bool = False
     """Whether the controller decides, so that other brokers forward the request to it."""
+    prepare: Callable[[Any, Any], Awaitable[tuple[Request, Response]]] | None = None
+    """Of a forwarded request: what the broker that receives it refuses itself, and the rest, for the controller."""
     is_between_brokers: bool = False
     """Such an API is served in a cluster, and not advertised."""
     is_own: bool = False

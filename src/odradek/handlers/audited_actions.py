@@ -48,12 +48,30 @@ def audited(handle: Callable[[Any, RequestContext], Any], describe: Describe) ->
         return response
 
     def _log(request: Any, response: Any, context: RequestContext) -> None:
-        if getattr(request, "validate_only", False):
-            return
-        for action in describe(request, response):
-            context.services.audit.performed(context.actor, action)
+        _log_actions(describe, request, response, context)
 
     return handle_and_log
+
+
+def audited_preparation(
+    prepare: Callable[[Any, RequestContext], Any], describe: Describe
+) -> Callable[[Any, RequestContext], Any]:
+    """The same for what a broker refuses before it forwards the rest."""
+
+    async def prepare_and_log(request: Any, context: RequestContext) -> Any:
+        remaining, refusals = await prepare(request, context)
+        if context.services.audit.is_on:
+            _log_actions(describe, request, refusals, context)
+        return remaining, refusals
+
+    return prepare_and_log
+
+
+def _log_actions(describe: Describe, request: Any, response: Any, context: RequestContext) -> None:
+    if getattr(request, "validate_only", False):
+        return
+    for action in describe(request, response):
+        context.services.audit.performed(context.actor, action)
 
 
 def _actions(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.handlers.context import ClientConnection, Services
     from odradek.host.clock import Clock
     from odradek.security.authentication import AuthenticateStep, Authentication
+    from odradek.security.sasl.outcome import Deferred
 
 R = TypeVar("R")
 LONGEST_REASON = 300  # characters: a user name in it comes from the client
@@ -25,6 +26,20 @@ LONGEST_REASON = 300  # characters: a user name in it comes from the client
 
 def times(clock: Clock) -> Times:
     return Times(clock.now_ms(), clock.monotonic_ms())
+
+
+async def take_later_step(
+    deferred: Deferred, token: bytes, connection: ClientConnection, services: Services
+) -> AuthenticateStep:
+    """The step that a credential had to be computed for."""
+    if connection.authentication is None:
+        raise RuntimeError("a connection without SASL takes no steps")
+    waits_for: Deferred | None = deferred
+    while waits_for is not None:
+        await waits_for.compute()
+        step = take_step(connection.authentication, token, connection, services)
+        waits_for = step.deferred
+    return step
 
 
 def take_step(
@@ -42,8 +57,22 @@ def answer_raw_token(
 ) -> Answer | Awaitable[Answer]:
     """A token without a request header, after a handshake of version 0. A failure has no answer."""
     step = take_step(authentication, token, connection, services)
+    if step.deferred is not None or step.failure is not None:
+        return _answer_raw_token_later(step, token, connection, services)
+    return _raw_answer(step)
+
+
+async def _answer_raw_token_later(
+    step: AuthenticateStep, token: bytes, connection: ClientConnection, services: Services
+) -> Answer:
+    if step.deferred is not None:
+        step = await take_later_step(step.deferred, token, connection, services)
     if step.failure is not None:
-        return _close_after_failure(step.failure, connection, services)
+        return await _close_after_failure(step.failure, connection, services)
+    return _raw_answer(step)
+
+
+def _raw_answer(step: AuthenticateStep) -> Answer:
     return [len(step.data).to_bytes(4, "big") + step.data]
 
 

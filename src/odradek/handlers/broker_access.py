@@ -18,5 +18,16 @@ def is_broker(context: RequestContext, *, logs: bool = True) -> bool:
     return is_on_broker_listener(context) and context.allows_on_cluster(Operation.CLUSTER_ACTION, logs=logs)
 
 
+def is_broker_request(context: RequestContext, *, logs: bool = True) -> bool:
+    """The same for a request that only brokers send: it, and the further ones of its connection, are exempt from the
+    quotas of clients. On a plain cluster brokers and clients are the same principal, User:ANONYMOUS."""
+    if not is_broker(context, logs=logs):
+        return False
+    context.connection.is_broker = True
+    if context.meter is not None:
+        context.meter.exempt()
+    return True
+
+
 def is_on_broker_listener(context: RequestContext) -> bool:
     return context.connection.listener_name == context.services.config.inter_broker_listener_name

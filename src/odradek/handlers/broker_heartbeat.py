@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.broker_requests import offline_replicas_of
 from odradek.controller.metadata_writer import ControllerFenced
-from odradek.handlers.broker_access import is_broker
+from odradek.handlers.broker_access import is_broker_request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def handle(request: BrokerHeartbeatRequest, context: RequestContext) -> BrokerHeartbeatResponse:
-    if not is_broker(context):
+    if not is_broker_request(context):
         return BrokerHeartbeatResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     local = context.services.controller.local()
     if local is None:

@@ -71,6 +71,7 @@ class ClientConnection:
         "authentication",
         "closes_after_answer",
         "host",
+        "is_broker",
         "is_restricted",
         "limits",
         "listener_name",
@@ -91,6 +92,8 @@ class ClientConnection:
         self.authentication: Authentication | None = None
         self.is_restricted = False
         self.closes_after_answer = False
+        self.is_broker = False
+        """Whether the peer has sent a request that only brokers may send."""
 
     @property
     def is_authenticated(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.handlers.token_access import may_use_tokens
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.security.delegation_tokens import DelegationToken
 
+TOKENS_AT_ONCE = 250  # others get their turn after a millisecond or two
 
-def handle(request: DescribeDelegationTokenRequest, context: RequestContext) -> DescribeDelegationTokenResponse:
+
+async def handle(request: DescribeDelegationTokenRequest, context: RequestContext) -> DescribeDelegationTokenResponse:
     secret = context.services.config.delegation_token_secret_key
     if not may_use_tokens(context):
         return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
@@ -30,15 +33,20 @@ def handle(request: DescribeDelegationTokenRequest, context: RequestContext) -> 
     owners = None
     if request.owners is not None:
         owners = {Principal(each.principal_type, each.principal_name) for each in request.owners}
-    tokens = [
-        each for each in context.services.image.users.delegation_tokens.values() if _is_visible(each, owners, context)
-    ]
-    return DescribeDelegationTokenResponse(tokens=[_describe(token, secret) for token in tokens])
+    described = []
+    for index, token in enumerate(context.services.image.users.delegation_tokens.values(), 1):
+        if (owners is None or _concerns(token, owners)) and _is_visible(token, context):
+            described.append(_describe(token, secret))
+        if not index % TOKENS_AT_ONCE:
+            await asyncio.sleep(0)
+    return DescribeDelegationTokenResponse(tokens=described)
 
 
-def _is_visible(token: DelegationToken, owners: set[Principal] | None, context: RequestContext) -> bool:
-    if owners is not None and not any(map(token.may_be_renewed_by, owners)):
-        return False
+def _concerns(token: DelegationToken, owners: set[Principal]) -> bool:
+    return token.owner in owners or not owners.isdisjoint(token.renewers)
+
+
+def _is_visible(token: DelegationToken, context: RequestContext) -> bool:
     return (
         token.may_be_renewed_by(context.connection.principal)
         or context.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, logs=False)

@@ -10,7 +10,7 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from odradek.handlers.answers import encode_answer
-from odradek.handlers.broker_access import is_broker
+from odradek.handlers.broker_access import is_broker_request
 from odradek.handlers.context import ClientConnection, RequestContext
 from odradek.handlers.forwarding import has_error, run_handler
 from odradek.protocol.errors import ErrorCode
@@ -30,7 +30,7 @@ _SIZE_BYTES = 4
 
 async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
     services = context.services
-    if not is_broker(context):
+    if not is_broker_request(context):
         return EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if services.controller.local() is None:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)

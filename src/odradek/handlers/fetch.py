@@ -110,8 +110,6 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
     if replica is not None and replica.is_allowed:
-        if context.meter is not None:
-            context.meter.exempt()
         context.services.fetch_sessions.watch_for(session, replica.node_id, replica.broker_epoch)
     round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.controller.refusing_channel import RefusingChannel
-from odradek.handlers.answers import encode_answer
 from odradek.handlers.context import RequestContext
+from odradek.handlers.preparation import Prepared
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -54,15 +54,19 @@ class Forwarder:
         request = api.request.decode(memoryview(frame), header.body_position, header.api_version)
         context = RequestContext(services, connection, header.api_version, header.client_id, api.name)
         deadline = self._route.deadline(_timeout_ms(request))
+        prepared = Prepared(api, header, frame, request)
+        await prepared.run(context)
+        if prepared.is_answered:
+            return prepared.answer()
         while True:
             if self._route.local is not None:
-                response = await run_handler(api, request, context)
+                response = await run_handler(api, prepared.request, context)
                 if not has_error(response, ErrorCode.NOT_CONTROLLER):
-                    return encode_answer(api, header, response)
+                    return prepared.answer(response)
             else:
-                data = await self._forward(frame, connection, deadline)
+                data = await self._forward(prepared.frame, connection, deadline)
                 if isinstance(data, bytes):
-                    return [len(data).to_bytes(4, "big") + data]
+                    return prepared.answer_encoded(data)
                 if data is not ErrorCode.NOT_CONTROLLER:
                     log.error("the controller refused a forwarded request", api=api.name, reason=data.name)
                     refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller refused the forwarded request.")
@@ -72,7 +76,7 @@ class Forwarder:
                 break
         refusing = replace(services, controller=RefusingChannel(refusal))
         refused = RequestContext(refusing, connection, header.api_version, header.client_id, api.name)
-        return encode_answer(api, header, await run_handler(api, request, refused))
+        return prepared.answer(await run_handler(api, prepared.request, refused))
 
     async def _forward(self, frame: bytes, connection: ClientConnection, deadline: Deadline) -> bytes | ErrorCode:
         """The controller's answer, or the error of the attempt: NOT_CONTROLLER when another may succeed."""

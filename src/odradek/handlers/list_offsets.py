@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.handlers.broker_access import is_broker
+from odradek.handlers.broker_access import is_broker_request
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
@@ -72,7 +72,7 @@ async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> List
 
 
 def _isolation(request: ListOffsetsRequest, context: RequestContext) -> FetchIsolation:
-    if request.replica_id >= 0 and is_broker(context, logs=False):
+    if request.replica_id >= 0 and is_broker_request(context, logs=False):
         return FetchIsolation.LOG_END
     return client_isolation(request.isolation_level)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.handlers.broker_access import is_broker, is_on_broker_listener
+from odradek.handlers.broker_access import is_broker, is_broker_request, is_on_broker_listener
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -37,12 +37,13 @@ def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> Off
 
 
 def _refusal(topic: str, request: OffsetForLeaderEpochRequest, context: RequestContext) -> ErrorCode:
-    if is_broker(context, logs=False):
+    is_allowed = is_broker_request if request.replica_id >= 0 else is_broker
+    if is_allowed(context, logs=False):
         return ErrorCode.NONE
     if request.replica_id >= 0 and not is_on_broker_listener(context):
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    is_allowed = context.allows_on_topic(Operation.DESCRIBE, topic)
-    return ErrorCode.NONE if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    may_describe = context.allows_on_topic(Operation.DESCRIBE, topic)
+    return ErrorCode.NONE if may_describe else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def _end_of_epoch(

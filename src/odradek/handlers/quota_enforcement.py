@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from odradek.handlers.answers import API_VERSIONS_KEY
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from odradek.security.quotas.client_quotas import ClientQuotas
@@ -43,6 +44,8 @@ class LimitedClient(Protocol):
     """The peer of a connection, as far as quotas are concerned."""
 
     principal: Principal
+    listener_name: str
+    is_broker: bool
     limits: ClientLimits | None
     throttle_ms: int
 
@@ -58,6 +61,8 @@ class QuotaEnforcement:
         )
         self.clients = ClientQuotas(window, controller_window)
         self.connections = ConnectionRates(window)
+        self.broker_listener = config.inter_broker_listener_name if config.zookeeper_connect else None
+        """None for a single broker."""
         self.is_active = False
         """Whether any request must be measured: the one check that requests pay for without quotas."""
 
@@ -122,7 +127,13 @@ class RequestMeter:
         self._limits = client.limits = quotas.clients.limits_of(
             client.principal.name, header.client_id or "", client.limits
         )
-        self._is_exempt = api.is_between_brokers or api.key == _WRITE_TXN_MARKERS_KEY
+        self._is_exempt = (
+            client.is_broker
+            or api.is_between_brokers
+            or api.key == _WRITE_TXN_MARKERS_KEY
+            # Brokers find out by ApiVersions whether others live.
+            or (api.key == API_VERSIONS_KEY and client.listener_name == quotas.broker_listener)
+        )
         self._is_charged = False
         self._throttle_ms = 0
         self._spent_ms = 0.0
@@ -169,6 +180,8 @@ class RequestMeter:
         """Puts the throttle time into the response and the connection. Without a response (acks=0) the request
         percentage does not throttle."""
         throttle_ms = self._charge(has_response=response is not None)
+        if self._is_exempt:
+            return  # the connection goes on, also if the response has the throttle time of a change of topics
         known_ms: int | None = getattr(response, THROTTLE_FIELD, None)
         if known_ms is not None:
             throttle_ms = max(throttle_ms, known_ms)
@@ -178,6 +191,8 @@ class RequestMeter:
     def finish_encoded(self, header: RequestHeader, answer: Answer) -> None:
         """The same for a response that the controller may have encoded. `answer` is changed."""
         throttle_ms = self._charge(has_response=True)
+        if self._is_exempt:
+            return
         position = _throttle_position(self._api, header.api_version)
         if position is not None and answer is not None and len(answer) == 1:
             frame = bytearray(answer[0])  # type: ignore[arg-type]  # answers of the controller contain no slices

@@ -69,7 +69,7 @@ from odradek.handlers import (
 )
 from odradek.handlers import audited_actions as actions
 from odradek.handlers.api import Api
-from odradek.handlers.audited_actions import audited
+from odradek.handlers.audited_actions import audited, audited_preparation
 
 if TYPE_CHECKING:
     from odradek.handlers.audited_actions import Describe
@@ -89,6 +89,7 @@ def _api(
     request: type[Request] = getattr(module, f"{name}Request")
     response: type[Response] = getattr(module, f"{name}Response")
     smallest, largest = request.versions
+    prepare = getattr(module, "prepare", None)
     return Api(
         key=request.api_key,
         name=name,
@@ -99,6 +100,7 @@ def _api(
         max_version=largest,
         advertised_min_version=smallest if advertised_min_version is None else advertised_min_version,
         is_forwarded=is_forwarded,
+        prepare=prepare if prepare is None or audit is None else audited_preparation(prepare, audit),
         is_between_brokers=is_between_brokers,
         is_own=is_own,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.handlers.broker_access import is_broker, is_on_broker_listener
+from odradek.handlers.broker_access import is_broker_request, is_on_broker_listener
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_BROKER_EPOCH, NO_EPOCH
 
@@ -45,7 +45,7 @@ def replica_of(request: FetchRequest, context: RequestContext) -> Replica | None
         node_id, broker_epoch = request.replica_id, NO_BROKER_EPOCH
     if node_id < 0:
         return None
-    return Replica(node_id, broker_epoch, is_broker(context))
+    return Replica(node_id, broker_epoch, is_broker_request(context))
 
 
 def is_from_client_listener(context: RequestContext) -> bool:

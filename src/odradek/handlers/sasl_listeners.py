@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from odradek.configuration.sasl_listeners import OAUTHBEARER, PLAIN
 from odradek.handlers.issuer_keys import SHORTEST_INTERVAL_MS, IssuerKeys
-from odradek.metadata.users import ScramKey
+from odradek.handlers.stored_credentials import StoredCredentials
 from odradek.replica.periodic_tasks import SingleTasks
-from odradek.security.delegation_tokens import token_credential
 from odradek.security.sasl.json_web_tokens import TokenRules, UnknownKey, validate_token
 from odradek.security.sasl.oauthbearer import OAuthBearerServer
 from odradek.security.sasl.plain import PlainServer
-from odradek.security.sasl.scram import ScramServer, TokenCredential
+from odradek.security.sasl.scram import ScramServer
 from odradek.security.scram_credentials import MECHANISMS_BY_NAME
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from odradek.metadata.cache import MetadataCache
     from odradek.security.sasl.json_web_tokens import ValidToken
     from odradek.security.sasl.outcome import Mechanism
-    from odradek.security.scram_credentials import ScramCredential, ScramMechanism
 
 ROUND_MS = 1000.0
 
@@ -109,28 +107,3 @@ class ListenerMechanisms:
 
     def longest_session_ms(self, name: str) -> int:
         return self._listeners.settings(self._listener).longest_session_ms.get(name, 0)
-
-
-class StoredCredentials:
-    """SCRAM credentials and delegation tokens of the cluster's metadata."""
-
-    def __init__(self, metadata: MetadataCache, host: Host) -> None:
-        self._metadata = metadata
-        self._host = host
-        self._own_key = b""  # while the cluster has no users
-
-    def credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
-        return self._metadata.image.users.scram_credentials.get(ScramKey(user, mechanism))
-
-    def token(self, mechanism: ScramMechanism, token_id: str) -> TokenCredential | None:
-        """None for a token that has expired or does not exist, and if this broker has no secret for tokens."""
-        secret = self._metadata.broker_config.delegation_token_secret_key
-        token = self._metadata.image.users.delegation_tokens.get(token_id)
-        if not secret or token is None or token.is_expired(self._host.clock.now_ms()):
-            return None
-        return TokenCredential(token_credential(mechanism, secret, token_id), token.owner, token.expires_ms)
-
-    def stand_in_key(self) -> bytes:
-        if not self._own_key:
-            self._own_key = self._host.entropy.nonce().encode()
-        return self._metadata.image.users.stand_in_key or self._own_key

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.host.logs import get_logger
@@ -44,6 +44,7 @@ class MetadataCache:
         self._applier: asyncio.Task[None] | None = None
         self._retry_timer: Timer | None = None
         self._fenced_ms: dict[int, float] = {}  # when this broker has seen others being fenced
+        self._unusable_settings: Mapping[str, str] = {}  # with the reasons
         self._has_new_commits = False
         self._has_failed = False
         self._is_closed = False
@@ -64,7 +65,7 @@ class MetadataCache:
         self._store.watch(self._notice_commits)
         image = self._image = known or await self._store.load()
         self.applied_version = image.version
-        self.broker_config = effective_config(self._static_config, image)
+        self._configure(image)
         if known is not None:
             self._has_new_commits = True  # there may be some after it
         self._wake_applier()
@@ -158,7 +159,7 @@ class MetadataCache:
     async def _apply(self, after: MetadataImage) -> None:
         before, self._image = self.image, after
         if after.configs is not before.configs:
-            self.broker_config = effective_config(self._static_config, after)
+            self._configure(after)
         if after.brokers is not before.brokers:
             self._note_fencing(before, after)
         for subscriber in tuple(self._subscribers):
@@ -175,6 +176,17 @@ class MetadataCache:
                 self._waiting.append((version, applied))
             elif not applied.done():
                 applied.set_result(None)
+
+    def _configure(self, image: MetadataImage) -> None:
+        """Settings that this broker cannot use are logged when they appear; the rest of the commit is applied."""
+        last = None if self.broker_config is self._static_config else self.broker_config
+        self.broker_config, unusable = effective_config(self._static_config, image, last)
+        for name, reason in unusable.items():
+            if self._unusable_settings.get(name) != reason:
+                log.error(
+                    "a dynamic setting cannot be used on this broker: set another value", name=name, reason=reason
+                )
+        self._unusable_settings = unusable
 
     def _note_fencing(self, before: MetadataImage, after: MetadataImage) -> None:
         for node_id, broker in after.brokers.items():

@@ -12,11 +12,13 @@ from odradek.metadata.changes import (
     StandInKeyChosen,
     UserChange,
 )
+from odradek.security.delegation_tokens import TokenHmacs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.security.delegation_tokens import DelegationToken
+    from odradek.security.principals import Principal
     from odradek.security.scram_credentials import ScramCredential, ScramMechanism
 
 
@@ -32,6 +34,12 @@ class UserImage:
     scram_credentials: Mapping[ScramKey, ScramCredential] = field(default_factory=dict)
     stand_in_key: bytes = field(default=b"", repr=False)
     delegation_tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+    tokens_per_owner: Mapping[Principal, int] = field(default_factory=dict)
+    token_hmacs: TokenHmacs = field(default_factory=TokenHmacs, compare=False, repr=False)
+    """A memo that successive images share."""
+
+    def find_token(self, secret: str, hmac: bytes) -> DelegationToken | None:
+        return self.token_hmacs.find(self.delegation_tokens, secret, hmac)
 
     def as_changes(self) -> list[UserChange]:
         """The changes that make these users from none."""
@@ -50,6 +58,8 @@ class UserDraft:
         self._credentials = dict(users.scram_credentials)
         self._stand_in_key = users.stand_in_key
         self._tokens = dict(users.delegation_tokens)
+        self._tokens_per_owner = dict(users.tokens_per_owner)
+        self._token_hmacs = users.token_hmacs
 
     def apply(self, change: UserChange) -> None:
         match change:
@@ -61,15 +71,24 @@ class UserDraft:
             case StandInKeyChosen(key):
                 self._stand_in_key = key
             case DelegationTokenChanged(token):
+                self._count_token(self._tokens.get(token.token_id), -1)
                 self._tokens[token.token_id] = token
+                self._count_token(token, 1)
             case DelegationTokenRemoved(token_id):
-                if self._tokens.pop(token_id, None) is None:
+                if token_id not in self._tokens:
                     raise ValueError(f"there is no delegation token {token_id}")
+                self._count_token(self._tokens.pop(token_id), -1)
             case _:
                 assert_never(change)
 
+    def _count_token(self, token: DelegationToken | None, difference: int) -> None:
+        if token is not None:
+            count = self._tokens_per_owner.pop(token.owner, 0) + difference
+            if count:
+                self._tokens_per_owner[token.owner] = count
+
     def finish(self) -> UserImage:
-        return UserImage(self._credentials, self._stand_in_key, self._tokens)
+        return UserImage(self._credentials, self._stand_in_key, self._tokens, self._tokens_per_owner, self._token_hmacs)
 
 
 def decide_user_migration(source: UserImage, target: UserImage) -> tuple[list[UserChange], list[str]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from odradek.protocol.errors import ErrorCode
 from odradek.security.principals import Principal
-from odradek.security.sasl.outcome import Authenticated, Challenge
+from odradek.security.sasl.outcome import Authenticated, Challenge, Deferred
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +75,8 @@ class AuthenticateStep:
     data: bytes = b""
     session_lifetime_ms: int = 0
     failure: str | None = None
+    deferred: Deferred | None = None
+    """To be awaited before the same step is taken again."""
 
 
 class Authentication:
@@ -151,6 +153,8 @@ class Authentication:
         outcome = self._mechanism.evaluate(token)
         if isinstance(outcome, Challenge):
             return AuthenticateStep(data=outcome.data)
+        if isinstance(outcome, Deferred):
+            return AuthenticateStep(deferred=outcome)
         if isinstance(outcome, Authenticated):
             return self._complete(outcome, times)
         action = "authentication" if self.principal is None else "re-authentication"

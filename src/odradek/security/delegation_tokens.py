@@ -7,7 +7,7 @@ Pure.
 from __future__ import annotations
 
 import base64
-import functools
+import hashlib
 import hmac
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from odradek.security.scram_credentials import MIN_ITERATIONS, SALT_BYTES, credential_from_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from odradek.security.principals import Principal
     from odradek.security.scram_credentials import ScramCredential, ScramMechanism
@@ -44,18 +44,41 @@ def token_hmac(secret: str, token_id: str) -> bytes:
     return hmac.digest(secret.encode(), token_id.encode(), "sha512")
 
 
-def find_token(tokens: Iterable[DelegationToken], secret: str, given: bytes) -> DelegationToken | None:
-    """The token with this HMAC."""
-    found = None
-    for token in tokens:
-        if hmac.compare_digest(token_hmac(secret, token.token_id), given):
-            found = token
-    return found
+class TokenHmacs:
+    """The ids of tokens by their HMACs, which are derived once for each token. A memo: it has no state of its own."""
+
+    __slots__ = ("_digests", "_ids", "_secret", "_tokens")
+
+    def __init__(self) -> None:
+        self._secret: str | None = None
+        self._tokens: Mapping[str, DelegationToken] | None = None
+        self._ids: dict[bytes, str] = {}  # by a digest of the HMAC: comparing digests reveals nothing of it
+        self._digests: dict[str, bytes] = {}
+
+    def find(self, tokens: Mapping[str, DelegationToken], secret: str, given: bytes) -> DelegationToken | None:
+        """The token with this HMAC."""
+        if secret != self._secret:
+            self._secret, self._tokens = secret, None
+            self._ids, self._digests = {}, {}
+        if self._tokens is not tokens:
+            self._follow(tokens, secret)
+        return tokens.get(self._ids.get(_digest(given), ""))
+
+    def _follow(self, tokens: Mapping[str, DelegationToken], secret: str) -> None:
+        for token_id in self._digests.keys() - tokens.keys():
+            del self._ids[self._digests.pop(token_id)]
+        for token_id in tokens.keys() - self._digests.keys():
+            digest = self._digests[token_id] = _digest(token_hmac(secret, token_id))
+            self._ids[digest] = token_id
+        self._tokens = tokens
 
 
-@functools.lru_cache(maxsize=1024)
+def _digest(given: bytes) -> bytes:
+    return hashlib.sha256(given).digest()
+
+
 def token_credential(mechanism: ScramMechanism, secret: str, token_id: str) -> ScramCredential:
-    """The SCRAM credential whose password is the HMAC in base64. Kept, because it takes a millisecond to compute."""
+    """The SCRAM credential whose password is the HMAC in base64. Takes a millisecond."""
     password = base64.b64encode(token_hmac(secret, token_id)).decode()
     salt = hmac.digest(secret.encode(), b"salt" + token_id.encode(), "sha256")[:SALT_BYTES]
     return credential_from_password(mechanism, password, salt, MIN_ITERATIONS)

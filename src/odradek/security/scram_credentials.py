@@ -70,12 +70,3 @@ def credential_from_password(
 ) -> ScramCredential:
     salted = salted_password(mechanism, password, salt, iterations)
     return credential_from_salted_password(mechanism, salted, salt, iterations)
-
-
-def stand_in_credential(mechanism: ScramMechanism, key: bytes, user: str) -> ScramCredential:
-    """For a user that does not exist: the same salt at every attempt, which only the holder of `key` can tell from a
-    real one, and keys that no password has."""
-    name = user.encode(errors="surrogatepass")
-    salt = hmac.digest(key, b"salt" + bytes((mechanism,)) + name, "sha256")[:SALT_BYTES]
-    keys = [mechanism.hmac(key, purpose + name) for purpose in (b"stored key", b"server key")]
-    return ScramCredential(salt, keys[0], keys[1], DEFAULT_ITERATIONS)

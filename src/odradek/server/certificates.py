@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.host.logs import get_logger
 from odradek.host.tls_connection import TlsResources
 from odradek.host.tls_network import TlsNetwork
 from odradek.security.tls.contexts import client_context
+from odradek.security.tls.store_problem import StoreProblem
 from odradek.server.listener_tls import ListenerTls
 from odradek.server.tls_context import RefreshedContext
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from odradek.host.clock import Timer
     from odradek.host.connecting import Network
     from odradek.host.host import Host
+
+log = get_logger(__name__)
 
 CHECK_INTERVAL_MS = 3_000.0
 
@@ -48,13 +52,27 @@ class Certificates:
         self._config: Callable[[], BrokerConfig] = lambda: config
 
     async def load(self, config: Callable[[], BrokerConfig]) -> None:
-        """Make the contexts, and keep them up to date until `close`. `StoreProblem` if a key or a certificate cannot
-        be used."""
+        """Make the contexts, and keep them up to date until `close`. `StoreProblem` if a key or a certificate of the
+        properties file cannot be used. One of a dynamic setting is replaced by that of the file, and tried again."""
         self._config = config
         for listener, context in self._contexts:
-            await context.load(config().listener_tls(listener))
+            await self._load(listener, context, config())
         if self._contexts:
             self._schedule()
+
+    async def _load(self, listener: str, context: RefreshedContext, config: BrokerConfig) -> None:
+        settings, static = config.listener_tls(listener), config.with_dynamic({}, {}).listener_tls(listener)
+        try:
+            await context.load(settings)
+        except StoreProblem as problem:
+            if settings == static:
+                raise
+            await context.load(static)
+            log.error(
+                "the dynamic settings of a certificate cannot be used: the properties file applies",
+                listener=listener,
+                reason=str(problem),
+            )
 
     def of_listener(self, name: str) -> ListenerTls | None:
         return self._listeners.get(name)
@@ -86,5 +104,8 @@ class Certificates:
         self._refreshing = asyncio.ensure_future(self._refresh_and_schedule())
 
     async def _refresh_and_schedule(self) -> None:
-        await self.refresh()
+        try:
+            await self.refresh()
+        except Exception as problem:
+            log.error("certificates could not be checked for changes; retrying", exc_info=problem)
         self._schedule()

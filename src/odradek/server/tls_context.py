@@ -46,23 +46,30 @@ class RefreshedContext:
 
     async def load(self, settings: TlsSettings) -> None:
         """`StoreProblem` if a key or a certificate cannot be used."""
-        self._settings = settings
         self._versions, self._context = await self._host.workers.run(self._load, settings)
+        self._settings = settings
 
     async def refresh(self, settings: TlsSettings) -> None:
+        """Makes the context again if settings or files have changed. One that cannot be made is tried at each call."""
         versions = await self._host.workers.run(file_versions, settings, self._host.disk)
         if settings == self._settings and versions == self._versions:
+            self._reported = ""
             return
-        self._settings, self._versions = settings, versions  # if it fails, it is tried again when they change again
         try:
             self._versions, self._context = await self._host.workers.run(self._load, settings)
-        except StoreProblem as problem:
-            if str(problem) != self._reported:
-                self._reported = str(problem)
-                log.error("certificate not replaced", purpose=self._purpose, reason=str(problem))
+        except Exception as problem:  # as well as StoreProblem: whatever is wrong with a file, the old context serves
+            self._report(problem)
             return
+        self._settings = settings
         self._reported = ""
         log.info("certificate replaced", purpose=self._purpose)
+
+    def _report(self, problem: Exception) -> None:
+        """Once for each reason."""
+        reason = str(problem) if isinstance(problem, StoreProblem) else f"{type(problem).__name__}: {problem}"
+        if reason != self._reported:
+            self._reported = reason
+            log.error("certificate not replaced", purpose=self._purpose, reason=reason)
 
     async def refusal(self, settings: TlsSettings) -> str | None:
         """Why a context cannot be made with other settings than the present ones."""
@@ -72,6 +79,8 @@ class RefreshedContext:
             await self._host.workers.run(self._load, settings)
         except StoreProblem as problem:
             return str(problem)
+        except OSError as problem:
+            return f"the key store or trust store cannot be read: {problem}"
         return None
 
     def _load(self, settings: TlsSettings) -> tuple[FileVersions, ssl.SSLContext]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from odradek.security.principals import Principal
 from odradek.security.sasl.scram import TokenCredential
 from odradek.security.scram_credentials import ScramCredential, ScramMechanism, credential_from_password
+from odradek.security.scram_stand_ins import stand_in_credential
 
 SALT = b"salt of sixteen."
 
@@ -26,5 +27,5 @@ class ScramUsers:
         credential = credential_from_password(mechanism, "token secret", SALT)
         return TokenCredential(credential, Principal("User", "owner"), 5000)
 
-    def stand_in_key(self) -> bytes:
-        return b"key of the cluster"
+    def stand_in(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
+        return stand_in_credential(mechanism, b"key of the cluster", user)

@@ -7,7 +7,10 @@ a failure reaches the client, so it says nothing about users and passwords; the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,14 @@ class Failed:
     message: str | None = None
 
 
-Outcome = Challenge | Authenticated | Failed
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A credential must be computed on a worker thread: await `compute()`, then evaluate the same bytes again."""
+
+    compute: Callable[[], Awaitable[None]]
+
+
+Outcome = Challenge | Authenticated | Failed | Deferred
 
 
 class Mechanism(Protocol):

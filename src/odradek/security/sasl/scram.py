@@ -11,9 +11,9 @@ import base64
 import hmac
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from odradek.security.sasl.outcome import Authenticated, Challenge, Failed
+from odradek.security.sasl.outcome import Authenticated, Challenge, Deferred, Failed
 from odradek.security.sasl.scram_messages import MalformedScram, parse_client_final, parse_client_first
-from odradek.security.scram_credentials import MIN_ITERATIONS, stand_in_credential
+from odradek.security.scram_credentials import MIN_ITERATIONS
 
 if TYPE_CHECKING:
     from odradek.security.principals import Principal
@@ -37,10 +37,11 @@ class ScramSource(Protocol):
 
     def credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None: ...
 
-    def token(self, mechanism: ScramMechanism, token_id: str) -> TokenCredential | None: ...
+    def token(self, mechanism: ScramMechanism, token_id: str) -> TokenCredential | Deferred | None:
+        """Deferred if the credential must be derived, which takes a millisecond."""
 
-    def stand_in_key(self) -> bytes:
-        """A secret of the cluster, from which salts of users that do not exist are derived."""
+    def stand_in(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
+        """The credential of a user that does not exist (`security/scram_stand_ins`)."""
 
 
 class _Pending(NamedTuple):
@@ -68,7 +69,7 @@ class ScramServer:
             outcome = self._begin(response) if self._pending is None else self._finish(self._pending, response)
         except MalformedScram as problem:
             outcome = Failed(str(problem))
-        if not isinstance(outcome, Challenge):
+        if not isinstance(outcome, (Challenge, Deferred)):
             self._is_over = True
             self._pending = None
         return outcome
@@ -78,7 +79,10 @@ class ScramServer:
         if first.authorization_id not in ("", first.user):
             reason = f"user {first.user!r} asked to act as {first.authorization_id!r}"
             return Failed(reason, WRONG_AUTHORIZATION_ID)
-        credential, success = self._look_up(first)
+        found = self._look_up(first)
+        if isinstance(found, Deferred):
+            return found
+        credential, success = found
         if credential.iterations < MIN_ITERATIONS:
             return Failed(f"user {first.user!r} has a credential of {credential.iterations} iterations: set it again")
         nonce = first.nonce + self._server_nonce
@@ -87,9 +91,12 @@ class ScramServer:
         self._pending = _Pending(first, server_first, nonce, credential, success)
         return Challenge(server_first.encode())
 
-    def _look_up(self, first: ClientFirst) -> tuple[ScramCredential, Authenticated | None]:
+    def _look_up(self, first: ClientFirst) -> tuple[ScramCredential, Authenticated | None] | Deferred:
+        stand_in = self._source.stand_in(self._mechanism, first.user)  # always, so that the time is the same
         if first.is_token:
             token = self._source.token(self._mechanism, first.user)
+            if isinstance(token, Deferred):
+                return token
             if token is not None:
                 success = Authenticated(
                     token.owner.name,
@@ -102,7 +109,7 @@ class ScramServer:
             credential = self._source.credential(self._mechanism, first.user)
             if credential is not None:
                 return credential, Authenticated(first.user)
-        return stand_in_credential(self._mechanism, self._source.stand_in_key(), first.user), None
+        return stand_in, None
 
     def _finish(self, pending: _Pending, response: bytes) -> Outcome:
         mechanism, credential = self._mechanism, pending.credential

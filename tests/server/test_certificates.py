@@ -1,0 +1,82 @@
+"""TLS contexts that are kept up to date: what cannot be used is tried again, and never ends the checks or the start."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.configuration.broker_configs import BrokerConfig
+from odradek.host.host import real_host
+from odradek.security.tls.store_problem import StoreProblem
+from odradek.server import certificates as certificates_module
+from odradek.server.certificates import Certificates
+from odradek.server.tls_context import RefreshedContext
+from tests.security.tls.certificates import write_certificates
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PATIENCE_S = 30.0
+
+
+def config_of(directory: Path) -> BrokerConfig:
+    properties = write_certificates(directory).listener_properties()
+    return BrokerConfig.from_properties({"listeners": "SSL://127.0.0.1:1", **properties})
+
+
+async def test_a_context_that_could_not_be_made_is_tried_again(tmp_path: Path) -> None:
+    """Neither the settings nor the files change between the attempts: what was missing is elsewhere."""
+    problems: list[Exception] = [StoreProblem("no memory file"), RuntimeError("a bug")]
+
+    def make(_settings: Any, _read: Any) -> ssl.SSLContext:
+        if made and problems:
+            raise problems.pop()
+        made.append(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        return made[-1]
+
+    made: list[ssl.SSLContext] = []
+    settings = config_of(tmp_path).listener_tls("SSL")
+    context = RefreshedContext("test", real_host(), make)
+    await context.load(settings)
+    (tmp_path / "broker.pem").write_text("other")
+    for _ in range(2):
+        await context.refresh(settings)
+        assert context.current is made[0]
+    await context.refresh(settings)
+    assert context.current is made[1]
+
+
+async def test_the_files_are_looked_at_after_any_exception(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(certificates_module, "CHECK_INTERVAL_MS", 1.0)
+    config = config_of(tmp_path)
+    certificates = Certificates(config, real_host())
+    looked = asyncio.Semaphore(0)
+
+    async def refresh() -> None:
+        looked.release()
+        raise RuntimeError("not a StoreProblem")
+
+    monkeypatch.setattr(certificates, "refresh", refresh)
+    await certificates.load(lambda: config)
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(3):
+            await looked.acquire()
+    certificates.close()
+
+
+async def test_a_dynamic_store_that_cannot_be_used_does_not_keep_the_broker_from_starting(tmp_path: Path) -> None:
+    config = config_of(tmp_path)
+    location = "listener.name.ssl.ssl.keystore.location"
+    dynamic = config.with_dynamic({}, {location: "/none.pem"})
+    certificates = Certificates(dynamic, real_host())
+    await certificates.load(lambda: dynamic)
+    listener = certificates.of_listener("SSL")
+    assert listener is not None
+    assert listener.context.current is not None
+    certificates.close()
+    broken = BrokerConfig.from_properties({**config.static_values, "ssl.keystore.location": "/none.pem"})
+    with pytest.raises(StoreProblem):
+        await Certificates(broken, real_host()).load(lambda: broken)
