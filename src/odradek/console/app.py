@@ -14,10 +14,12 @@ from starlette.staticfiles import StaticFiles
 
 from odradek.console.changes import Forbidden
 from odradek.console.cluster.connection import Failure
+from odradek.console.cluster.rigs import RigWatch
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS, Console, TooManyStreams, console_of
 from odradek.console.forms import FormError
 from odradek.console.pages import PAGES
+from odradek.console.pages.rigs import has_rigs
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Safety, Tokens
 
@@ -47,7 +49,9 @@ class Assets(StaticFiles):
 def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     tokens = Tokens()
     renderer = Renderer(tokens, addresses=cluster.bootstrap_servers.split(","), is_read_only=settings.is_read_only)
-    console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer)
+    watch = ClusterWatch(cluster, settings.sample_interval_s)
+    console = Console(settings, cluster, watch, renderer, RigWatch(cluster))
+    renderer.shows_section["rigs"] = lambda: has_rigs(console)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

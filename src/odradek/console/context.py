@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from odradek.console.cluster.connection import Cluster
+    from odradek.console.cluster.rigs import RigWatch
     from odradek.console.cluster.watch import ClusterWatch
     from odradek.console.rendering import Renderer
     from odradek.console.settings import ConsoleSettings
@@ -29,11 +30,14 @@ class TooManyStreams(Exception):
 
 
 class Console:
-    def __init__(self, settings: ConsoleSettings, cluster: Cluster, watch: ClusterWatch, renderer: Renderer) -> None:
+    def __init__(
+        self, settings: ConsoleSettings, cluster: Cluster, watch: ClusterWatch, renderer: Renderer, rigs: RigWatch
+    ) -> None:
         self.settings = settings
         self.cluster = cluster
         self.watch = watch
         self.renderer = renderer
+        self.rigs = rigs
         self.is_stopping = False
         self._calls = ThreadPoolExecutor(CALLS, "console-call")
         self._streams = ThreadPoolExecutor(STREAMS, "console-stream")
@@ -68,6 +72,7 @@ class Console:
     def stop(self) -> None:
         self.is_stopping = True
         self.watch.stop()
+        self.rigs.stop()
         self._calls.shutdown(wait=False, cancel_futures=True)
         self._streams.shutdown(wait=False, cancel_futures=True)
 
