@@ -14,7 +14,6 @@ from starlette.staticfiles import StaticFiles
 
 from odradek.console.changes import Forbidden
 from odradek.console.cluster.connection import Failure
-from odradek.console.cluster.rigs import RigWatch
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS, Console, TooManyStreams, console_of
 from odradek.console.forms import FormError
@@ -49,9 +48,8 @@ class Assets(StaticFiles):
 def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     tokens = Tokens()
     renderer = Renderer(tokens, addresses=cluster.bootstrap_servers.split(","), is_read_only=settings.is_read_only)
-    watch = ClusterWatch(cluster, settings.sample_interval_s)
-    console = Console(settings, cluster, watch, renderer, RigWatch(cluster))
-    renderer.shows_section["rigs"] = lambda: has_rigs(console)
+    renderer.shows_section["rigs"] = has_rigs
+    console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

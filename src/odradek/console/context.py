@@ -6,13 +6,15 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
+from odradek.console.cluster.pipelines import PipelineWatch
+from odradek.console.cluster.rigs import RigWatch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.requests import Request
 
     from odradek.console.cluster.connection import Cluster
-    from odradek.console.cluster.rigs import RigWatch
     from odradek.console.cluster.watch import ClusterWatch
     from odradek.console.rendering import Renderer
     from odradek.console.settings import ConsoleSettings
@@ -30,14 +32,13 @@ class TooManyStreams(Exception):
 
 
 class Console:
-    def __init__(
-        self, settings: ConsoleSettings, cluster: Cluster, watch: ClusterWatch, renderer: Renderer, rigs: RigWatch
-    ) -> None:
+    def __init__(self, settings: ConsoleSettings, cluster: Cluster, watch: ClusterWatch, renderer: Renderer) -> None:
         self.settings = settings
         self.cluster = cluster
         self.watch = watch
         self.renderer = renderer
-        self.rigs = rigs
+        self.pipelines = PipelineWatch(cluster)  # these start with the first page that shows them
+        self.rigs = RigWatch(cluster)
         self.is_stopping = False
         self._calls = ThreadPoolExecutor(CALLS, "console-call")
         self._streams = ThreadPoolExecutor(STREAMS, "console-stream")
@@ -72,6 +73,7 @@ class Console:
     def stop(self) -> None:
         self.is_stopping = True
         self.watch.stop()
+        self.pipelines.stop()
         self.rigs.stop()
         self._calls.shutdown(wait=False, cancel_futures=True)
         self._streams.shutdown(wait=False, cancel_futures=True)

@@ -27,8 +27,9 @@ TURN_S = 1.0
 LONGEST_NAME = 80
 
 
-def has_rigs(console: Console) -> bool:
-    snapshot = console.watch.latest
+def has_rigs(request: Request) -> bool:
+    """Whether the example's topic exists, as far as the last round has seen."""
+    snapshot = console_of(request).watch.latest
     return snapshot is not None and READINGS in snapshot.topics
 
 
