@@ -18,6 +18,7 @@ from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS, Console, TooManyStreams, console_of
 from odradek.console.forms import FormError
 from odradek.console.pages import PAGES
+from odradek.console.pages.rigs import has_rigs
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Safety, Tokens
 
@@ -47,6 +48,7 @@ class Assets(StaticFiles):
 def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     tokens = Tokens()
     renderer = Renderer(tokens, addresses=cluster.bootstrap_servers.split(","), is_read_only=settings.is_read_only)
+    renderer.shows_section["rigs"] = has_rigs
     console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer)
 
     @contextlib.asynccontextmanager

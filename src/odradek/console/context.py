@@ -6,6 +6,9 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
+from odradek.console.cluster.pipelines import PipelineWatch
+from odradek.console.cluster.rigs import RigWatch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -34,6 +37,8 @@ class Console:
         self.cluster = cluster
         self.watch = watch
         self.renderer = renderer
+        self.pipelines = PipelineWatch(cluster)  # these start with the first page that shows them
+        self.rigs = RigWatch(cluster)
         self.is_stopping = False
         self._calls = ThreadPoolExecutor(CALLS, "console-call")
         self._streams = ThreadPoolExecutor(STREAMS, "console-stream")
@@ -68,6 +73,8 @@ class Console:
     def stop(self) -> None:
         self.is_stopping = True
         self.watch.stop()
+        self.pipelines.stop()
+        self.rigs.stop()
         self._calls.shutdown(wait=False, cancel_futures=True)
         self._streams.shutdown(wait=False, cancel_futures=True)
 

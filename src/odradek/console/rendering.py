@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from odradek.console.views import figures
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -32,12 +32,15 @@ SECTIONS = (
     ("groups", "Groups", "/groups"),
     ("brokers", "Brokers", "/brokers"),
     ("transactions", "Transactions", "/transactions"),
+    ("pipelines", "Pipelines", "/pipelines"),
+    ("rigs", "Rigs", "/rigs"),
 )
 
 
 class Renderer:
     def __init__(self, tokens: Tokens, *, addresses: Sequence[str], is_read_only: bool) -> None:
         self._tokens = tokens
+        self.shows_section: dict[str, Callable[[Request], bool]] = {}  # of sections that are not always shown
         self._notice_key = secrets.token_bytes(32)
         self.environment = Environment(
             loader=FileSystemLoader(str(files("odradek.console").joinpath("templates"))),
@@ -51,9 +54,7 @@ class Renderer:
         self.environment.filters["query"] = lambda fields: urlencode(
             {k: v for k, v in fields.items() if v not in ("", None)}
         )
-        self.environment.globals.update(
-            sections=SECTIONS, addresses=addresses, is_read_only=is_read_only, assets=_asset_version()
-        )
+        self.environment.globals.update(addresses=addresses, is_read_only=is_read_only, assets=_asset_version())
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         notice = self._read_notice(request.cookies.get(FLASH_COOKIE, ""))
@@ -61,6 +62,7 @@ class Renderer:
             self.environment.get_template(template).render(
                 token=self._tokens.token_of(request.state.session),
                 notice=notice,
+                sections=[each for each in SECTIONS if self.shows_section.get(each[0], _always)(request)],
                 is_fragment=request.headers.get("hx-request") == "true",
                 **values,
             ),
@@ -91,6 +93,10 @@ class Renderer:
         if not text or not hmac.compare_digest(self._sign(text).encode(), signature.encode()):
             return ""
         return base64.urlsafe_b64decode(text).decode()
+
+
+def _always(_request: Request) -> bool:
+    return True
 
 
 def _asset_version() -> str:

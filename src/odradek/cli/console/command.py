@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -57,6 +60,7 @@ INSTALL = "pip install 'odradek[console]'"
     help="Schema of a topic's values: FILE.avsc (Avro), or FILE.desc:MESSAGE (descriptor set of Protobuf). Repeatable.",
 )
 @click.option("--login", is_flag=True, help="Not available: the console serves this machine only.")
+@click.option("--stop-with", type=int, hidden=True, help="Descriptor; stop when its other end is closed.")
 @cluster_options
 def console(
     *,
@@ -65,6 +69,7 @@ def console(
     masks: tuple[str, ...],
     schemas: tuple[str, ...],
     login: bool,
+    stop_with: int | None,
     cluster: Cluster,
     as_json: bool,
 ) -> None:
@@ -94,8 +99,17 @@ def console(
     except SchemaError as error:
         raise click.UsageError(f"--schema: {error}") from None
     log_changes()
+    if stop_with is not None:
+        threading.Thread(target=stop_with_owner, args=(stop_with,), daemon=True).start()
     settings = ConsoleSettings(host, port, read_only, Preparation(rules, decoders))
     serve(cluster, settings, lambda address: show_address(address, cluster, as_json))
+
+
+def stop_with_owner(descriptor: int) -> None:
+    """Stop when the other end of the pipe is closed: the process that held it has ended."""
+    while os.read(descriptor, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def parse_listen(text: str) -> tuple[str, int]:

@@ -17,6 +17,7 @@ from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.connection_choice import SERVERS, chosen_properties
 from odradek.cli.demo.local_broker import start_broker
 from odradek.cli.demo.local_cluster import LocalCluster, brokers_option, check_ports
+from odradek.cli.example.console_process import INSTALL, ConsoleProcess, choose_port, missing_package
 from odradek.cli.example.loading import chosen_example, read_simulation, read_view
 from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
 from odradek.cli.example.starting import Starting, pipeline_picture
@@ -77,15 +78,24 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, exists=True),
     help="Definition of the pipeline. Default: pipeline.yml of the example.",
 )
+@click.option("--no-console", is_flag=True, help="Do not start the console, which is a web page over the cluster.")
+@click.option(
+    "--console-port",
+    type=click.IntRange(min=0, max=65535),
+    metavar="PORT",
+    help="Port of the console. Default: 8484, or a free one if that is in use.",
+)
 @format_option
 def up(
     name: str, seconds: float | None, rate: float | None, entities: int | None, seed: int | None,
-    bootstrap_server: str | None, port: int, brokers: int, master: str | None, definition: str | None, as_json: bool,
+    bootstrap_server: str | None, port: int, brokers: int, master: str | None, definition: str | None,
+    no_console: bool, console_port: int | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Run an example: a broker, simulated records, a pipeline and a live view.
+    """Run an example: a broker, simulated records, a pipeline, a live view and the console.
 
     EXAMPLE is the name of an example (`odradek example list`), rigs by default, or a folder. Topics and views are
-    discarded at the end, unless they are on a cluster of yours. Ctrl-C stops everything.
+    discarded at the end, unless they are on a cluster of yours. Ctrl-C stops everything. The address of the console is
+    printed; a browser shows the records within seconds, while Spark starts.
     """
     properties = running_cluster(bootstrap_server)
     if brokers > 1 and properties is not None:
@@ -103,6 +113,7 @@ def up(
         starting = Starting(screen, is_stopped, has_broker=properties is None)
         if properties is None:
             check_ports(port, brokers, "up")
+        page_port = None if no_console or has_no_console() else choose_port(console_port)
         screen.open()
         starting.begin()
         if properties is None:
@@ -113,6 +124,12 @@ def up(
         screen.address = cluster.bootstrap_servers
         screen.hint = consume_hint(view.output, cluster.bootstrap_servers)
         starting.broker_is_ready(cluster.bootstrap_servers)
+        if page_port is not None:
+            stack.enter_context(console_of(cluster, page_port, screen, example.name))
+        # The records begin while Spark starts, so that there is something to see; the pipeline reads them all.
+        producer = cluster.producer(producer_settings(simulation.rate))
+        sender = RecordProducer(producer, simulation.topic, Population(simulation), simulation.rate)
+        stack.enter_context(sending(sender, is_stopped))
         warehouse = f"sqlite:///{folder}/warehouse.db"
         arguments = [file, "--bootstrap-server", cluster.bootstrap_servers, "--checkpoints", f"{folder}/checkpoints"]
         arguments += connection_arguments()
@@ -121,12 +138,9 @@ def up(
         process = stack.enter_context(PipelineProcess(arguments, is_stopped, starting.take_line))
         starting.stages.picture = pipeline_picture(file, os.environ)
         starting.wait(process)
-        producer = cluster.producer(producer_settings(simulation.rate))
-        sender = RecordProducer(producer, simulation.topic, Population(simulation), simulation.rate)
         if not is_stopped.is_set():
-            with sending(sender, is_stopped):
-                show(cluster, view, warehouse, screen, starting, is_stopped, seconds)
-                report("stopping")
+            show(cluster, view, warehouse, screen, starting, is_stopped, seconds)
+            report("stopping")
         screen.close()
     process.raise_failure()
     if sender.failure is not None:
@@ -150,6 +164,24 @@ def running_cluster(bootstrap_server: str | None) -> dict[str, str] | None:
 
 def report(line: str) -> None:
     click.echo(line, err=True)
+
+
+def has_no_console() -> bool:
+    package = missing_package()
+    if package is not None:
+        report(f"console: not started, because the package {package} is not installed; {INSTALL}")
+    return package is not None
+
+
+def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) -> ConsoleProcess:
+    """The console, on whose page of the example the screen then points."""
+    page = "rigs" if example == DEFAULT_EXAMPLE else ""
+    return ConsoleProcess(
+        cluster.bootstrap_servers,
+        port,
+        lambda address: screen.show_console(f"{address}{page}"),
+        lambda reason: report(f"console: {reason}"),
+    )
 
 
 @contextlib.contextmanager

@@ -26,6 +26,10 @@ from odradek.cli.framework.commands import group
         "checkpoints": ("odradek.cli.pipeline.reset:checkpoints", "Show the offsets that a pipeline has reached."),
         "reset": ("odradek.cli.pipeline.reset:reset", "Clear a pipeline's checkpoint so that it starts over."),
         "backfill": ("odradek.cli.pipeline.backfill:backfill", "Process a range of offsets or times as a batch."),
+        "redrive": (
+            "odradek.cli.pipeline.redrive:redrive",
+            "Write dead letters back to the topics that they came from.",
+        ),
         "rebuild": ("odradek.cli.pipeline.backfill:rebuild", "Rebuild views from the log."),
     },
     examples=[

@@ -26,14 +26,16 @@ OVERRIDES = ("bootstrap_server", "master", "checkpoints", "warehouse", "connecto
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Address of the metrics for Prometheus; without a port they are not served."""
+    """Where figures go: the address of metrics for Prometheus, if there is a port, and the status topic."""
 
     host: str = "127.0.0.1"
     port: int | None = None
+    has_status_topic: bool = True
 
     @property
     def arguments(self) -> list[str]:
-        return [] if self.port is None else [f"--metrics-host={self.host}", f"--metrics-port={self.port}"]
+        served = [] if self.port is None else [f"--metrics-host={self.host}", f"--metrics-port={self.port}"]
+        return served if self.has_status_topic else [*served, "--no-status-topic"]
 
 
 name_option = click.option(
@@ -88,11 +90,13 @@ def override_options(function: F) -> F:
 
 
 def metrics_options(function: F) -> F:
-    """`--metrics-port` and `--metrics-host`, passed to the command as `metrics`."""
+    """`--metrics-port`, `--metrics-host` and `--no-status-topic`, passed to the command as `metrics`."""
 
     @functools.wraps(function)
-    def with_metrics(*arguments: Any, metrics_host: str, metrics_port: int | None, **rest: Any) -> Any:
-        return function(*arguments, metrics=Metrics(metrics_host, metrics_port), **rest)
+    def with_metrics(
+        *arguments: Any, metrics_host: str, metrics_port: int | None, no_status_topic: bool, **rest: Any
+    ) -> Any:
+        return function(*arguments, metrics=Metrics(metrics_host, metrics_port, not no_status_topic), **rest)
 
     host = click.option(
         "--metrics-host",
@@ -108,7 +112,14 @@ def metrics_options(function: F) -> F:
         metavar="PORT",
         help="Serve metrics for Prometheus at http://HOST:PORT/metrics; 0 for a free port.",
     )
-    return port(host(with_metrics))  # type: ignore[return-value]
+    topic = click.option(
+        "--no-status-topic",
+        is_flag=True,
+        envvar="ODRADEK_NO_STATUS_TOPIC",
+        show_envvar=True,
+        help="Do not publish the status to the topic __odradek_pipelines, which consoles read.",
+    )
+    return port(host(topic(with_metrics)))  # type: ignore[return-value]
 
 
 def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:

@@ -151,7 +151,7 @@ def run_here(
             publisher.turn()
 
         try:
-            is_watched = metrics.port is not None or isinstance(screen, LiveView)
+            is_watched = metrics.port is not None or metrics.has_status_topic or isinstance(screen, LiveView)
             send = events.put if is_watched else None
             callbacks = RunCallbacks(say, lambda report: events.put(batch_event(report)), send, turn)
             launch(found, options, is_stopped, callbacks)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.options import override_arguments
+from odradek.cli.pipeline.status_topic import status_topic
 from odradek.pipelines.operating.backoff import Backoff
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.operating.processes import own_mark
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def published(found: Pipeline, screen: BatchLines, folder: Path | None, metrics: Metrics) -> Iterator[Publisher]:
-    """Publish a pipeline's status to screen, file and metrics."""
+    """Publish a pipeline's status to screen, file, metrics and, unless that is turned off, the status topic."""
     mark = own_mark()
     status = PipelineStatus(
         name=found.name, state=State.STARTING, file=str(Path(found.place.file).absolute()), engine=str(found.engine),
@@ -46,7 +47,11 @@ def published(found: Pipeline, screen: BatchLines, folder: Path | None, metrics:
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise Failure(f"metrics cannot be served on {metrics.host}:{metrics.port}: {reason}") from None
+        if metrics.has_status_topic:
+            topic = stack.enter_context(status_topic(found, status))
+            publisher.announce = None if topic is None else topic.offer
         yield publisher
+        publisher.turn()
 
 
 def run_supervised(

@@ -11,7 +11,7 @@ from odradek.pipelines.operating.metrics_text import metrics_text
 from odradek.pipelines.operating.status_files import write_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from odradek.pipelines.operating.events import Event
@@ -28,6 +28,7 @@ class Publisher:
     def __init__(
         self, model: StatusModel, screen: BatchLines, folder: Path | None = None, metrics: MetricsServer | None = None
     ) -> None:
+        self.announce: Callable[[PipelineStatus], None] | None = None  # to others than the user of this machine
         self.model = model
         self._screen = screen
         self._folder = folder
@@ -61,6 +62,8 @@ class Publisher:
             self._write(self._folder, status)
         if self._metrics is not None:
             self._metrics.text = metrics_text(status)
+        if self.announce is not None:
+            self.announce(status)
         self._screen.show(status)
 
     def _write(self, folder: Path, status: PipelineStatus) -> None:

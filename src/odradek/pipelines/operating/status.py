@@ -47,12 +47,13 @@ class FlowStatus:
 
 @dataclass(frozen=True, slots=True)
 class ExpectationStatus:
-    """Rows that did not meet an expectation since the pipeline was started."""
+    """Rows that did not meet an expectation since the pipeline was started, and rows that were checked."""
 
     step: str
     name: str
     otherwise: str
     rows: int
+    checked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

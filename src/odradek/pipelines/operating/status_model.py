@@ -114,6 +114,7 @@ class StatusModel:
         self._status = status
         self._flows: dict[str, FlowModel] = {}
         self._violations: Counter[tuple[str, str, str]] = Counter()
+        self._checked: Counter[tuple[str, str, str]] = Counter()
 
     def change(self, now_s: float, **changes: object) -> None:
         self._status = replace(self._status, updated_s=now_s, **changes)  # type: ignore[arg-type]
@@ -150,7 +151,9 @@ class StatusModel:
         unparsed = flow.status.unparsed + event["rejected"]
         flow.status = replace(flow.status, unparsed=unparsed, written=dict(written))
         for each in event["violations"]:
-            self._violations[each["step"], each["expectation"], each["otherwise"]] += each["rows"]
+            key = each["step"], each["expectation"], each["otherwise"]
+            self._violations[key] += each["rows"]
+            self._checked[key] += each.get("checked", 0)
 
     def flow(self, name: str) -> FlowModel:
         return self._flows.setdefault(name, FlowModel(FlowStatus(name)))
@@ -160,5 +163,7 @@ class StatusModel:
             self._status,
             updated_s=now_s,
             flows=tuple(each.snapshot() for each in self._flows.values()),
-            expectations=tuple(ExpectationStatus(*key, rows) for key, rows in sorted(self._violations.items())),
+            expectations=tuple(
+                ExpectationStatus(*key, rows, self._checked[key]) for key, rows in sorted(self._violations.items())
+            ),
         )

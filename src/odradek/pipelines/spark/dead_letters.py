@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.letters.letter import (
+    ID_HEADER,
+    PIPELINE_HEADER,
+    REASON_HEADER,
+    SOURCE_HEADER,
+    STEP_HEADER,
+    TOPIC_HEADER,
+)
 from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, has_origin, quoted, visible_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-REASON_HEADER = "odradek-reason"
-PIPELINE_HEADER = "odradek-pipeline"
-STEP_HEADER = "odradek-step"
-TOPIC_HEADER = "odradek-source-topic"
-SOURCE_HEADER = "source"  # partition:offset
-ID_HEADER = "odradek-id"
 NO_HEADERS = "cast(array() as array<struct<key: string, value: binary>>)"
 
 

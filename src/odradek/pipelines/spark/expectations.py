@@ -27,12 +27,13 @@ class ExpectationFailed(PipelineError):
 
 @dataclass(frozen=True, slots=True)
 class Violations:
-    """The number of rows of a step that did not meet an expectation."""
+    """The number of rows of a step that did not meet an expectation, and of those that were checked."""
 
     step: str
     expectation: str
     otherwise: Otherwise
     rows: int
+    checked: int = 0
 
 
 def judged(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:

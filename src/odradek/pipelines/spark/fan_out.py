@@ -155,7 +155,7 @@ class FanOut:
             parts.append(counted(tables.decoded(name), name, numbers))
         judged = [*self._judged, *self._checked]
         for step in judged:
-            numbers = F.array(*violation_counts(step.name, step.expectations))
+            numbers = F.array(*violation_counts(step.name, step.expectations), F.count(F.lit(1)))
             parts.append(counted(tables.judged(step.name), step.name, numbers))
         sinks = {} if is_whole else self._counted
         every = F.array(F.count(F.lit(1)))
@@ -163,7 +163,7 @@ class FanOut:
         can_fail = any(each.otherwise is Otherwise.FAIL for step in judged for each in step.expectations)
         found = collected(parts if can_fail else [*parts, *rows])
         violations = [
-            Violations(step.name, each.name, each.otherwise, found[step.name][number])
+            Violations(step.name, each.name, each.otherwise, found[step.name][number], found[step.name][-1])
             for step in judged
             for number, each in enumerate(step.expectations)
         ]

@@ -80,6 +80,11 @@ def unparsed_name(source: str) -> str:
     return f"rejected {source}"
 
 
+def checked_name(step: str) -> str:
+    """The name of an observed count of the rows of a step that expectations check."""
+    return f"checked {step}"
+
+
 def written_name(end: str) -> str:
     """The name of an observed count of rows that a sink writes."""
     return f"written to {end}"

@@ -31,12 +31,13 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The terminal, and what stands around the panels: an address, and a hint in the last line."""
+    """The terminal, and what stands around the panels: an address, and a hint and a web page in the last line."""
 
     width: int
     height: int
     address: str
     hint: str
+    console: str = ""
 
 
 def draw(model: LiveViewModel, now_s: float, frame: Frame) -> RenderableType:
@@ -104,7 +105,11 @@ def title_line(title: str, right: str, frame: Frame, alarm: str = "") -> Text:
 
 
 def hint_line(frame: Frame) -> Text:
-    line = Text.assemble((" Ctrl-C ", "bold"), ("stops", FAINT), (f"   {frame.hint}" if frame.hint else "", FAINT))
+    line = Text.assemble((" Ctrl-C ", "bold"), ("stops", FAINT))
+    if frame.console:
+        line.append("   console ", FAINT).append(frame.console, "bold cyan")
+    if frame.hint:
+        line.append(f"   {frame.hint}", FAINT)
     line.no_wrap, line.overflow = True, "ellipsis"
     line.truncate(frame.width, overflow="ellipsis")
     return line

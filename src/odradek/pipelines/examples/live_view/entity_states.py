@@ -61,5 +61,9 @@ class StateMeter:
         names = [self.declared.otherwise, *(value.name for value in reversed(self.declared.values))]
         return {name: found[name] for name in names}
 
+    def states(self, now_s: float) -> dict[str, str]:
+        """The state of each entity."""
+        return {name: self._state(activity, now_s) for name, activity in self._entities.items()}
+
     def color(self, state: str) -> str:
         return next((value.color for value in self.declared.values if value.name == state), "green")

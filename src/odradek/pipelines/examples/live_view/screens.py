@@ -31,6 +31,7 @@ class LineScreen:
         self.title = title
         self.hint = hint
         self.address = ""
+        self.console = ""  # address of a page that shows the same records
         self.output = output
         self._reported = 0  # stages whose end was printed
 
@@ -43,6 +44,11 @@ class LineScreen:
             note = f": {stage.note}" if stage.note else ""
             print(f"{stage.name}{note} ({stage.seconds(0.0):.1f} s)", file=sys.stderr, flush=True)
         self._reported = len(ended)
+
+    def show_console(self, address: str) -> None:
+        """Prints the address of the web page at once; may be called on another thread."""
+        self.console = address
+        print(f"console: {address}", file=sys.stderr, flush=True)
 
     def begin(self, model: LiveViewModel) -> None:
         self.say(f"watching {', '.join(model.topics.topics)} on {self.address}; Ctrl-C stops")
@@ -70,7 +76,8 @@ class JsonScreen(LineScreen):
     """Prints a JSON object every second, and a summary at the end."""
 
     def begin(self, model: LiveViewModel) -> None:
-        self.say(json.dumps({"kind": "ready", "bootstrap_servers": self.address, "topics": model.topics.topics}))
+        facts = {"bootstrap_servers": self.address, "topics": model.topics.topics}
+        self.say(json.dumps({"kind": "ready", **facts, **({"console": self.console} if self.console else {})}))
 
     def show(self, model: LiveViewModel) -> None:
         self.say(json.dumps({"kind": "progress", **progress_facts(model, time.time())}))
@@ -96,6 +103,10 @@ class LiveScreen(LineScreen):
 
         assert self.live is not None
         self.live.update(draw_start(self.title, stages, time.time(), self._frame()), refresh=True)
+
+    def show_console(self, address: str) -> None:
+        """The next frame shows it."""
+        self.console = address
 
     def begin(self, model: LiveViewModel) -> None:
         """Nothing to do: the first drawing follows with the first figures."""
@@ -126,7 +137,7 @@ class LiveScreen(LineScreen):
 
         assert self.live is not None
         width, height = self.live.console.size
-        return Frame(width, height, self.address, self.hint)
+        return Frame(width, height, self.address, self.hint, self.console)
 
 
 def chosen_screen(title: str, hint: str, *, as_json: bool) -> LineScreen:

@@ -31,7 +31,15 @@ from odradek.pipelines.spark.one_pass.row_columns import (
 )
 from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
 from odradek.pipelines.spark.producers import producer_of
-from odradek.pipelines.spark.records import OBSERVED, decoded, reason_of, unfiltered_rows, unparsed_name, written_name
+from odradek.pipelines.spark.records import (
+    OBSERVED,
+    checked_name,
+    decoded,
+    reason_of,
+    unfiltered_rows,
+    unparsed_name,
+    written_name,
+)
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.transactional_writer import SPLIT
 
@@ -52,13 +60,15 @@ RECORD_FIELDS = ("topic", "key", "value", "headers")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """An observed aggregate: records that failed to parse, rows that do not meet an expectation, or rows of a sink."""
+    """An observed aggregate: records that failed to parse, rows of a step that expectations check or that do not meet
+    one of them, or rows of a sink."""
 
     name: str
     aggregate: str
     step: str = ""
     expectation: Expectation | None = None
     sink: str | None = None
+    is_of_all: bool = False  # all rows of a step with expectations
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +116,17 @@ class Pass:
 
     def counted(self, observed: Mapping[str, int]) -> tuple[int, tuple[Violations, ...]]:
         """The number of records that failed to parse, and the violations of expectations."""
-        unparsed = [each.name for each in self.counts if each.expectation is None and each.sink is None]
+        unparsed = [each.name for each in self.counts if not each.step and each.sink is None]
         rejected = sum(observed.get(name, 0) for name in unparsed)
+        checked = {each.step: observed.get(each.name, 0) for each in self.counts if each.is_of_all}
         violations = tuple(
-            Violations(each.step, each.expectation.name, each.expectation.otherwise, observed.get(each.name, 0))
+            Violations(
+                each.step,
+                each.expectation.name,
+                each.expectation.otherwise,
+                observed.get(each.name, 0),
+                checked[each.step],
+            )
             for each in self.counts
             if each.expectation is not None
         )
@@ -216,6 +233,7 @@ class PassBuilder:
         scope = Scope("", rows)
         checks = {each.name: f"coalesce({scope.text(each.check)}, false)" for each in step.expectations}
         if step.name in self._flow.owned:
+            self._counts.append(Count(checked_name(step.name), rows.total(), step.name, is_of_all=True))
             for each in step.expectations:
                 unmet = rows.count(f"not {checks[each.name]}")
                 self._counts.append(Count(f"{step.name}: {each.name}", unmet, step.name, each))

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Encoding
-from odradek.pipelines.spark.dead_letters import (
+from odradek.pipelines.letters.letter import (
     ID_HEADER,
-    NO_HEADERS,
     PIPELINE_HEADER,
     REASON_HEADER,
     SOURCE_HEADER,
     STEP_HEADER,
     TOPIC_HEADER,
 )
+from odradek.pipelines.spark.dead_letters import NO_HEADERS
 from odradek.pipelines.spark.hidden_columns import REJECTED, visible_names
 from odradek.pipelines.spark.one_pass.row_columns import PLACE_FIELDS, Rows, literal, struct_of, text_of
 from odradek.pipelines.spark.one_pass.selecting import Scope

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from odradek.pipelines.definition.model import FilesTarget, TableTarget
-from odradek.pipelines.spark.dead_letters import ID_HEADER
+from odradek.pipelines.letters.letter import ID_HEADER
 from odradek.pipelines.spark.record_files import written_records
 from odradek.pipelines.spark.rehearsal.whole import as_objects
 from odradek.pipelines.spark.sinks.batches import database_url

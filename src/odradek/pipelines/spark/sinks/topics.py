@@ -11,8 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BinaryType
 
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Encoding
+from odradek.pipelines.letters.letter import ID_HEADER
 from odradek.pipelines.spark.connector_choice import connector_of
-from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
+from odradek.pipelines.spark.dead_letters import header, origin_id
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, user_expression, visible_columns
 from odradek.pipelines.spark.producers import Producer, producer_options

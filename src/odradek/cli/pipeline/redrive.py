@@ -1,0 +1,109 @@
+"""`odradek pipeline redrive`: dead letters go back to the topics that they came from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.client.options import cluster_options, topic_argument
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import print_json, say, size_text
+from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.redriving import MOST_LETTERS, Selection, plan_redrive
+from odradek.cli.pipeline.redriving import redrive as write_back
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.pipeline.redriving import Redrive
+    from odradek.pipelines.letters.ledger import Place
+
+
+@command(
+    examples=[
+        ("what would be written back", "odradek pipeline redrive rigs-dead-letters --dry-run"),
+        ("all of them, after a question", "odradek pipeline redrive rigs-dead-letters"),
+        ("those of one step", "odradek pipeline redrive rigs-dead-letters --step readings --yes"),
+        (
+            "two records, by partition and offset",
+            "odradek pipeline redrive rigs-dead-letters --record 0:17 --record 1:4",
+        ),
+    ]
+)
+@topic_argument
+@click.option("--pipeline", metavar="NAME", type=TEXT, default="", help="Only dead letters of this pipeline.")
+@click.option("--step", metavar="NAME", type=TEXT, default="", help="Only those of this source or step.")
+@click.option("--reason", metavar="TEXT", type=TEXT, default="", help="Only those with this reason, up to its colon.")
+@click.option(
+    "--record", "records", metavar="PARTITION:OFFSET", type=TEXT, multiple=True, help="Only this one. Repeatable."
+)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, MOST_LETTERS),
+    default=MOST_LETTERS,
+    show_default=True,
+    help="At most so many, the oldest of each partition first.",
+)
+@click.option("--again", is_flag=True, help="Also those that were written back before.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@yes_option
+@cluster_options
+def redrive(
+    *, topic: str, pipeline: str, step: str, reason: str, records: tuple[str, ...], limit: int, again: bool,
+    dry_run: bool, yes: bool, cluster: Cluster, as_json: bool,
+) -> None:  # fmt: skip
+    """Write dead letters back to the topics that they came from, each at most once.
+
+    TOPIC is a dead-letter topic. Records get their original key, value, headers and partition; the headers that name
+    the reason and the origin are removed. What was written back is kept in the topic `__odradek_redrives`.
+    """
+    places = frozenset(parse_places(records)) if records else None
+    selection = Selection(topic, places, pipeline, step, reason, limit=limit)
+    plan = plan_redrive(cluster, selection, again=again)
+    if not dry_run and plan.records:
+        confirm(f"write {text_of(plan)}?", yes or as_json, refusal="nothing was written")
+        plan = write_back(cluster, with_ends(selection, plan), again=again)
+    if as_json:
+        print_json({**plan.as_object(), "is_dry_run": dry_run})
+        return
+    verb = "would write" if dry_run else "wrote"
+    say(f"{verb} {text_of(plan)}" if plan.records else f"topic {topic} has no dead letters to write back")
+    for line in omissions(plan):
+        say(line)
+
+
+def with_ends(selection: Selection, plan: Redrive) -> Selection:
+    """The same letters as the plan: those that arrived after it are left out."""
+    return replace(selection, ends=plan.ends)
+
+
+def text_of(plan: Redrive) -> str:
+    targets = ", ".join(f"{count:,} to {topic}" for topic, count in plan.topics.most_common())
+    return f"{plan.records:,} dead letters back ({size_text(plan.size_bytes)}): {targets}"
+
+
+def omissions(plan: Redrive) -> list[str]:
+    found = []
+    if plan.done_before:
+        found.append(f"{plan.done_before:,} were written back before; --again writes them once more")
+    if plan.without_origin:
+        found.append(f"{plan.without_origin:,} have no origin record: rows of steps that join or aggregate")
+    if plan.is_cut:
+        found.append("the limit is reached, and there are more; run it again for the next ones")
+    return found
+
+
+def parse_places(texts: Sequence[str]) -> list[Place]:
+    places = []
+    for text in texts:
+        partition, _, offset = text.partition(":")
+        if not (partition.isdecimal() and offset.isdecimal()):
+            raise Failure(f"--record {text}: write PARTITION:OFFSET, such as 0:17")
+        places.append((int(partition), int(offset)))
+    return places

@@ -1,0 +1,253 @@
+"""Writes dead letters back to their source topics: the original key, value and headers, each at most once.
+
+Records and the entries of the ledger (`pipelines/letters/ledger`) are written in one transaction, under a transactional
+id that belongs to the dead-letter topic. The ledger is read after `init_transactions` has fenced every other redrive of
+the topic, so that no letter is written twice, even by redrives that run at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from confluent_kafka import KafkaException
+
+from odradek.cli.framework.failure import Failure
+from odradek.cli.records.consume_range import PartitionRange
+from odradek.cli.records.record_reader import RecordReader
+from odradek.pipelines.letters import ledger as ledgers
+from odradek.pipelines.letters.ledger import Ledger
+from odradek.pipelines.letters.letter import Letter, parse_letter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from confluent_kafka import Message, Producer
+
+    from odradek.cli.client.cluster import Cluster
+    from odradek.pipelines.letters.ledger import Place
+
+MOST_LETTERS = 10_000
+MOST_BYTES = 64 * 1024 * 1024
+MOST_READ = 1_000_000  # records of the dead-letter topic that one redrive looks at
+TRANSACTION_LETTERS = 1_000
+TIMEOUT_S = 30.0
+IDLE_MS = 3_000
+BY_KEY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Dead letters of a topic: certain places, or all that match; `ends` bounds them by partition."""
+
+    topic: str
+    places: frozenset[Place] | None = None
+    pipeline: str = ""
+    step: str = ""
+    reason: str = ""  # its kind
+    ends: Mapping[int, int] | None = None
+    limit: int = MOST_LETTERS
+
+    def wants(self, place: Place, letter: Letter) -> bool:
+        if self.places is not None:
+            return place in self.places
+        return (
+            self.pipeline in {"", letter.pipeline}
+            and self.step in {"", letter.step}
+            and self.reason in {"", letter.kind}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLetter:
+    place: Place
+    letter: Letter
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.key or b"") + len(self.value or b"")
+
+    @property
+    def source_partition(self) -> int:
+        partition = self.letter.source.partition(":")[0]
+        return int(partition) if partition.isdecimal() and len(partition) < 10 else BY_KEY
+
+
+@dataclass(slots=True)
+class Redrive:
+    """What a redrive writes, or has written, by source topic; and what it leaves out."""
+
+    topics: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    places: list[Place] = field(default_factory=list)
+    size_bytes: int = 0
+    done_before: int = 0
+    without_origin: int = 0
+    is_cut: bool = False  # by a limit
+    ends: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        return len(self.places)
+
+    def as_object(self) -> dict[str, Any]:
+        return {
+            "records": self.records,
+            "topics": dict(self.topics),
+            "reasons": dict(self.reasons),
+            "size_bytes": self.size_bytes,
+            "redriven_before": self.done_before,
+            "without_origin": self.without_origin,
+            "is_cut": self.is_cut,
+        }
+
+
+def plan_redrive(cluster: Cluster, selection: Selection, *, again: bool = False) -> Redrive:
+    """What a redrive would write; nothing is changed."""
+    plan, _letters = _choose(cluster, selection, read_ledger(cluster, selection.topic), again=again)
+    _check_targets(cluster, plan)
+    return plan
+
+
+def redrive(cluster: Cluster, selection: Selection, *, again: bool = False) -> Redrive:
+    """Write the letters back. Failure unless the cluster has committed all of them; it says how many it has."""
+    cluster.describe_topic(selection.topic)
+    cluster.create_topic(ledgers.TOPIC, 1, configs=ledgers.TOPIC_CONFIG)
+    producer = cluster.producer(
+        {
+            "transactional.id": f"odradek-redrive-{selection.topic}",
+            "partitioner": "murmur2_random",  # the partition that Kafka's own clients choose for a key
+            "message.max.bytes": 10_000_000,
+            "client.id": "odradek-redrive",
+        }
+    )
+    done = 0
+    try:
+        producer.init_transactions(TIMEOUT_S)
+        ledger = read_ledger(cluster, selection.topic)
+        plan, letters = _choose(cluster, selection, ledger, again=again)
+        partitions = _check_targets(cluster, plan)
+        starts = cluster.earliest_offsets(selection.topic, cluster.choose_partitions(selection.topic, ()))
+        for first in range(0, len(letters), TRANSACTION_LETTERS):
+            part = letters[first : first + TRANSACTION_LETTERS]
+            _write(producer, ledger, part, partitions, ledger.outdated(starts) if not first else [])
+            done += len(part)
+    except KafkaException as error:
+        raise Failure(
+            f"topic {selection.topic}: {error.args[0].str()}; {done:,} dead letters were written back, and the others "
+            "were not: run it again"
+        ) from None
+    return plan
+
+
+def _write(
+    producer: Producer, ledger: Ledger, letters: Sequence[FoundLetter], partitions: Mapping[str, int],
+    outdated: Sequence[bytes],
+) -> None:  # fmt: skip
+    producer.begin_transaction()
+    try:
+        for each in letters:
+            topic, partition = each.letter.source_topic, each.source_partition
+            chosen = partition if partition < partitions[topic] else BY_KEY
+            _produce(producer, topic, each.value, each.key, chosen, list(each.letter.headers))
+        for key in outdated:
+            _produce(producer, ledgers.TOPIC, None, key)
+        for key, value in ledger.add(each.place for each in letters):
+            _produce(producer, ledgers.TOPIC, value, key)
+        producer.commit_transaction(TIMEOUT_S)
+    except KafkaException:
+        with contextlib.suppress(KafkaException):  # fenced by another redrive: the coordinator has aborted it
+            producer.abort_transaction(TIMEOUT_S)
+        raise
+
+
+def _produce(
+    producer: Producer, topic: str, value: bytes | None, key: bytes | None, partition: int = BY_KEY,
+    headers: Any = None,
+) -> None:  # fmt: skip
+    while True:
+        try:
+            producer.produce(topic, value, key, partition, headers=headers or None)
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+def _choose(
+    cluster: Cluster, selection: Selection, ledger: Ledger, *, again: bool
+) -> tuple[Redrive, list[FoundLetter]]:
+    plan = Redrive()
+    letters: list[FoundLetter] = []
+    for found in find_letters(cluster, selection, plan.ends):
+        if not found.letter.can_be_redriven:
+            plan.without_origin += 1
+        elif not again and found.place in ledger:
+            plan.done_before += 1
+        elif len(letters) >= selection.limit or plan.size_bytes + found.size_bytes > MOST_BYTES:
+            plan.is_cut = True
+            break
+        else:
+            letters.append(found)
+            plan.places.append(found.place)
+            plan.topics[found.letter.source_topic] += 1
+            plan.reasons[found.letter.kind] += 1
+            plan.size_bytes += found.size_bytes
+    return plan, letters
+
+
+def find_letters(
+    cluster: Cluster, selection: Selection, ends: dict[int, int] | None = None, since: Mapping[int, int] | None = None
+) -> Iterator[FoundLetter]:
+    """The dead letters of a selection, by partition and offset; `ends` is filled with the ends of the partitions."""
+    topic = selection.topic
+    partitions = cluster.choose_partitions(topic, sorted({partition for partition, _ in selection.places or ()}))
+    starts, latest = cluster.earliest_offsets(topic, partitions), cluster.latest_offsets(topic, partitions)
+    bounds = {each: min(latest[each], (selection.ends or latest).get(each, latest[each])) for each in partitions}
+    if ends is not None:
+        ends.update(bounds)
+    left = MOST_READ
+    for partition in partitions:
+        first, end = max(starts[partition], (since or starts).get(partition, 0)), bounds[partition]
+        if selection.places is not None:
+            offsets = [offset for chosen, offset in selection.places if chosen == partition]
+            first, end = max(first, min(offsets)), min(end, max(offsets) + 1)
+        first = max(first, end - left)
+        left -= max(end - first, 0)
+        for message in read_all(cluster, topic, PartitionRange(partition, first, end)):
+            letter = parse_letter(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+            place = partition, cast("int", message.offset())
+            if letter is not None and selection.wants(place, letter):
+                yield FoundLetter(place, letter, message.key(), message.value(), message.timestamp()[1])
+
+
+def read_all(cluster: Cluster, topic: str, span: PartitionRange) -> Iterator[Message]:
+    """All committed records of a range."""
+    if span.start_offset >= span.end_offset:
+        return
+    try:
+        with RecordReader(cluster, topic, [span], until_end=True, idle_timeout_ms=IDLE_MS) as reader:
+            for batch in reader.batches():
+                yield from batch
+    except KafkaException as error:
+        raise cluster.failure(error.args[0], f"topic {topic}") from None
+
+
+def read_ledger(cluster: Cluster, topic: str) -> Ledger:
+    """Which letters of a topic were written back; empty if there is no ledger."""
+    ledger = Ledger(topic)
+    if ledgers.TOPIC not in cluster.topic_names():
+        return ledger
+    start, end = cluster.earliest_offsets(ledgers.TOPIC, [0])[0], cluster.latest_offsets(ledgers.TOPIC, [0])[0]
+    for message in read_all(cluster, ledgers.TOPIC, PartitionRange(0, start, end)):
+        ledger.take(message.key(), message.value())
+    return ledger
+
+
+def _check_targets(cluster: Cluster, plan: Redrive) -> dict[str, int]:
+    """The number of partitions of each source topic; Failure if one does not exist."""
+    return {topic: len(cluster.choose_partitions(topic, ())) for topic in plan.topics}

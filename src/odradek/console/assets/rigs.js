@@ -1,0 +1,127 @@
+// The page of the rigs example: states of pumps, figures, warnings, and the readings of the chosen pump, every second.
+"use strict";
+(() => {
+  const root = document.querySelector("[data-rigs]");
+  if (!root || typeof uPlot === "undefined") return;
+  const SHOWN_S = 180, KEPT_S = 300, HEIGHT = 172;
+  const grid = document.querySelector("[data-pumps]");
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const cells = new Map();
+  for (const label of grid.querySelectorAll("label")) cells.set(label.querySelector("input").value, label);
+  let chosen = root.dataset.pump;
+  let data = { time: [], pressure: [], temperature: [] };
+  let charts = [];
+  let stream = null;
+
+  const limitLines = (low, high) => (plot) => {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.strokeStyle = color("--bad");
+    ctx.setLineDash([5, 4]);
+    for (const limit of [low, high]) {
+      const y = plot.valToPos(limit, "y", true);
+      ctx.beginPath(); ctx.moveTo(bbox.left, y); ctx.lineTo(bbox.left + bbox.width, y); ctx.stroke();
+    }
+    ctx.restore();
+  };
+  const draw = (figure) => {
+    const place = figure.querySelector(".plot");
+    const low = Number(figure.dataset.low), high = Number(figure.dataset.high);
+    const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px " + color("--sans") };
+    const chart = new uPlot({
+      width: Math.max(place.clientWidth, 100), height: HEIGHT, legend: { show: false }, padding: [8, 18, 0, 0],
+      cursor: { y: false, points: { size: 7 } },
+      scales: { x: { time: true, range: () => { const now = data.time.at(-1) ?? Date.now() / 1000; return [now - SHOWN_S, now]; } },
+                y: { range: (_chart, least, most) => { const room = (high - low) * 0.08; return [Math.min(least ?? low, high - (high - low) * 0.6) - room, Math.max(most ?? high, high) + room]; } } },
+      axes: [{ ...axis, size: 26, space: 70, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 46, space: 36 }],
+      series: [{}, { stroke: color("--accent"), width: 1.75, points: { show: false }, spanGaps: true }],
+      hooks: { draw: [limitLines(low, high)] },
+    }, [[], []], place);
+    charts.push({ figure, chart, place });
+  };
+  const update = () => {
+    for (const { figure, chart } of charts) {
+      const values = data[figure.dataset.chart];
+      chart.setData([data.time, values]);
+      const last = values.findLast((value) => value !== null);
+      const output = figure.querySelector("output");
+      output.textContent = last === undefined ? "–" : `${last.toFixed(1)} ${figure.dataset.unit}`;
+      output.classList.toggle("beyond", last > Number(figure.dataset.high) || last < Number(figure.dataset.low));
+    }
+  };
+  const redraw = () => {
+    for (const { chart } of charts) chart.destroy();
+    charts = [];
+    for (const figure of root.querySelectorAll("[data-chart]")) draw(figure);
+    update();
+  };
+
+  const showPumps = (pumps) => {
+    document.querySelector("[data-no-pumps]").hidden = pumps.length > 0;
+    let hasNew = false;
+    for (const [name, state] of pumps) {
+      let label = cells.get(name);
+      if (!label) {
+        label = document.createElement("label");
+        const input = document.createElement("input");
+        Object.assign(input, { type: "radio", name: "pump", value: name, checked: name === chosen });
+        const text = document.createElement("span");
+        text.textContent = name;
+        label.append(input, text);
+        cells.set(name, label);
+        hasNew = true;
+      }
+      const wanted = `pump ${state}`;
+      if (label.className !== wanted) label.className = wanted;
+    }
+    if (hasNew) for (const [name] of pumps) grid.append(cells.get(name));  // they come in order
+  };
+  const take = (turn) => {
+    if (!chosen && turn.chosen) choose(turn.chosen, false);
+    if (turn.pumps) showPumps(turn.pumps);
+    for (const [name, count] of Object.entries(turn.counts ?? {})) document.querySelector(`[data-count=${name}]`).textContent = count;
+    for (const [name, text] of Object.entries(turn.figures ?? {})) { const place = document.querySelector(`[data-figure=${name}]`); if (place) place.textContent = text; }
+    // The server has escaped the rows.
+    if (turn.warnings !== undefined) document.querySelector("[data-warnings]").innerHTML = turn.warnings;
+    const trouble = document.querySelector("[data-trouble]");
+    trouble.hidden = !turn.trouble;
+    trouble.textContent = turn.trouble;
+    if (turn.chosen === chosen && turn.points.time.length) {
+      for (const name of Object.keys(data)) data[name].push(...turn.points[name]);
+      while (data.time.length && data.time[0] < data.time.at(-1) - KEPT_S) for (const values of Object.values(data)) values.shift();
+      update();
+    }
+    root.dataset.turns = String(Number(root.dataset.turns ?? 0) + 1);
+  };
+  const open = () => {
+    if (stream) stream.close();
+    stream = new EventSource(`${root.dataset.stream}?${new URLSearchParams({ pump: chosen })}`);
+    stream.addEventListener("turn", (message) => take(JSON.parse(message.data)));
+  };
+  const choose = (name, reopens = true) => {
+    chosen = name;
+    for (const each of document.querySelectorAll("[data-chosen]")) each.textContent = name;
+    const cell = cells.get(name);
+    if (cell) cell.querySelector("input").checked = true;
+    if (!reopens) return;
+    data = { time: [], pressure: [], temperature: [] };
+    history.replaceState(null, "", `/rigs?${new URLSearchParams({ pump: name })}`);
+    update();
+    open();
+  };
+  grid.addEventListener("change", (event) => choose(event.target.value));
+  document.addEventListener("click", (event) => {
+    const link = event.target instanceof Element && event.target.closest("[data-warnings] a");
+    if (!link || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    choose(new URL(link.href).searchParams.get("pump"));
+  });
+  new ResizeObserver(() => { for (const { chart, place } of charts) chart.setSize({ width: Math.max(place.clientWidth, 100), height: HEIGHT }); }).observe(root);
+  document.addEventListener("odradek:theme", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  redraw();
+  open();
+})();

@@ -1,0 +1,203 @@
+"""What the pages of pipelines show: a row of the list, and the tiles, flows and expectations of one. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.console.views.charts import Chart
+from odradek.console.views.figures import DASH, age, compact, number, plural, rate, size, sparkline
+from odradek.console.views.overview import Tile
+from odradek.console.views.pipeline_graph import Drawing, draw
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from odradek.console.cluster.snapshot import TopicSummary
+    from odradek.console.history import Sample
+    from odradek.console.pipelines import KnownPipeline
+    from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
+
+SPARK_POINTS = 60
+TONES = {"running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn", "failed": "bad", "died": "bad"}
+CHARTS = (
+    Chart("processed", "Processed", "records per second", "count"),
+    Chart("batch_ms", "Batch time", "milliseconds, of the slowest flow", "count"),
+    Chart("lag", "Lag", "records, of the slowest flow", "count"),
+    Chart("state_bytes", "State", "in memory, of all flows", "bytes"),
+)
+
+
+class PipelineRow(NamedTuple):
+    key: str
+    name: str
+    host: str
+    state: str
+    tone: str
+    engine: str
+    input_per_s: float
+    processed_per_s: float
+    batch: str
+    lag: str
+    watermark: str
+    late: int
+    state_size: str
+    violations: int
+    line: str
+    note: str
+
+
+class FlowRow(NamedTuple):
+    name: str
+    input_per_s: float
+    processed_per_s: float
+    batch: str
+    batches: int
+    lag: str
+    watermark: str
+    late: int
+    state_rows: int
+    state_size: str
+    unparsed: int
+
+
+class Expected(NamedTuple):
+    step: str
+    name: str
+    otherwise: str
+    passed: int | None
+    failed: int
+    share: float  # of the rows that passed, in per cent
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineView:
+    row: PipelineRow
+    tiles: tuple[Tile, ...]
+    drawing: Drawing | None
+    flows: tuple[FlowRow, ...]
+    expectations: tuple[Expected, ...]
+    dead_letters: str | None
+    dead_count: int
+    facts: tuple[str, ...]
+    last_error: str
+    restarts: int
+    metrics_address: str
+
+
+def state_of(known: KnownPipeline, now_s: float) -> tuple[str, str]:
+    """The state with its tone; a pipeline that publishes nothing is not heard from."""
+    if known.published.is_stale(now_s):
+        since = age((now_s - known.published.status.updated_s) * 1000)
+        return f"not heard from for {since}", "bad"
+    state = str(known.published.status.state)
+    return state, TONES.get(state, "")
+
+
+def behind(watermark: str | None, now_s: float) -> str:
+    """How far a watermark is behind the clock."""
+    try:
+        return (
+            DASH if watermark is None else age(max(0.0, now_s - datetime.fromisoformat(watermark).timestamp()) * 1000)
+        )
+    except ValueError:
+        return DASH
+
+
+def _watermark(status: PipelineStatus, now_s: float) -> str:
+    """That of the flow that is furthest behind."""
+    return behind(min((flow.watermark for flow in status.flows if flow.watermark), default=None), now_s)
+
+
+def pipeline_row(known: KnownPipeline, now_s: float) -> PipelineRow:
+    status = known.published.status
+    state, tone = state_of(known, now_s)
+    recent = known.samples.since(known.samples.count - SPARK_POINTS)
+    return PipelineRow(
+        known.published.key,
+        status.name,
+        known.published.host,
+        state,
+        tone,
+        status.engine,
+        status.input_per_s,
+        status.processed_per_s,
+        age(status.batch_ms) if status.batch_ms else DASH,
+        compact(status.lag),
+        _watermark(status, now_s),
+        status.late_rows,
+        size(status.state_bytes) if status.state_rows else DASH,
+        status.violations,
+        sparkline([sample.values.get("processed") for sample in recent]),
+        status.note,
+    )
+
+
+def flow_row(flow: FlowStatus, now_s: float) -> FlowRow:
+    return FlowRow(
+        flow.name,
+        flow.input_per_s,
+        flow.processed_per_s,
+        DASH if flow.batch is None else age(flow.batch_ms),
+        flow.batches,
+        compact(sum(flow.lag.values())) if flow.lag else DASH,
+        behind(flow.watermark, now_s),
+        flow.late_rows,
+        flow.state_rows,
+        size(flow.state_bytes) if flow.state_rows else DASH,
+        flow.unparsed,
+    )
+
+
+def expectations_of(status: PipelineStatus) -> tuple[Expected, ...]:
+    found = []
+    for each in status.expectations:
+        passed = max(each.checked - each.rows, 0) if each.checked else None
+        share = 100.0 * (passed or 0) / each.checked if each.checked else 0.0
+        found.append(Expected(each.step, each.name, each.otherwise, passed, each.rows, share))
+    return tuple(found)
+
+
+def pipeline_view(known: KnownPipeline, topics: Mapping[str, TopicSummary], now_s: float) -> PipelineView:
+    status = known.published.status
+    row = pipeline_row(known, now_s)
+    dead = topics.get(known.published.dead_letters or "")
+    running = status.running_since_s
+    up_for = age((now_s - running) * 1000) if running is not None and status.state == "running" else DASH
+    tiles = (
+        Tile("Processed", rate(row.processed_per_s), f"records per second, {rate(row.input_per_s)} arrive"),
+        Tile("Batch time", row.batch, "of the slowest flow"),
+        Tile("Lag", row.lag, "records, of the slowest flow"),
+        Tile("Watermark", row.watermark, f"behind the clock, {plural(row.late, 'late row')}"),
+        Tile("State", row.state_size, f"{plural(status.state_rows, 'row')} in memory"),
+        Tile(
+            "Expectations",
+            number(row.violations),
+            "failed checks" if row.violations else "no failed checks",
+            "warn" if row.violations else "good",
+        ),
+        Tile("Dead letters", number(None if dead is None else dead.records), "in their topic"),
+        Tile("Running for", up_for, plural(status.restarts, "restart")),
+    )
+    return PipelineView(
+        row,
+        tiles,
+        draw(known, topics),
+        tuple(flow_row(flow, now_s) for flow in status.flows),
+        expectations_of(status),
+        known.published.dead_letters if dead is not None else None,
+        0 if dead is None else dead.records,
+        known.published.facts,
+        status.last_error or "",
+        status.restarts,
+        status.metrics_address or "",
+    )
+
+
+def columns(samples: Sequence[Sample]) -> dict[str, list[Any]]:
+    """As `views/charts.columns`, for the charts of a pipeline."""
+    found: dict[str, list[Any]] = {"time": [round(sample.time_s, 1) for sample in samples]}
+    for chart in CHARTS:
+        found[chart.name] = [sample.values.get(chart.name) for sample in samples]
+    return found

@@ -1,0 +1,113 @@
+"""What the page of the rigs example shows: pumps with their states, figures, warnings, the readings of a pump. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.console.rigs import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
+from odradek.console.views.figures import DASH, age, number, rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from odradek.console.cluster.snapshot import TopicSummary
+    from odradek.console.rigs import Point, RigModel
+
+SHOWN_WARNINGS = 14
+CLASSES = {"calm": "calm", "rising": "rising", "over limit": "over", "silent": "silent"}
+
+
+class Warned(NamedTuple):
+    """An episode of warnings: `is_open` while its rule is violated."""
+
+    pump: str
+    rule: str
+    value: str
+    bound: str
+    times: int
+    since: str
+    latency: str
+    tone: str
+
+
+def tone_of(rule: str) -> str:
+    if rule == "silent":
+        return "silent"
+    return "rising" if rule.endswith("rising") else "over"
+
+
+def pump_states(model: RigModel, now_s: float) -> list[tuple[str, str]]:
+    """Each pump with the class of its state."""
+    states = model.states(now_s)
+    return [(name, CLASSES.get(states[name], "over")) for name in model.pumps()]
+
+
+def state_counts(model: RigModel, now_s: float) -> dict[str, int]:
+    found = list(model.states(now_s).values())
+    return {CLASSES.get(name, "over"): found.count(name) for name in model.state_names}
+
+
+def first_choice(pumps: Sequence[tuple[str, str]]) -> str:
+    """The pump that a page shows unless another is chosen: one that needs attention."""
+    for wanted in ("over", "rising", "calm"):
+        for name, state in pumps:
+            if state == wanted:
+                return name
+    return pumps[0][0] if pumps else ""
+
+
+def warnings(model: RigModel, now_s: float) -> list[Warned]:
+    found = []
+    for episode in model.latest_warnings(SHOWN_WARNINGS):
+        columns = episode.columns
+        rule = str(columns.get("rule") or DASH)[:40]
+        found.append(
+            Warned(
+                str(columns.get("hcid") or DASH)[:40],
+                rule,
+                _plain(columns.get("value")),
+                _plain(columns.get("bound")),
+                episode.times,
+                f"{age(max(0.0, now_s - episode.began_s) * 1000)} ago",
+                age(episode.latency_ms),
+                tone_of(rule),
+            )
+        )
+    return found
+
+
+def _plain(value: Any) -> str:
+    return f"{value:,.1f}" if isinstance(value, int | float) else DASH
+
+
+def figures(model: RigModel, topics: Mapping[str, TopicSummary], now_s: float) -> dict[str, str]:
+    """The texts of the tiles, by the name under which the page keeps them."""
+    latency = model.latency_ms(now_s)
+    warming = " while it warms up" if latency["is_of_warm_up"] else ", last minute"
+
+    def rate_of(name: str) -> str:
+        return rate(topics[name].records_per_s) if name in topics else DASH
+
+    dead = topics.get(DEAD_LETTERS)
+    return {
+        "pumps": number(len(model.pumps())),
+        "readings": rate_of(READINGS),
+        "warnings": rate_of(WARNINGS),
+        "latency": age(latency.get("p50")),
+        "latency_note": f"p99 {age(latency['p99'])}{warming}" if "p99" in latency else "the pipeline is starting",
+        "dead": number(None if dead is None else dead.records),
+    }
+
+
+def chart_points(points: Sequence[Point]) -> dict[str, list[Any]]:
+    return {
+        "time": [point.second for point in points],
+        "pressure": [point.pressure for point in points],
+        "temperature": [point.temperature for point in points],
+    }
+
+
+CHARTS = (
+    ("pressure", "Pressure", "bar", *LIMITS["pressure"]),
+    ("temperature", "Temperature", "°C", *LIMITS["temperature"]),
+)

@@ -1,0 +1,103 @@
+"""Which dead letters were written back: offsets by partition, kept as records of the topic `__odradek_redrives`.
+
+A record of the ledger has the offsets of a part of a partition as ranges, under the key of that part. The topic is
+compacted. Parts before the start of the dead-letter topic are removed by a record without a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+TOPIC = "__odradek_redrives"
+TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(8 * 1024 * 1024), "min.cleanable.dirty.ratio": "0.2"}
+PART_OFFSETS = 2_000
+
+Place = tuple[int, int]  # partition and offset
+Part = tuple[int, int]  # partition, and offset divided by PART_OFFSETS
+
+
+class Ledger:
+    """The places of one dead-letter topic that were written back."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self._parts: dict[Part, set[int]] = defaultdict(set)
+
+    def __contains__(self, place: Place) -> bool:
+        part = part_of(place)
+        return part in self._parts and place[1] in self._parts[part]
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """A record of the ledger; those of other topics, and those that cannot be read, are ignored."""
+        part = parse_key(self.topic, key)
+        if part is None:
+            return
+        if value is None:
+            self._parts.pop(part, None)
+            return
+        try:
+            ranges = json.loads(value)["offsets"]
+            least, most = part[1] * PART_OFFSETS, (part[1] + 1) * PART_OFFSETS
+            self._parts[part] = {
+                offset
+                for first, last in ranges[:PART_OFFSETS]
+                for offset in range(max(int(first), least), min(int(last) + 1, most))
+            }
+        except (ValueError, KeyError, TypeError):
+            return
+
+    def add(self, places: Iterable[Place]) -> list[tuple[bytes, bytes]]:
+        """Adds places, and returns the records to write: key and value of every part that has changed."""
+        changed: set[Part] = set()
+        for place in places:
+            part = part_of(place)
+            self._parts[part].add(place[1])
+            changed.add(part)
+        return [(key_of(self.topic, part), value_of(self._parts[part])) for part in sorted(changed)]
+
+    def outdated(self, starts: Mapping[int, int]) -> list[bytes]:
+        """Keys of parts whose dead letters are all deleted: before the first offset of their partition."""
+        return [
+            key_of(self.topic, part)
+            for part in sorted(self._parts)
+            if part[0] in starts and (part[1] + 1) * PART_OFFSETS <= starts[part[0]]
+        ]
+
+
+def part_of(place: Place) -> Part:
+    return place[0], place[1] // PART_OFFSETS
+
+
+def key_of(topic: str, part: Part) -> bytes:
+    return json.dumps([topic, *part], separators=(",", ":")).encode()
+
+
+def parse_key(topic: str, key: bytes | None) -> Part | None:
+    try:
+        name, partition, number = json.loads(key or b"")
+        return (int(partition), int(number)) if name == topic else None
+    except (ValueError, TypeError):
+        return None
+
+
+def value_of(offsets: Iterable[int]) -> bytes:
+    return json.dumps({"offsets": list(ranges_of(sorted(offsets)))}, separators=(",", ":")).encode()
+
+
+def ranges_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Sorted offsets as pairs of the first and the last one of each run."""
+    first = last = -1
+    for offset in offsets:
+        if offset == last + 1 and first >= 0:
+            last = offset
+            continue
+        if first >= 0:
+            yield first, last
+        first = last = offset
+    if first >= 0:
+        yield first, last

@@ -1,0 +1,135 @@
+"""`odradek pipeline redrive`: exact bytes, at most once, by several at a time, and within its limits."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from odradek.cli.client.cluster import Cluster
+from odradek.cli.framework.failure import Failure
+from odradek.cli.pipeline.redriving import Selection, plan_redrive, redrive
+from odradek.pipelines.letters.letter import WITH_ORIGIN, WITHOUT_ORIGIN
+from tests.cli.conftest import run_odradek
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from confluent_kafka import Message
+
+PATIENCE_S = 60.0
+OWN_HEADERS = [("source", b"own"), ("trace", b"\xff\x00"), ("empty", None), ("source", b"")]
+
+
+@pytest.fixture
+def letters(bootstrap_server: str, new_name: Callable[[], str]) -> tuple[str, str]:
+    """A source topic with three partitions, and its dead letters: 30 with an origin, one without, one of others."""
+    source, dead = new_name(), new_name()
+    cluster = Cluster(bootstrap_server, {})
+    assert cluster.create_topic(source, 3)
+    assert cluster.create_topic(dead, 2)
+    producer = Producer({"bootstrap.servers": bootstrap_server})
+    for number in range(30):
+        step, reason = ("rigs", b"not JSON: {") if number % 3 else ("readings", b"expectation 'x' not met: a < 1")
+        values = (reason, b"p", step.encode(), source.encode(), b"%d:%d" % (number % 3, number), b"id")
+        headers = [*zip(WITH_ORIGIN, values, strict=True), *OWN_HEADERS]
+        value = None if number == 7 else b"\xff\x00value %d" % number
+        producer.produce(dead, value, b"\xfe%d" % number if number else None, number % 2, headers=headers)
+    producer.produce(dead, b"{}", headers=[(name, b"x") for name in WITHOUT_ORIGIN])
+    producer.produce(dead, b"not a dead letter")
+    assert producer.flush(PATIENCE_S) == 0
+    return source, dead
+
+
+def written(bootstrap_server: str, topic: str) -> list[Message]:
+    consumer = Consumer({"bootstrap.servers": bootstrap_server, "group.id": "test", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(3)])
+    found, ended = [], 0
+    while ended < 3:
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None
+        ended += message.error() is not None
+        found += [] if message.error() is not None else [message]
+    consumer.close()
+    return found
+
+
+def test_records_return_to_their_partitions_as_they_were(bootstrap_server: str, letters: tuple[str, str]) -> None:
+    source, dead = letters
+    dry = run_odradek("pipeline", "redrive", dead, "--dry-run", "--format", "json", "-b", bootstrap_server)
+    assert (dry.row["records"], dry.row["topics"], dry.row["without_origin"]) == (30, {source: 30}, 1)
+    assert written(bootstrap_server, source) == []
+    done = run_odradek("pipeline", "redrive", dead, "--yes", "-b", bootstrap_server)
+    assert "wrote 30 dead letters back (" in done.output
+    assert f"30 to {source}" in done.output
+    found = written(bootstrap_server, source)
+    assert sorted(message.value() or b"" for message in found) == sorted(
+        b"" if number == 7 else b"\xff\x00value %d" % number for number in range(30)
+    )
+    for message in found:
+        assert message.headers() == OWN_HEADERS
+        if message.key() is not None:
+            number = int(message.key()[1:])
+            assert message.partition() == number % 3
+    again = run_odradek("pipeline", "redrive", dead, "--yes", "--format", "json", "-b", bootstrap_server)
+    assert (again.row["records"], again.row["redriven_before"]) == (0, 30)
+    assert len(written(bootstrap_server, source)) == 30
+    forced = run_odradek("pipeline", "redrive", dead, "--yes", "--again", "--record", "0:0", "-b", bootstrap_server)
+    assert "wrote 1 dead letters back" in forced.output
+    assert len(written(bootstrap_server, source)) == 31
+
+
+def test_a_selection_and_a_limit(bootstrap_server: str, letters: tuple[str, str]) -> None:
+    source, dead = letters
+    cluster = Cluster(bootstrap_server, {})
+    assert plan_redrive(cluster, Selection(dead, step="readings")).records == 10
+    assert plan_redrive(cluster, Selection(dead, reason="not JSON")).records == 20
+    assert plan_redrive(cluster, Selection(dead, pipeline="other")).records == 0
+    first = redrive(cluster, Selection(dead, limit=12))
+    assert (first.records, first.is_cut) == (12, True)
+    chosen = redrive(cluster, Selection(dead, frozenset({(1, 0), (1, 3), (0, 0), (1, 99)})))
+    assert (chosen.records, chosen.done_before) == (2, 1)
+    assert redrive(cluster, Selection(dead, ends={0: 15, 1: 5})).records == 6
+    assert len(written(bootstrap_server, source)) == 20
+
+
+def test_redrives_at_the_same_time_write_nothing_twice(bootstrap_server: str, letters: tuple[str, str]) -> None:
+    """One of them is fenced, or finds that the others were first."""
+    source, dead = letters
+    start = threading.Barrier(4)
+    outcomes: list[str] = []
+
+    def run() -> None:
+        start.wait(PATIENCE_S)
+        try:
+            outcomes.append(str(redrive(Cluster(bootstrap_server, {}), Selection(dead)).records))
+        except Failure as failure:
+            outcomes.append(failure.message)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert len(outcomes) == 4, outcomes
+    redrive(Cluster(bootstrap_server, {}), Selection(dead))
+    found = written(bootstrap_server, source)
+    assert len({(message.key(), message.value()) for message in found}) == len(found) == 30, outcomes
+
+
+def test_a_source_topic_that_does_not_exist_is_named(bootstrap_server: str, letters: tuple[str, str]) -> None:
+    source, dead = letters
+    run_odradek("topic", "delete", source, "--yes", "-b", bootstrap_server)
+    refused = run_odradek("pipeline", "redrive", dead, "--yes", "-b", bootstrap_server)
+    assert refused.code == 1
+    assert source in refused.errors
+
+
+def test_json_is_one_line(bootstrap_server: str, letters: tuple[str, str]) -> None:
+    _source, dead = letters
+    chosen = ("--dry-run", "--record", "0:0", "--format", "json")
+    ran = run_odradek("pipeline", "redrive", dead, *chosen, "-b", bootstrap_server)
+    assert json.loads(ran.output)["reasons"] == {"expectation 'x' not met": 1}

@@ -1,0 +1,210 @@
+"""The pages of pipelines: what they publish from any machine, their graph, and dead letters that are written back."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.cli.client.cluster import Cluster
+from odradek.console.pipelines import MOST_PIPELINES, Pipelines
+from odradek.console.views.pipeline_graph import draw
+from odradek.console.views.pipelines import pipeline_row, pipeline_view, state_of
+from odradek.pipelines.letters.letter import WITH_ORIGIN
+from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
+from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, GraphNode, PublishedPipeline, encode
+from tests.console.conftest import Visitor, running_console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NODES = (
+    GraphNode("source/rigs", "source", "rigs", "topic rigs", (), ("rigs",)),
+    GraphNode("step/readings", "step", "readings", "sql, 2 expectations", ("source/rigs",)),
+    GraphNode("step/rising", "step", "rising", "sql", ("step/readings",)),
+    GraphNode("view/state", "view", "state", "latest by hcid", ("step/readings",)),
+    GraphNode("sink/pressure", "sink", "pressure", "topic pressure", ("step/rising", "source/rigs"), ("pressure",)),
+)
+
+
+def published(name: str, updated_s: float, rows: int = 0, state: State = State.RUNNING) -> PublishedPipeline:
+    flow = FlowStatus(
+        "readings", batch=rows, batch_ms=140.0, batches=9, input_per_s=1000, processed_per_s=998.4, read={"rigs": rows},
+        lag={"rigs": 123}, written={"pressure": rows, "state": 2 * rows}, late_rows=17, state_rows=300,
+        state_bytes=2_400_000, watermark="2026-01-31T12:00:00.000Z", unparsed=4,
+    )  # fmt: skip
+    expectations = (
+        ExpectationStatus("readings", "has an id", "quarantine", 0, 5000),
+        ExpectationStatus("readings", "plausible <i>", "quarantine", 50, 5000),
+    )
+    status = PipelineStatus(
+        name, state, engine="standard", updated_s=updated_s, started_s=updated_s - 60, running_since_s=updated_s - 60,
+        flows=(flow,), expectations=expectations, note="<b>waits</b>",
+    )  # fmt: skip
+    return PublishedPipeline("machine-7", status, NODES, f"{name}-dead", ("standard engine", "at least once"))
+
+
+def test_rates_of_sinks_are_those_of_the_last_statuses() -> None:
+    pipelines = Pipelines()
+    for turn in range(5):
+        pipelines.take(*encode(published("p", 1000.0 + 2 * turn, 100 * turn)))
+    known = pipelines.get("p@machine-7")
+    assert known is not None
+    assert known.written_per_s == {"pressure": 50.0, "state": 100.0}
+    pipelines.take(*encode(published("p", 1010.0, 3)))  # started again: counts begin at zero
+    assert known.written_per_s == {}
+    pipelines.take(*encode(published("p", 900.0, 9)))  # an older status that comes late
+    assert known.published.status.updated_s == 1010.0
+    assert len(known.samples) == 6
+
+
+def test_what_is_not_a_status_is_ignored_and_the_number_of_pipelines_is_bounded() -> None:
+    pipelines = Pipelines()
+    key, value = encode(published("p", 1000.0))
+    for wrong in ((None, value), (b"other", value), (key, b"{}"), (key, b"\xff")):
+        pipelines.take(*wrong)
+    assert pipelines.all() == []
+    for number in range(MOST_PIPELINES + 5):
+        pipelines.take(*encode(published(f"p{number}", 1000.0)))
+    assert len(pipelines.all()) == MOST_PIPELINES
+    pipelines.take(b"p200@machine-7", None)
+    assert pipelines.get("p200@machine-7") is None
+
+
+def test_a_graph_has_a_box_for_each_node_and_an_edge_for_each_input() -> None:
+    pipelines = Pipelines()
+    for turn in range(2):
+        pipelines.take(*encode(published("p", 1000.0 + turn, 10 * turn)))
+    known = pipelines.get("p@machine-7")
+    assert known is not None
+    drawing = draw(known, {})
+    assert drawing is not None
+    assert {box.name: box.figure for box in drawing.boxes} == {
+        "rigs": "", "readings": "50 of 5.0 k failed", "rising": "", "state": "20 rows/s", "pressure": "10 rows/s"
+    }  # fmt: skip
+    assert len(drawing.edges) == 5
+    for box in drawing.boxes:
+        assert 0 <= box.x
+        assert box.x + box.width <= drawing.width
+        assert 0 <= box.y <= drawing.height - 64
+
+
+def test_expectations_show_passed_and_failed_rows() -> None:
+    pipelines = Pipelines()
+    pipelines.take(*encode(published("p", 1000.0, 10)))
+    known = pipelines.get("p@machine-7")
+    assert known is not None
+    view = pipeline_view(known, {}, 1001.0)
+    assert [(each.passed, each.failed) for each in view.expectations] == [(5000, 0), (4950, 50)]
+    row = pipeline_row(known, 1001.0)
+    assert (row.state, row.tone, row.batch, row.lag, row.late, row.state_size) == (
+        "running", "good", "140 ms", "123", 17, "2.4 MB"
+    )  # fmt: skip
+
+
+def test_a_pipeline_that_is_gone_is_not_shown_as_running() -> None:
+    pipelines = Pipelines()
+    pipelines.take(*encode(published("p", 1000.0)))
+    (known,) = pipelines.all()
+    assert state_of(known, 1060.0) == ("not heard from for 1 min", "bad")
+    pipelines.take(*encode(published("p", 1001.0, state=State.STOPPED)))
+    assert state_of(known, 9000.0) == ("stopped", "")
+
+
+@pytest.fixture
+def publish(bootstrap_server: str) -> Callable[[PublishedPipeline], None]:
+    cluster = Cluster(bootstrap_server, {})
+    cluster.create_topic(TOPIC, 1, configs=TOPIC_CONFIG)
+    producer = cluster.producer({})
+
+    def write(each: PublishedPipeline) -> None:
+        key, value = encode(each)
+        producer.produce(TOPIC, value, key)
+        assert producer.flush(30) == 0
+
+    return write
+
+
+def test_pipelines_of_other_machines_are_listed_and_drawn(
+    visitor: Visitor, publish: Callable[[PublishedPipeline], None], new_name: Callable[[], str]
+) -> None:
+    name = new_name()
+    publish(published(name, time.time(), 5))
+    wait_for(lambda: name in visitor.get("/pipelines").text)
+    page = visitor.get("/pipelines").source
+    assert "&lt;b&gt;waits&lt;/b&gt;" in page
+    assert "<b>waits" not in page
+    shown = visitor.get(f"/pipeline?key={name}@machine-7")
+    assert shown.status == 200
+    for words in ("998", "140 ms", "17 late rows", "plausible <i>", "4,950", "Graph", "standard engine", "machine-7"):
+        assert words in shown.text
+    assert shown.source.count('<g class="graph-node') == 5
+    assert "<i>" not in shown.source
+    assert "<html" not in visitor.get(f"/pipeline/panel?key={name}@machine-7", HX_Request="true").source
+    publish(published(name, time.time(), 9, State.FAILED))
+    wait_for(lambda: '<span class="tag bad">failed</span>' in visitor.get("/pipelines/table").source)
+    assert visitor.get("/pipeline?key=none").status == 404
+
+
+def test_dead_letters_are_previewed_and_written_back_once(
+    visitor: Visitor, bootstrap_server: str, topic: str, new_name: Callable[[], str]
+) -> None:
+    dead = new_name()
+    cluster = Cluster(bootstrap_server, {})
+    assert cluster.create_topic(dead, 1)
+    producer = cluster.producer({})
+    for number in range(5):
+        step = b"rigs" if number < 3 else b"<script>"
+        values = (b"not JSON: <i>", b"p", step, topic.encode(), b"1:%d" % number, b"id")
+        headers = [*zip(WITH_ORIGIN, values, strict=True), ("own", b"1")]
+        producer.produce(dead, b"<img %d>" % number, b"k", headers=headers)
+    assert producer.flush(30) == 0
+    page = visitor.get(f"/dead-letters?topic={dead}")
+    assert page.source.count('name="record"') == 5
+    assert "<img" not in page.source
+    assert "<script>" not in page.source.partition("<main")[2]
+    assert visitor.get(f"/dead-letters?topic={dead}&step=rigs").source.count('name="record"') == 3
+
+    chosen = [("record", "0:1"), ("record", "0:4"), ("chosen", "1")]
+    preview = visitor.post(f"/dead-letters/preview?topic={dead}", chosen)
+    assert "Preview: 2 dead letters" in preview.text
+    assert end_of(cluster, topic) == 0
+    done = visitor.post(f"/dead-letters/redrive?topic={dead}", {"bounds": bounds_of(preview.text)})
+    assert f"Wrote 2 dead letters back: 2 to {topic}." in done.text
+    assert done.text.count("redriven</span>") == 2
+
+    preview = visitor.post(f"/dead-letters/preview?topic={dead}&step=rigs", {"all": "1"})
+    assert "Preview: 2 dead letters" in preview.text
+    assert "1 were redriven before" in preview.text
+    producer.produce(dead, b"late", headers=[*zip(WITH_ORIGIN, values, strict=True)])
+    assert producer.flush(30) == 0
+    visitor.post(f"/dead-letters/redrive?topic={dead}&step=rigs", {"bounds": bounds_of(preview.text)})
+    again = visitor.post(f"/dead-letters/redrive?topic={dead}&step=rigs", {"bounds": bounds_of(preview.text)})
+    assert "Nothing was written back" in again.text
+    assert end_of(cluster, topic) >= 4
+    assert visitor.post(f"/dead-letters/redrive?topic={dead}", {"bounds": "{}"}).status == 422
+    assert visitor.post(f"/dead-letters/preview?topic={dead}", {"chosen": "1"}).status == 422
+    assert visitor.post(f"/dead-letters/redrive?topic={dead}", {"bounds": "{}"}, token="x").status == 403
+
+
+def test_a_read_only_console_writes_nothing_back(bootstrap_server: str, topic: str) -> None:
+    with running_console(bootstrap_server, is_read_only=True) as address:
+        visitor = Visitor(address)
+        assert "Redrive" not in visitor.get(f"/dead-letters?topic={topic}").text
+        assert visitor.post(f"/dead-letters/redrive?topic={topic}", {"bounds": "{}"}).status == 403
+
+
+def bounds_of(page: str) -> str:
+    return page.partition('name="bounds" value="')[2].partition('">')[0]
+
+
+def end_of(cluster: Cluster, topic: str) -> int:
+    return cluster.latest_offsets(topic, [1])[1]
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)  # a poll's pause
