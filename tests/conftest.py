@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     suites = f"which tests to run: a comma-separated list of {', '.join(SUITES)} (see docs/testing.md)"
     parser.addoption("--suite", default=DEFAULT_SUITE, help=suites)
     parser.addoption("--update", action="store_true", help="record the answers of Apache Kafka again (--suite oracle)")
-    parser.addoption("--slow-files", type=int, metavar="N", help="report the N test files that took the longest")
+    parser.addoption("--slow-files", type=int, metavar="N", help="report the N files with the most processor time")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

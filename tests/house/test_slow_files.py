@@ -9,29 +9,39 @@ from typing import Any
 
 import pytest
 
-from tests.slow_files import FileTimes, slowest_files
+from tests.slow_files import FileTimes, dearest_files
 
 ROOT = Path(__file__).parents[2]
 BUSY_TEST = """
 import subprocess, sys
 
-BURN = "import time\\nwhile time.process_time() < 0.5: pass"
+BURN = "import time\\nwhile time.process_time() < 0.5: pass\\nprint(flush=True)"
+LAST = BURN + "\\ninput()"
 
 def test_busy():
     subprocess.run([sys.executable, "-c", BURN], check=True)
+
+def test_leaves_a_process():
+    started = subprocess.Popen([sys.executable, "-c", LAST], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    started.stdout.readline()
+    global left
+    left = started
+
+def test_ends_the_process():
+    left.communicate(b"end")
 
 def test_idle():
     pass
 """
 CONFTEST = """
-from tests.slow_files import ProcessorTimes, slowest_files
+from tests.slow_files import ProcessorTimes, dearest_files
 
 def pytest_configure(config):
     config.pluginmanager.register(ProcessorTimes())
 
 def pytest_terminal_summary(terminalreporter):
     for report in terminalreporter.stats["passed"]:
-        (file,) = slowest_files([report], 1)
+        (file,) = dearest_files([report])
         terminalreporter.write_line(f"{report.nodeid} {file.processor_seconds:.3f}")
 """
 
@@ -43,10 +53,10 @@ def report(nodeid: str, seconds: float, processor_seconds: float = 0.0) -> Any:
 
 def test_phases_and_tests_of_a_file_are_added_up() -> None:
     reports = [report("a.py::one", 1.0, 0.5), report("a.py::one", 0.5, 0.25), report("a.py::two", 1.0)]
-    reports += [report("b.py::one", 4.0), report("c.py::one", 0.1)]
-    assert slowest_files(reports, 2) == [
-        FileTimes("b.py", 4.0, 0.0, {"b.py::one"}),
+    reports += [report("b.py::one", 4.0)]
+    assert dearest_files(reports) == [
         FileTimes("a.py", 2.5, 0.75, {"a.py::one", "a.py::two"}),
+        FileTimes("b.py", 4.0, 0.0, {"b.py::one"}),
     ]
 
 
@@ -63,4 +73,6 @@ def test_processor_seconds_are_those_of_the_test_and_of_the_processes_that_it_st
     lines = [line.split() for line in ran.stdout.splitlines() if line.startswith("test_it.py::")]
     seconds = {nodeid.partition("::")[2]: float(value) for nodeid, value in (line[:2] for line in lines)}
     assert seconds["test_busy"] >= 0.4
+    assert seconds["test_leaves_a_process"] >= 0.4
+    assert seconds["test_ends_the_process"] < 0.3
     assert seconds["test_idle"] < 0.3
