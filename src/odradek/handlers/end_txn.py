@@ -1,7 +1,7 @@
 """EndTxn, versions 0 to 5: commit or abort a transaction. From version 5 on, the epoch rises by it (KIP-890).
 
-Departure from Kafka: a producer that was fenced by a client of an older version, which ended its transaction since, gets
-PRODUCER_FENCED. Kafka takes the request for a retry, and hands out the identity of the client that fenced it.
+Departure from Kafka: a producer that was fenced by a client of an older version, which has ended its transaction, gets
+PRODUCER_FENCED. Kafka takes the request for a retry, and returns the identity of the client that fenced it.
 """
 
 from __future__ import annotations
