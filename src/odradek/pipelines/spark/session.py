@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 from odradek.pipelines.spark.java import require_java
+from odradek.pipelines.spark.kept_classes import keep_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -82,7 +83,9 @@ def start_session(
     for key, value in every.items():
         builder = builder.config(key, value)
     with quiet(log_file):
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    keep_classes(session)
+    return session
 
 
 def master_of(master: str | None, settings: Mapping[str, str]) -> str:
