@@ -7,8 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from tests.slow_files import FileTimes, dearest_files
 
 ROOT = Path(__file__).parents[2]
