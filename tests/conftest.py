@@ -1,6 +1,7 @@
 """Shared by all tests: the choice of the suite, groups and order of tests; one Apache Kafka for the whole run, or one
 line that says why there is none; the settings of Spark and Hypothesis."""
 
+import gc
 import os
 import shutil
 import signal
@@ -80,10 +81,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
+    gc.disable()  # collecting tests makes a million objects, which live until the end
     worker_input = getattr(session.config, "workerinput", None)
     if worker_input is not None:
         worker = int(worker_input["workerid"].removeprefix("gw"))
         rewrite_modules(session.config, worker, worker_input["workercount"])
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # garbage collections during the tests skip the modules and the collected tests
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-SPARK_SESSIONS = 2  # a session is a JVM of about 1 GiB that takes seconds to start
+# How many workers run groups of a kind: a session of Spark is a JVM of about 1 GiB that takes seconds to start.
+WORKERS_OF_KIND = {"spark-session": 2, "spark-processes": 1}
 # Tests in these folders start processes and wait for them: the tests of a file run side by side, too.
 WAITING_FOLDERS = (
     "tests/bench/",
@@ -34,43 +35,74 @@ WAITING_FOLDERS = (
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
-    """Gives each worker whole groups, in the order of their first tests."""
+    """Gives each worker whole groups, in the order of their first tests.
+
+    Groups with Spark go to a few workers, each of which takes the next when it has finished one.
+    """
 
     def __init__(self, config: pytest.Config, log: Any, groups_file: Path) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False  # not the groups with the most tests first
         self._groups_file = groups_file
         self._groups: dict[str, str] = {}
+        self._positions: dict[str, int] = {}
+        self._workers: dict[str, set[Any]] = {kind: set() for kind in WORKERS_OF_KIND}
 
     def schedule(self) -> None:
         if not self._groups:
             self._groups = json.loads(self._groups_file.read_text())
+            collected = next(iter(self.registered_collections.values()))  # the same for all workers
+            self._positions = {nodeid: number for number, nodeid in enumerate(collected)}
         super().schedule()
+
+    def remove_node(self, node: Any) -> str | None:
+        for workers in self._workers.values():
+            workers.discard(node)
+        crashed: str | None = super().remove_node(node)
+        return crashed
 
     def _split_scope(self, nodeid: str) -> str:
         return self._groups[nodeid]
 
+    def _assign_work_unit(self, node: Any) -> None:
+        """Assigns the first group that this worker may run; one that may run none of the rest ends."""
+        group = next((group for group in self.workqueue if self._may_run(node, group)), None)
+        if group is None:
+            node.shutdown()
+            return
+        if (kind := kind_of(group)) in WORKERS_OF_KIND:
+            self._workers[kind].add(node)
+        tests = self.workqueue.pop(group)
+        self.assigned_work.setdefault(node, {})[group] = tests
+        node.send_runtest_some([self._positions[nodeid] for nodeid, is_completed in tests.items() if not is_completed])
+
+    def _may_run(self, node: Any, group: str) -> bool:
+        kind = kind_of(group)
+        return (
+            kind not in WORKERS_OF_KIND
+            or node in self._workers[kind]
+            or len(self._workers[kind]) < WORKERS_OF_KIND[kind]
+        )
+
+
+def kind_of(group: str) -> str:
+    return group.partition("/")[0]
+
 
 def write_groups(items: Iterable[pytest.Item], groups_file: Path) -> None:
     """All workers collect the same tests and write the same file."""
-    spark_files: dict[str, int] = {}
-    groups = {item.nodeid: group_of(item, spark_files) for item in items}
+    groups = {item.nodeid: group_of(item) for item in items}
     own = groups_file.with_suffix(f".{os.getpid()}")
     own.write_text(json.dumps(groups))
     own.rename(groups_file)
 
 
-def group_of(item: pytest.Item, spark_files: dict[str, int]) -> str:
-    """The group of a test: its own id if any worker may run it beside the others of its file.
-
-    `spark_files` numbers the files that share a Spark session; a group starts one session, or at most one process with
-    a session of its own at a time.
-    """
+def group_of(item: pytest.Item) -> str:
+    """The group of a test: its own id if any worker may run it beside the others of its file."""
     file = item.nodeid.partition("::")[0]
     if needs_spark(item):
-        if "spark" not in getattr(item, "fixturenames", ()):
-            return "spark-processes"
-        return f"spark-{spark_files.setdefault(file, len(spark_files)) % SPARK_SESSIONS}"
+        has_session = "spark" in getattr(item, "fixturenames", ())  # or it starts a process with a session of its own
+        return f"{'spark-session' if has_session else 'spark-processes'}/{file}"
     if file.startswith(WAITING_FOLDERS) and not shares_fixtures(item):
         return item.nodeid
     return file

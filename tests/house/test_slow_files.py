@@ -7,8 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from tests.slow_files import FileTimes, dearest_files
 
 ROOT = Path(__file__).parents[2]
@@ -60,13 +58,12 @@ def test_phases_and_tests_of_a_file_are_added_up() -> None:
     ]
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
 def test_processor_seconds_are_those_of_the_test_and_of_the_processes_that_it_started(
-    tmp_path: Path, workers: str
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(BUSY_TEST)
-    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-n", workers, f"--rootdir={tmp_path}"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-n", "1", f"--rootdir={tmp_path}"]
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

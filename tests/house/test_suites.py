@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.suites import chosen_suites, start_order
-from tests.worker_groups import group_of
+from tests.worker_groups import GroupScheduling, group_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ON_BOTH_BROKERS = "tests/clients/test_topic_settings.py"
@@ -42,18 +43,47 @@ def test_unknown_suite_is_a_usage_error() -> None:
         chosen_suites("test,nightly")
 
 
-def test_files_with_spark_share_two_sessions_and_one_place_for_other_processes() -> None:
-    numbers: dict[str, int] = {}
-    names = ["tests/a.py::one", "tests/b.py::one", "tests/c.py::one", "tests/b.py::two"]
-    groups = [group_of(fake_item(name, "spark", spark=()), numbers) for name in names]
-    assert groups == ["spark-0", "spark-1", "spark-0", "spark-1"]
-    assert group_of(fake_item("tests/cli/test_sql.py::one", spark=()), numbers) == "spark-processes"
+def test_files_with_spark_share_sessions_and_a_worker_for_other_processes() -> None:
+    assert group_of(fake_item("tests/a.py::one", "spark", spark=())) == "spark-session/tests/a.py"
+    assert group_of(fake_item("tests/cli/test_sql.py::one", spark=())) == "spark-processes/tests/cli/test_sql.py"
+
+
+class Worker:
+    """A worker of pytest-xdist that notes which tests it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[int] = []
+        self.shutting_down = False
+        self.gateway = SimpleNamespace(id="worker")
+
+    def send_runtest_some(self, positions: list[int]) -> None:
+        self.given += positions
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_two_workers_have_sessions_of_spark_and_one_its_other_processes(tmp_path: Path) -> None:
+    kinds = ["spark-session"] * 4 + ["spark-processes"] * 2 + ["tests"] * 2
+    groups = {f"test{number}": f"{kind}/{number}" for number, kind in enumerate(kinds)}
+    (tmp_path / "groups.json").write_text(json.dumps(groups))
+    config: Any = SimpleNamespace(option=SimpleNamespace(loadscopereorder=True, tx=None, maxprocesses=None))
+    config.getvalue = lambda name: ["popen"] * 4 if name == "tx" else None
+    scheduling = GroupScheduling(config, None, tmp_path / "groups.json")
+    workers = [Worker() for _ in range(4)]
+    for worker in workers:
+        scheduling.add_node(worker)
+        scheduling.add_node_collection(worker, list(groups))
+    scheduling.schedule()
+    # Each worker has two groups, if it may run two.
+    assert [worker.given for worker in workers] == [[0, 2], [1, 3], [4, 5], [6, 7]]
+    assert all(worker.shutting_down for worker in workers)
 
 
 def test_tests_that_wait_are_spread_and_others_stay_with_their_file() -> None:
     waiting = "tests/groups/test_each_client.py::one"
-    assert group_of(fake_item(waiting), {}) == waiting
-    assert group_of(fake_item("tests/log/test_segment.py::one"), {}) == "tests/log/test_segment.py"
+    assert group_of(fake_item(waiting)) == waiting
+    assert group_of(fake_item("tests/log/test_segment.py::one")) == "tests/log/test_segment.py"
 
 
 def test_longest_tests_start_first() -> None:

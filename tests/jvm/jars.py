@@ -3,11 +3,14 @@
 `missing()` names in one line the program that this machine lacks; a failure with all of them is an error, not a skip.
 """
 
+import functools
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
+from tests.jvm.kafka_archive import archive_flags
 
 KAFKA_VERSION = "4.3.1"
 HERE = Path(__file__).parent
@@ -54,18 +57,26 @@ def classpath() -> str:
     def compile_sources(directory: Path) -> None:
         command = ["javac", "-nowarn", "-Xlint:none", "-d", str(directory), "-cp", f"{jars}/*", *map(str, SOURCES)]
         run_build_command(command, "compiling the tests' Java sources")
+        with zipfile.ZipFile(directory / "classes.jar", "w") as file:  # an archive allows no folders on the class path
+            for each in sorted(directory.rglob("*.class")):
+                file.write(each, each.relative_to(directory))
 
     # A directory per content: a concurrent run of another checkout may load classes of its own.
     sources = [POM, *SOURCES]
-    classes = build_once(_kafka_directory() / f"classes-{content_digest(sources)}", sources, compile_sources)
-    return f"{classes}:{jars}/*"
+    classes = build_once(_kafka_directory() / f"jar-{content_digest(sources)}", sources, compile_sources)
+    return f"{classes}/classes.jar:{jars}/*"
+
+
+@functools.cache
+def quick_start_flags() -> tuple[str, ...]:
+    return tuple(archive_flags(classpath(), [POM, *SOURCES]))
 
 
 def java_command(main_class: str, *arguments: str, heap: str = "256m", quick_start: bool = True) -> list[str]:
     """The command that runs `main_class`; `quick_start` trades peak speed for start-up, so benchmarks turn it off."""
     flags = [f"-Xmx{heap}"]
     if quick_start:
-        flags += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+        flags += quick_start_flags()
     return [
         "java",
         *flags,

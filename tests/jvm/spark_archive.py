@@ -14,25 +14,15 @@ from pathlib import Path
 
 import pyspark
 
+from odradek.pipelines.spark.connector import ConnectorMissing, connector_jars
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 SETTINGS = Path(__file__).parent.parent / "spark_conf" / "spark-defaults.conf"
 QUICK_FILES = Path(__file__).parent / "spark" / "QuickFiles.java"
 QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
 DRIVER = "spark.driver.extraJavaOptions"
-REHEARSAL = """
-import sys
-from odradek.pipelines.spark.session import start_session
-
-folder = sys.argv[1]
-session = start_session("rehearsal", {}, "local[2]")
-session.range(100).selectExpr("id", "id % 7 as part", "to_json(struct(id)) as text").write.json(f"{folder}/in")
-stream = session.readStream.schema("id BIGINT, part BIGINT, text STRING").json(f"{folder}/in")
-counted = stream.groupBy("part").agg({"id": "sum"}).writeStream.outputMode("update")
-written = counted.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True)
-written.foreachBatch(lambda batch, _number: batch.toPandas()).start().awaitTermination()
-session.stop()
-"""
+REHEARSAL = Path(__file__).parent / "spark_rehearsal.py"
+ROOT = Path(__file__).parents[2]
 
 
 def use_archive() -> None:
@@ -43,7 +33,7 @@ def use_archive() -> None:
         return  # tests that need Spark report it
     version = subprocess.run([java, "-version"], check=True, capture_output=True).stderr  # an archive is for one build
     key = zlib.crc32(version + str(Path(java).resolve()).encode() + pyspark.__file__.encode())
-    sources = [Path(__file__), SETTINGS, QUICK_FILES]
+    sources = [Path(__file__), REHEARSAL, SETTINGS, QUICK_FILES]
     # A directory per content: a concurrent run of another checkout may use an archive of its own.
     kept = cache_directory() / f"spark-{pyspark.__version__}-{key:08x}-{content_digest(sources)}"
     try:
@@ -58,24 +48,27 @@ def use_archive() -> None:
 def make(directory: Path) -> None:
     """The JVM writes its archive when it ends, a little after Python; its output is open until then."""
     archive = directory / "classes.jsa"
-    files = quick_files(directory)
+    jars, files = quick_files(directory)
+    jars += connector()
+    path = os.pathsep.join(jars)
+    files += [f"spark.{process}.extraClassPath {path}" for process in ("driver", "executor") if path]
     (directory / "conf").mkdir()
     for name, option in {"making.conf": "ArchiveClassesAtExit", "classes.conf": "SharedArchiveFile"}.items():
         lines = [*SETTINGS.read_text().splitlines(), *files]
         settings = [f"{line} -XX:{option}={archive} {QUIET}" if line.startswith(DRIVER) else line for line in lines]
         (directory / name).write_text("\n".join(settings))
-    command = [sys.executable, "-c", REHEARSAL, str(directory / "rehearsal")]
+    command = [sys.executable, "-m", "tests.jvm.spark_rehearsal", str(directory / "rehearsal")]
     own = {**os.environ, **environment(directory, "making.conf")}
-    subprocess.run(command, env=own, check=True, capture_output=True, timeout=300)
+    subprocess.run(command, cwd=ROOT, env=own, check=True, capture_output=True, timeout=600)
     shutil.rmtree(directory / "rehearsal")
     archive.stat()  # or there is none
 
 
-def quick_files(directory: Path) -> list[str]:
-    """Settings for a local file system that starts no process for each file; none without a Java compiler."""
+def quick_files(directory: Path) -> tuple[list[str], list[str]]:
+    """A jar and a setting for a local file system that starts no process for each file; none without a compiler."""
     javac = shutil.which("javac")
     if javac is None:
-        return []
+        return [], []
     libraries = Path(pyspark.__file__).parent / "jars"
     api = next(libraries.glob("hadoop-client-api-*.jar"))
     classes, jar = directory / "files", directory / "files.jar"  # an archive allows no folders on the class path
@@ -84,11 +77,15 @@ def quick_files(directory: Path) -> list[str]:
     with zipfile.ZipFile(jar, "w") as file:
         for each in classes.rglob("*.class"):
             file.write(each, each.relative_to(classes))
-    return [
-        f"spark.driver.extraClassPath {jar}",
-        f"spark.executor.extraClassPath {jar}",
-        "spark.hadoop.fs.file.impl odradek.tests.QuickFiles",
-    ]
+    return [str(jar)], ["spark.hadoop.fs.file.impl odradek.tests.QuickFiles"]
+
+
+def connector() -> list[str]:
+    """The jars of Spark's connector; an archive has no classes of jars that Spark adds after its start."""
+    try:
+        return connector_jars(pyspark.__version__, lambda _text: None)
+    except ConnectorMissing:
+        return []  # tests that need the connector report it
 
 
 def environment(directory: Path, settings: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 They keep their type and whether they can change at run time, because dynamic settings are checked as Kafka checks them.
 """
 
-import difflib
 import re
 from collections.abc import Collection
 from typing import NamedTuple
@@ -179,5 +178,7 @@ def base_name(name: str) -> str:
 class UnknownPropertyError(ConfigError):
     def __init__(self, name: str, known_names: Collection[str]) -> None:
         super().__init__(name, "", "")
+        import difflib  # noqa: PLC0415 - only a mistyped name needs it
+
         nearest = difflib.get_close_matches(name, known_names, n=1, cutoff=0.6)
         self.args = (f"Unknown property {name}" + (f"; did you mean {nearest[0]}?" if nearest else ""),)

@@ -69,6 +69,7 @@ def test_a_topic_is_asked(bootstrap_server: str, topic: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 def test_what_spark_refuses_is_reported_in_a_line(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "w.db")) as connection:
         connection.execute("create table pumps (id integer, name text)")

@@ -35,6 +35,12 @@ sinks: {out: {from: raw, topic: "@out", value: [_value], format: bytes}}
 """
 
 
+# Each read starts Python processes; tests/pipelines/spark/python_source checks the same without Spark.
+SLOW_WITH_PYTHON = pytest.mark.parametrize(
+    "stage", [Connector.JVM, pytest.param(Connector.PYTHON, marks=pytest.mark.soak)], indirect=True
+)
+
+
 @pytest.fixture(params=list(Connector))
 def stage(
     request: pytest.FixtureRequest, spark: SparkSession, odradek_session_broker: RunningBroker, tmp_path: Path
@@ -82,6 +88,7 @@ def offsets(stage: Stage, **by_partition: int) -> Start:
     return Start(StartAt.OFFSETS, offsets={stage.topic("in"): {int(key[1:]): it for key, it in by_partition.items()}})
 
 
+@SLOW_WITH_PYTHON
 def test_a_batch_reads_a_range(stage: Stage) -> None:
     fill(stage)
     pipeline = stage.pipeline(RAW)
@@ -96,6 +103,7 @@ def test_a_batch_reads_a_range(stage: Stage) -> None:
         assert sorted(row.value.decode() for row in records(stage, pipeline, span).collect()) == expected, span
 
 
+@SLOW_WITH_PYTHON
 def test_streams_start_by_time_by_offset_and_of_a_pattern(stage: Stage) -> None:
     fill(stage)
     stage.create("in-more", 1)
@@ -135,6 +143,7 @@ def test_a_batch_that_was_not_committed_is_repeated_as_it_was(stage: Stage) -> N
     assert values(stage, "out") == ["1", "1", "2", "2", "3"]
 
 
+@SLOW_WITH_PYTHON
 def test_records_that_were_deleted_stop_the_pipeline_unless_it_may_go_on(stage: Stage) -> None:
     stage.create("in", 1)
     stage.produce("in", [b"1"])

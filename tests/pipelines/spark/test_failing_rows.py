@@ -55,6 +55,7 @@ READERS = {
         views: {last: {from: some, key: [id]}}
     """,
 }
+LIKE_OTHERS = ("files", "state")  # checked where "a query" and "a view of an aggregate" are
 
 
 def definition(readers: str) -> str:
@@ -63,7 +64,10 @@ def definition(readers: str) -> str:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("readers", READERS.values(), ids=READERS)
+@pytest.mark.parametrize(
+    "readers", [pytest.param(text, marks=[pytest.mark.soak] * (name in LIKE_OTHERS)) for name, text in READERS.items()],
+    ids=READERS,
+)  # fmt: skip
 def test_a_flow_that_reads_the_step_does_not_pass_the_row(
     stage: Stage, readers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ sinks:
 """
 
 
+@pytest.mark.soak
 def test_each_row_is_in_a_join_or_among_the_dead_letters(stage: Stage) -> None:
     shown, clicked = drawn(4, 3), [(number + 500, key, at) for number, key, at in drawn(5, 3)]
     for name, rows in (("shown", shown), ("clicked", clicked)):

@@ -204,7 +204,9 @@ DUPLICATES = [
 KEPT = [1, 2, 5, 6, 7]
 
 
-@pytest.mark.parametrize("cuts", [(7,), (1, 3, 4, 7)], ids=["whole", "cut"])
+@pytest.mark.parametrize(
+    "cuts", [pytest.param((7,), id="whole", marks=pytest.mark.soak), pytest.param((1, 3, 4, 7), id="cut")]
+)
 def test_duplicates_are_dropped_by_event_time_in_any_batches(stage: Stage, cuts: tuple[int, ...]) -> None:
     give(stage, [DUPLICATES[start:end] for start, end in zip((0, *cuts), cuts, strict=False)])
     stage.run(stage.pipeline(SOURCE + UNIQUE))

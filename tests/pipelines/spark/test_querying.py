@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.spark import querying
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
@@ -88,6 +89,19 @@ def test_brokers_are_asked_only_where_they_are_needed(stage: Stage) -> None:
     assert not catalog.reads_topics
     with pytest.raises(BrokersUnavailable, match="no broker answers"):
         catalog.readers("select * from nowhere")
+
+
+def test_what_spark_refuses_is_reported_in_a_sentence(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = stage.spark.newSession()
+    monkeypatch.setattr(session, "stop", lambda: None)  # the tests share it
+    monkeypatch.setattr(querying, "start_session", lambda *_all, **_named: session)
+    refused = "^A column, variable, or function parameter with name `nam` cannot be resolved"
+    context = QueryContext(Pipeline("sql"))
+    with (
+        pytest.raises(PipelineError, match=refused),
+        querying.answer("select nam from (select 1 as name)", context, {}, "local", print),
+    ):
+        pass
 
 
 def test_columns_of_one_name_are_reported_apart() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-DEFINITION = """
+SOURCES = """
 pipeline: p
 warehouse: sqlite:///w.db
 sources:
@@ -26,14 +25,21 @@ sources:
     watermark: {column: at, delay: 1 minute}
 steps:
   minutes: {from: readings, window: {column: at, size: 1 minute}, by: [pump], aggregate: {events: count(*)}}
-  quiet: {from: readings, state: {key: [pump], processor: "own:Quiet", timeout: 30 minutes}, schema: pump BIGINT}
+"""
+# Two definitions, because a case runs all queries of its definition.
+WINDOWS = f"""{SOURCES}
 sinks:
-  minutes: {from: minutes, topic: minutes}
-  changes: {from: minutes, topic: changes, mode: update}
-  latest: {from: minutes, table: latest, key: [window_start, pump]}
-  quiet: {from: quiet, topic: quiet}
+  minutes: {{from: minutes, topic: minutes}}
+  changes: {{from: minutes, topic: changes, mode: update}}
+  latest: {{from: minutes, table: latest, key: [window_start, pump]}}
 views:
-  totals: {from: readings, by: [pump], aggregate: {events: count(*)}}
+  totals: {{from: readings, by: [pump], aggregate: {{events: count(*)}}}}
+"""
+TIMERS = f"""{SOURCES}
+  quiet: {{from: readings, state: {{key: [pump], processor: "own:Quiet", timeout: 30 minutes}}, schema: pump BIGINT}}
+sinks:
+  minutes: {{from: minutes, topic: minutes}}
+  quiet: {{from: quiet, topic: quiet}}
 """
 OWN = """
 from pyspark.sql import Row
@@ -56,7 +62,7 @@ class Quiet(StatefulProcessor):
     def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
         yield Row(pump=key[0])
 """
-CASES = """
+CASES_OF_WINDOWS = """
 cases:
   groups grow over batches:
     given:
@@ -84,6 +90,9 @@ cases:
     expect:
       sinks: {minutes: [{pump: 1, events: 1}], latest: [{pump: 1, events: 1}, {pump: 2, events: 2}]}
       views: {totals: [{pump: 1, events: 2}, {pump: 2, events: 2}]}
+"""
+CASES_OF_TIMERS = """
+cases:
   a timer fires when the time has come:
     given:
       - readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:00"}]
@@ -102,11 +111,14 @@ cases:
 
 @pytest.fixture(scope="module")
 def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    folder = tmp_path_factory.mktemp("batches")
-    (folder / "p.yml").write_text(DEFINITION)
-    (folder / "own.py").write_text(OWN)
-    (folder / "p.test.yml").write_text(CASES)
-    return {each.case.name: each for each in run_file(spark, read_case_file(str(folder / "p.test.yml"), {}))}
+    files = []
+    for definition, cases in ((WINDOWS, CASES_OF_WINDOWS), (TIMERS, CASES_OF_TIMERS)):
+        folder = tmp_path_factory.mktemp("batches")
+        (folder / "p.yml").write_text(definition)
+        (folder / "own.py").write_text(OWN)
+        (folder / "p.test.yml").write_text(cases)
+        files.append(read_case_file(str(folder / "p.test.yml"), {}))
+    return {each.case.name: each for file in files for each in run_file(spark, file)}
 
 
 @pytest.mark.spark
@@ -134,7 +146,7 @@ def test_a_case_passes(results: dict[str, Result], name: str) -> None:
     ],
 )
 def test_wrong_batches_are_reported(tmp_path: Path, given: str, message: str) -> None:
-    (tmp_path / "p.yml").write_text(DEFINITION)
+    (tmp_path / "p.yml").write_text(TIMERS)
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "p.test.yml").write_text(f"cases: {{c: {{given: {given}, expect: {{sinks: {{minutes: []}}}}}}}}")
     with pytest.raises(ProblemList, match=message):
@@ -142,7 +154,7 @@ def test_wrong_batches_are_reported(tmp_path: Path, given: str, message: str) ->
 
 
 def test_the_batch_engine_has_no_time_to_advance(tmp_path: Path) -> None:
-    (tmp_path / "p.yml").write_text("engine: batch\n" + textwrap.dedent(DEFINITION))
+    (tmp_path / "p.yml").write_text("engine: batch\n" + TIMERS)
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "p.test.yml").write_text("cases: {c: {given: [{advance: 1 s}], expect: {sinks: {minutes: []}}}}")
     with pytest.raises(ProblemList, match="the batch engine runs once; remove advance"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -69,6 +70,7 @@ def broker(
     their data is in broker-ID, a subdirectory of each log directory. A broker that dies is started again. SIGTERM stops
     one broker after another, each with a controlled shutdown; a second signal stops all at once.
     """
+    gc.disable()  # a broker's modules make many objects and no garbage; the broker enables collections when it is ready
     from odradek.server.main import BrokerFailure, run_broker  # noqa: PLC0415 - help does not need it
 
     if descriptor is not None:
@@ -90,6 +92,7 @@ def run_processes(
     from odradek.cli.broker.supervisor import Supervisor  # noqa: PLC0415 - one broker does not need it
     from odradek.server.main import configure_processes  # noqa: PLC0415 - help does not need it
 
+    gc.enable()
     settings = configure_processes(properties, overrides, count, secure)
     arguments = [*([properties] if properties else []), *(f"--override={each}" for each in overrides)]
     arguments += [f"--secure={secure}"] if secure else []

@@ -7,6 +7,7 @@ missing, the pipeline runs in the plain way, and a warning says so once.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +34,7 @@ class Use:
 
 PLANNING = Use("optimize the plan of a query once, before it starts", "Spark optimizes the plan of every batch")
 STATE = Use("find out whether a Python step keeps state", "the streaming query computes it, as if it kept state")
+LOOKUPS = Use("find the Java classes of PySpark's functions once", "PySpark finds them again for every column")
 CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
 
 
@@ -85,12 +87,24 @@ CONSTANTS = {
     "offsets, commits, metadata, _spark_metadata": "files of checkpoints and file sinks, whose format has a version",
 }
 
+JAVA_CLASS = re.compile(r"(?:[a-z]+\.)+[A-Z]\w*")
 _warned: set[Use] = set()
 
 
 def private(thing: Any, key: str) -> Any:
     """The member of an object, or the class or method below the JVM's packages, with the path of `NAMES`."""
-    return reduce(getattr, NAMES[key].path.split("."), thing)
+    return reduce(getattr, names_of(NAMES[key].path), thing)
+
+
+def names_of(path: str) -> list[str]:
+    """The names to look up one after the other.
+
+    The packages of a class belong to its name: asked for a package, Py4J searches all jars for a class of that name.
+    """
+    java_class = JAVA_CLASS.match(path)
+    if java_class is None:
+        return path.split(".")
+    return [java_class[0], *path[java_class.end() :].split(".")[1:]]
 
 
 def analysed_plan(frame: DataFrame) -> Any:

@@ -19,6 +19,7 @@ from odradek.pipelines.definition.secrets import SECRET_NAME, is_secret_name
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 from odradek.pipelines.spark.java import require_java
+from odradek.pipelines.spark.kept_classes import keep_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -90,7 +91,9 @@ def start_session(
         builder = builder.config(key, value)
     with quiet(log_file):
         start_java(every)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    keep_classes(session)
+    return session
 
 
 def start_java(settings: Mapping[str, str]) -> None:
