@@ -17,6 +17,7 @@ from tests.handlers.requests import create_topic, list_offset
 from tests.wire import decode_response
 
 APIS = build_registry()
+KAFKA_APIS = {key: api for key, api in APIS.items() if not api.is_own}
 
 
 def raw(broker: SimulatedBroker, frame: bytes) -> object:
@@ -37,7 +38,19 @@ def test_what_is_advertised_is_what_is_registered(simulated: SimulatedBroker, ve
     answer = simulated.call(request, ApiVersionsResponse, version)
     assert answer.error_code == ErrorCode.NONE
     reported = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-    assert reported == {key: (0 if key == 0 else api.min_version, api.max_version) for key, api in APIS.items()}
+    assert reported == {key: (0 if key == 0 else api.min_version, api.max_version) for key, api in KAFKA_APIS.items()}
+
+
+@pytest.mark.parametrize(
+    ("software", "version", "is_listed"),
+    [("odradek", 3, True), ("odradek", 4, True), ("odradek-x", 4, False), ("odradek", 2, False)],
+)
+def test_own_apis_are_listed_for_own_clients_only(
+    simulated: SimulatedBroker, software: str, version: int, is_listed: bool
+) -> None:
+    request = ApiVersionsRequest(client_software_name=software, client_software_version="1.0")
+    listed = {each.api_key for each in simulated.call(request, ApiVersionsResponse, version).api_keys}
+    assert listed == (set(APIS) if is_listed else set(KAFKA_APIS))
 
 
 def test_the_ranges_are_within_those_of_apache_kafka(broker: AnyBroker) -> None:
@@ -45,7 +58,7 @@ def test_the_ranges_are_within_those_of_apache_kafka(broker: AnyBroker) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
     answer = broker.call(request, ApiVersionsResponse, 4)
     theirs = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-    for key, api in APIS.items():
+    for key, api in KAFKA_APIS.items():
         assert theirs[key][0] <= api.min_version <= api.max_version <= theirs[key][1], api.name
 
 

@@ -18,11 +18,11 @@ from odradek.protocol.schema import Message, Struct
 from tests.examples import examples
 from tests.protocol import tables
 from tests.protocol.kafka_python import codec_of, schema_of
-from tests.protocol.tables import NOT_IN_KAFKA_PYTHON, join, structs
+from tests.protocol.tables import NOT_IN_KAFKA_PYTHON, OWN_APIS, join, structs
 
 # Kafka 4.3 marks the last version of these as unstable: it is neither advertised by Kafka nor in our table.
 HELD_BACK = {"InitProducerIdRequest", "InitProducerIdResponse"}
-MESSAGES = [message for message in tables.MESSAGES if message.api_key not in NOT_IN_KAFKA_PYTHON]
+MESSAGES = [message for message in tables.MESSAGES if message.api_key not in NOT_IN_KAFKA_PYTHON | OWN_APIS]
 CASES = [(message, version) for message, version in tables.CASES if message in MESSAGES]
 CASE_NAMES = [f"{message.__name__}-{version}" for message, version in CASES]
 ZERO_UUID = UUID(int=0)

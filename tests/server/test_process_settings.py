@@ -15,9 +15,36 @@ def settings(count: int, *overrides: str) -> list[list[str]]:
 
 def test_ids_and_ports_follow_those_of_the_properties() -> None:
     assert settings(2, "node.id=7", "listeners=PLAINTEXT://[::1]:9092", "log.dirs=/a/,/b") == [
-        ["node.id=7", "broker.id=7", "listeners=PLAINTEXT://[::1]:9092", "log.dirs=/a/broker-7,/b/broker-7"],
-        ["node.id=8", "broker.id=8", "listeners=PLAINTEXT://[::1]:9093", "log.dirs=/a/broker-8,/b/broker-8"],
+        [
+            "node.id=7",
+            "broker.id=7",
+            "listeners=PLAINTEXT://[::1]:9092",
+            "log.dirs=/a/broker-7,/b/broker-7",
+            "metrics.listener=127.0.0.1:0",
+        ],
+        [
+            "node.id=8",
+            "broker.id=8",
+            "listeners=PLAINTEXT://[::1]:9093",
+            "log.dirs=/a/broker-8,/b/broker-8",
+            "metrics.listener=127.0.0.1:0",
+        ],
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "of_each"),
+    [
+        ("127.0.0.1:9644", ["127.0.0.1:9644", "127.0.0.1:9645"]),
+        ("[::1]:9644", ["[::1]:9644", "[::1]:9645"]),
+        (":9644", [":9644", ":9645"]),
+        ("127.0.0.1:0", ["127.0.0.1:0", "127.0.0.1:0"]),
+        ("", ["", ""]),
+    ],
+)
+def test_each_process_serves_metrics_on_the_next_port(value: str, of_each: list[str]) -> None:
+    found = [each[-1] for each in settings(2, f"metrics.listener={value}")]
+    assert found == [f"metrics.listener={each}" for each in of_each]
 
 
 def test_advertised_ports_follow_too() -> None:
@@ -37,6 +64,7 @@ def test_a_port_that_the_kernel_chose_is_kept() -> None:
     [
         (["zookeeper.connect="], "needs zookeeper.connect"),
         (["listeners=PLAINTEXT://:65535"], "the largest is 65535"),
+        (["metrics.listener=127.0.0.1:65535"], "metrics.listener: process 2 needs port 65536"),
         (
             [
                 "listeners=ONE://h:9092,TWO://h:9093",

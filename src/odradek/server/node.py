@@ -131,19 +131,25 @@ class Node:
         self._housekeeping.add(ExpiredTokens(channel, metadata))
         self._sasl = SaslListeners(metadata, host)
         self._housekeeping.add(self._sasl)
-        apis = self._coordination.apis()
         self._audit = build_audit_log(config, host)
         if self._audit is not None:
             await self._audit.start()
+        services = self._build_services(producer_ids)
+        self.dispatcher = Dispatcher(services.apis, services)
+        self._add_metrics(services)
+
+    def _build_services(self, producer_ids: ProducerIds) -> Services:
+        config, host, metadata = self._config, self._host, self._metadata
+        apis = self._coordination.apis()
         self.quotas = quotas = QuotaEnforcement(config, host.clock)
         quotas.load(metadata.image)
         metadata.subscribe(quotas.follow)
         self._fetch_sessions = FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy)
-        services = Services(
+        return Services(
             host=host,
             metadata=metadata,
-            controller=channel,
-            partitions=table,
+            controller=self._channel,
+            partitions=self._table,
             fetch_sessions=self._fetch_sessions,
             producer_ids=producer_ids,
             groups=self._groups,
@@ -159,10 +165,6 @@ class Node:
             metrics=self.metrics,
             collect_metrics=self.collection.collect,
         )
-        self.dispatcher = Dispatcher(apis, services)
-        self._add_metrics(services)
-        metadata.subscribe(self._follow_slow_request_setting)
-        self._follow_slow_request_setting(metadata.image, metadata.image)
 
     def _add_metrics(self, services: Services) -> None:
         coordination, metadata = self._coordination, self._metadata
@@ -179,6 +181,8 @@ class Node:
         self.metrics.registry.add(census.samples)
         self.metrics.registry.add(NodeSamples(services, coordination).samples)
         self.readiness.add(self._problems)
+        metadata.subscribe(self._follow_slow_request_setting)
+        self._follow_slow_request_setting(metadata.image, metadata.image)
 
     def _problems(self) -> list[str]:
         """Why this broker should get no clients."""
