@@ -84,6 +84,8 @@ fuzz: $(READY) ## 10 million inputs for the parsers, those before authentication
 lock: $(READY) ## Pin the newest dependencies (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade pyproject.toml -o locks/runtime.txt
 	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade pyproject.toml --group dev -o locks/dev.txt
+	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --constraints locks/dev.txt pyproject.toml --extra cluster --extra console --extra security -o locks/container.txt
+	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --constraints locks/dev.txt --group build -o locks/build.txt
 
 clean: ## Remove what the other commands made
 	rm -rf $(VENV) $(LAKEHOUSE) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,6 +27,7 @@ WAITING_FOLDERS = (
     "tests/cli/",
     "tests/clients/",
     "tests/crash/",
+    "tests/deploy/",
     "tests/exactly_once/",
     "tests/groups/",
     "tests/server/",

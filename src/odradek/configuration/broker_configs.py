@@ -171,6 +171,7 @@ class BrokerConfig:
         # node.id and broker.id are two names of one property.
         for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if name in static and not (name == "broker.id" and static[name].strip() == "-1"):
+                BROKER_CONFIGS[name].parse(static[name])  # an error has the name that was set
                 static.setdefault(other, static[name])
         return _build(static, {}, {})
 

@@ -13,6 +13,7 @@ from odradek.configuration.config_types import ConfigError
 from odradek.host.host import real_host
 from odradek.host.logs import configure_logs, get_logger
 from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
+from odradek.host.service_manager import READY, STOPPING, notify_service_manager
 from odradek.log.log_directory import LogDirectoryError
 from odradek.metadata.store import StoreError
 from odradek.security.tls.store_problem import StoreProblem
@@ -147,9 +148,11 @@ async def _serve(config: BrokerConfig, *, as_json: bool) -> None:
     gc.freeze()  # objects of the start live until the end: garbage collections skip them
     gc.enable()
     print(json.dumps(broker.ready_facts) if as_json else broker.ready_line, flush=True)
+    notify_service_manager(READY)
     failure = asyncio.ensure_future(broker.wait_for_failure())
     failure.add_done_callback(lambda _: stopping.set())
     await stopping.wait()
+    notify_service_manager(STOPPING)
     await broker.stop()
     if failure.done():
         raise LogDirectoryError(failure.result())

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.failure import PROGRAM, without_prefix
+from odradek.host.service_manager import SOCKET_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +75,7 @@ class BrokerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=[watched],
-                env={**os.environ, "ODRADEK_LOG_FORMAT": style},
+                env={**os.environ, SOCKET_VARIABLE: "", "ODRADEK_LOG_FORMAT": style},  # the supervisor notifies
                 text=True,
                 errors="replace",
                 start_new_session=True,

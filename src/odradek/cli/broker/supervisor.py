@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.cli.broker.broker_process import BrokerProcess
 from odradek.cli.framework.failure import Failure
 from odradek.host.logs import get_logger
+from odradek.host.service_manager import READY, STOPPING, notify_service_manager
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,8 +82,10 @@ class Supervisor:
         try:
             if self._wait_until_ready():
                 print(self._ready_text(), flush=True)
+                notify_service_manager(READY)
                 self._keep_running()
         finally:
+            notify_service_manager(STOPPING)
             self._stop()
         log.info("stopped")
 
