@@ -85,7 +85,7 @@ def test_a_graph_has_a_box_for_each_node_and_an_edge_for_each_input() -> None:
     }  # fmt: skip
     assert len(drawing.edges) == 5
     for box in drawing.boxes:
-        assert 0 <= box.x
+        assert box.x >= 0
         assert box.x + box.width <= drawing.width
         assert 0 <= box.y <= drawing.height - 64
 

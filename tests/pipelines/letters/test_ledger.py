@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +34,7 @@ def test_a_ledger_that_is_read_again_contains_what_was_added(steps: list[set[tup
 def test_ranges_are_the_runs_of_offsets(offsets: set[int]) -> None:
     ranges = list(ranges_of(sorted(offsets)))
     assert {each for first, last in ranges for each in range(first, last + 1)} == offsets
-    assert all(after[0] > before[1] + 1 for before, after in zip(ranges, ranges[1:], strict=False))
+    assert all(after[0] > before[1] + 1 for before, after in itertools.pairwise(ranges))
 
 
 def test_parts_of_deleted_letters_are_removed() -> None:

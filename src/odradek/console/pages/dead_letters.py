@@ -129,7 +129,7 @@ async def apply(request: Request) -> Response:
     targets = ", ".join(f"{count:,} to {topic}" for topic, count in done.topics.most_common())
     log_change(request, f"wrote {done.records} dead letters of {selection.topic} back ({targets})")
     notice = (
-        f"Wrote {plural(done.records, 'dead letter')} back: {targets}." if done.records else "Nothing to write back."
+        f"Wrote {plural(done.records, 'dead letter')} back: {targets}." if done.records else "Nothing was written back."
     )
     return console.renderer.redirect(address_of(selection), notice)
 

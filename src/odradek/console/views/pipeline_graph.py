@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.figures import compact, plural, rate
+from odradek.console.views.figures import compact, rate
 from odradek.pipelines.definition.layout import lay_out
 
 if TYPE_CHECKING:
@@ -93,10 +93,7 @@ def figure_of(node: GraphNode, known: KnownPipeline, topics: Mapping[str, TopicS
     failed = sum(each.rows for each in known.published.status.expectations if each.step == node.name)
     checked = max((each.checked for each in known.published.status.expectations if each.step == node.name), default=0)
     if failed:
-        return (
-            f"{compact(failed)} of {plural(checked, 'row')} failed" if checked else f"{compact(failed)} failed",
-            "warn",
-        )
+        return f"{compact(failed)} of {compact(checked)} failed" if checked else f"{compact(failed)} failed", "warn"
     return (f"{compact(checked)} rows passed", "good") if checked else ("", "")
 
 
