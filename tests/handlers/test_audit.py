@@ -8,7 +8,20 @@ import pytest
 
 from odradek.handlers.context import ClientConnection
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    ScramCredentialUpsertion,
+)
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from odradek.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from odradek.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -16,6 +29,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from odradek.security.principals import Principal
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_topic, fetch, produce
@@ -89,3 +103,38 @@ def test_a_new_rule_is_logged_with_all_its_parts(broker: SimulatedBroker) -> Non
     assert summary(entry) == ("done", "User:admin", "10.0.0.1", "CreateAcls", "CreateAcl", "Topic", "orders")
     rule = [entry[name] for name in ("pattern", "acl_principal", "acl_host", "acl_operation", "permission")]
     assert rule == ["Literal", "User:alice", "*", "Read", "Allow"]
+
+
+def test_a_change_of_users_is_logged_without_secrets(broker: SimulatedBroker) -> None:
+    upsertion = ScramCredentialUpsertion(
+        name="alice", mechanism=1, iterations=4096, salt=b"salt of sixteen.", salted_password=b"x" * 32
+    )
+    few = ScramCredentialUpsertion(name="bob", mechanism=2, iterations=1, salt=b"s", salted_password=b"x" * 32)
+    request = AlterUserScramCredentialsRequest(upsertions=[upsertion, few])
+    broker.call(request, AlterUserScramCredentialsResponse)
+    done, failed = entries(broker)[-2:]
+    api = "AlterUserScramCredentials"
+    assert summary(done) == ("done", "User:admin", "10.0.0.1", api, "Alter", "User", "alice")
+    assert done["credentials"] == "set SCRAM-SHA-256"
+    assert (failed["outcome"], failed["resource"], failed["error"]) == ("failed", "bob", "UNACCEPTABLE_CREDENTIAL")
+
+
+def test_delegation_tokens_are_logged_by_their_ids() -> None:
+    broker = SimulatedBroker(audit_log_path=PATH, delegation_token_secret_key="key")
+    broker.client = ClientConnection("CLIENTS", "10.0.0.1")
+    broker.client.principal = Principal("User", "alice")
+    created = broker.call(CreateDelegationTokenRequest(max_lifetime_ms=-1), CreateDelegationTokenResponse)
+    hmac = bytes(created.hmac)
+    broker.call(RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=-1), RenewDelegationTokenResponse)
+    broker.call(ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1), ExpireDelegationTokenResponse)
+    broker.call(ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1), ExpireDelegationTokenResponse)
+    logged = entries(broker)
+    shown = [(each["outcome"], each["operation"], each["resource"]) for each in logged]
+    assert shown == [
+        ("done", "Create", created.token_id),
+        ("done", "Renew", created.token_id),
+        ("done", "Expire", created.token_id),
+        ("failed", "Expire", "(unknown)"),
+    ]
+    assert {each.get("owner") for each in logged} == {"User:alice", None}
+    broker.close()

@@ -35,6 +35,7 @@ from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from odradek.security.acls.authorizer import AclAuthorizer
 from odradek.security.acls.decisions import AccessRules
+from odradek.security.audit.events import Action, Actor, NoAudit
 from odradek.security.authorizer import Operation, Resource
 from odradek.security.principal_codec import encode_principal
 from odradek.security.principals import Principal
@@ -123,6 +124,28 @@ def test_the_controller_authorizes_the_client_and_not_the_broker() -> None:
     cluster.client.principal = Principal("User", "bob")
     assert create(cluster, OTHER, "u").error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     cluster.close()
+
+
+def test_the_controller_knows_the_address_and_the_listener_of_the_client() -> None:
+    """They are in its audit log; the connection of the broker is not."""
+    cluster = TwoBrokers()
+    audit = RecordingAudit()
+    cluster.members[CONTROLLER].services.audit = audit
+    cluster.client.principal = Principal("User", "alice")
+    create(cluster, OTHER)
+    (actor,) = audit.actors
+    assert (actor.principal, actor.host, actor.listener) == ("User:alice", "192.0.2.7", CLIENT_LISTENER)
+    cluster.close()
+
+
+class RecordingAudit(NoAudit):
+    is_on = True
+
+    def __init__(self) -> None:
+        self.actors: list[Actor] = []
+
+    def performed(self, actor: Actor, action: Action) -> None:
+        self.actors.append(actor)
 
 
 def test_a_controller_that_was_replaced_forwards_what_it_was_asked(cluster: TwoBrokers) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import struct
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ from tests.wire import WireClient, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 ALICE = b"\0alice\0alice secret"
 SALT = b"salt of sixteen."
@@ -267,3 +269,17 @@ def test_failures_are_logged_without_passwords() -> None:
         assert "wrong password 'alice'" in secured.process.output
         assert "alice secret" not in secured.process.output
         assert "other words" not in secured.process.output
+
+
+def test_logins_are_in_the_audit_log(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    with sasl_broker(audit__log__path=str(path)) as secured:
+        for password in ("alice secret", "wrong secret"):
+            with WireClient(secured.sasl_port) as client:
+                handshake(client)
+                authenticate(client, b"\0alice\0" + password.encode())
+    logins = [json.loads(line) for line in path.read_text().splitlines()]
+    shown = [(each["outcome"], each["principal"], each["operation"], each["mechanism"]) for each in logins]
+    assert shown == [("done", "User:alice", "Login", "PLAIN"), ("failed", "User:ANONYMOUS", "Login", "PLAIN")]
+    assert logins[0]["listener"] == "SASL_PLAINTEXT"
+    assert "secret" not in path.read_text()

@@ -88,8 +88,10 @@ def decide_token_request(request: TokenRequest, cluster: Cluster) -> tuple[Token
     if token is None:
         return TokenResult(ErrorCode.DELEGATION_TOKEN_NOT_FOUND), []
     if isinstance(request, TokenRenewal):
-        return _renew(request, token, cluster)
-    return _expire(request, token)
+        result, changes = _renew(request, token, cluster)
+    else:
+        result, changes = _expire(request, token)
+    return replace(result, token=token), changes
 
 
 def _remove_expired(request: ExpiredTokenRemoval, cluster: Cluster) -> list[Change]:

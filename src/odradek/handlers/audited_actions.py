@@ -14,6 +14,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.security.acls.bindings import PatternType, Permission
 from odradek.security.audit.events import Action, pascal_case
 from odradek.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+from odradek.security.scram_credentials import ScramMechanism
 
 if TYPE_CHECKING:
     import enum
@@ -157,6 +158,20 @@ def _acl_details(acl: Any, pattern_type: int) -> dict[str, object]:
         "acl_operation": _name(Operation, acl.operation),
         "permission": _name(Permission, acl.permission_type),
     }
+
+
+def alter_user_scram_credentials(request: Any, response: Any) -> Iterable[Action]:
+    mechanisms: dict[str, list[str]] = {}
+    for change, entries in (("remove", request.deletions), ("set", request.upsertions)):
+        for each in entries:
+            mechanisms.setdefault(each.name, []).append(f"{change} {_mechanism(each.mechanism)}")
+    for each in response.results:
+        details: dict[str, object] = {"credentials": ",".join(mechanisms.get(each.user, ()))}
+        yield from _actions("Alter", "User", [(each.user, each.error_code, details)])
+
+
+def _mechanism(code: int) -> str:
+    return ScramMechanism(code).mechanism_name if code in list(ScramMechanism) else str(code)
 
 
 def delete_groups(_request: Any, response: Any) -> Iterable[Action]:

@@ -9,7 +9,10 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.handlers.context import CloseConnection
+from odradek.protocol.errors import ErrorCode
+from odradek.security.audit.events import Action, Actor
 from odradek.security.authentication import Times
+from odradek.security.authorizer import CLUSTER_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.security.sasl.outcome import Deferred
 
 R = TypeVar("R")
+LOGIN_API = "SaslAuthenticate"
 LONGEST_REASON = 300  # characters: a user name in it comes from the client
 
 
@@ -49,7 +53,23 @@ def take_step(
     if authentication.principal is not None:
         connection.principal = authentication.principal
     connection.is_restricted = not authentication.is_unrestricted
+    if step.is_complete:
+        log_login(connection, services, authentication.mechanism_name)
     return step
+
+
+def log_login(
+    connection: ClientConnection, services: Services, mechanism: str | None, *, failure: str | None = None
+) -> None:
+    """A line of the audit log, for a success and for a failure."""
+    if not services.audit.is_on:
+        return
+    details: dict[str, object] = {"mechanism": mechanism}
+    if failure is not None:
+        details["reason"] = failure
+    error = None if failure is None else ErrorCode.SASL_AUTHENTICATION_FAILED.name
+    actor = Actor(str(connection.principal), connection.host, connection.listener_name, None, LOGIN_API)
+    services.audit.authenticated(actor, Action("Login", "Cluster", CLUSTER_NAME, error, details))
 
 
 def answer_raw_token(
@@ -90,6 +110,12 @@ async def fail_authentication(answer: R, reason: str, connection: ClientConnecti
         listener=connection.listener_name,
         mechanism=None if authentication is None else authentication.mechanism_name,
         reason=reason[:LONGEST_REASON],
+    )
+    log_login(
+        connection,
+        services,
+        None if authentication is None else authentication.mechanism_name,
+        failure=reason[:LONGEST_REASON],
     )
     connection.closes_after_answer = True
     passed = asyncio.Event()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.token_decisions import NO_TIME, NewToken, TokenResult
-from odradek.handlers.token_access import may_use_tokens
+from odradek.handlers.token_access import log_token_action, may_use_tokens
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
@@ -27,6 +27,7 @@ async def handle(request: CreateDelegationTokenRequest, context: RequestContext)
     if request.owner_principal_name:
         owner = Principal(request.owner_principal_type or "", request.owner_principal_name)
     result = await _create(request, context, owner)
+    log_token_action(context, "Create", result)
     token = result.token
     return CreateDelegationTokenResponse(
         error_code=result.error,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
-from odradek.handlers.authentication_steps import answer_raw_token
+from odradek.handlers.authentication_steps import answer_raw_token, log_login
 from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.request_record import MeasuredApi, RequestRecord
 from odradek.handlers.slow_requests import SlowRequests
@@ -197,6 +197,10 @@ class Dispatcher:
                 raise RuntimeError("a SASL listener needs mechanisms")
             connection.authentication = Authentication(services.sasl_mechanisms(connection.listener_name))
             connection.is_restricted = True
+
+    def certificate_accepted(self, connection: ClientConnection) -> None:
+        """Called for each client that has authenticated by its certificate; one of a SASL listener must also log in."""
+        log_login(connection, self._services, "TLS")
 
     def _check_authentication(self, frame: memoryview, connection: ClientConnection) -> Awaitable[Answer] | Answer:
         """CloseConnection when the request must not come at this point; the answer to a token without a header; None

@@ -1,7 +1,8 @@
 """Envelope, version 0: a client's request that another broker has received and the controller decides.
 
-It is handled with the principal and the address of the client. Only the APIs that brokers forward are accepted, and
-only from brokers (ClusterAction). An answer with NOT_CONTROLLER is an error of the envelope: the broker retries.
+It is handled with the principal, the address and the listener of the client. Only the APIs that brokers forward are
+accepted, and only from brokers (ClusterAction). An answer with NOT_CONTROLLER is an error of the envelope: the broker
+retries.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeR
         return EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if services.controller.local() is None:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    client = ClientConnection(context.connection.listener_name, _address(bytes(request.client_host_address)))
+    principal, listener = ANONYMOUS, ""
     try:
-        principal = request.request_principal
-        client.principal = ANONYMOUS if principal is None else decode_principal(bytes(principal))
+        if request.request_principal is not None:
+            principal, listener = decode_principal(bytes(request.request_principal))
     except MalformedMessage:
         return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
+    host = _address(bytes(request.client_host_address))
+    client = ClientConnection(listener or context.connection.listener_name, host)
+    client.principal = principal
     frame = bytes(request.request_data)
     try:
         header = decode_request_header(memoryview(frame), lambda key: _flexible_from(services.apis, key))

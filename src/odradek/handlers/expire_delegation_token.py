@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.token_decisions import NO_TIME, TokenExpiry
-from odradek.handlers.token_access import may_use_tokens
+from odradek.handlers.token_access import log_token_action, may_use_tokens
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
@@ -30,4 +30,5 @@ async def handle(request: ExpireDelegationTokenRequest, context: RequestContext)
             services.host.clock.now_ms(),
         )
     )
+    log_token_action(context, "Expire", result)
     return ExpireDelegationTokenResponse(error_code=result.error, expiry_timestamp_ms=result.expires_ms)

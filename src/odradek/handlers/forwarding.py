@@ -82,7 +82,7 @@ class Forwarder:
         """The controller's answer, or the error of the attempt: NOT_CONTROLLER when another may succeed."""
         envelope = EnvelopeRequest(
             request_data=frame,
-            request_principal=encode_principal(connection.principal),
+            request_principal=encode_principal(connection.principal, connection.listener_name),
             client_host_address=_address_bytes(connection.host),
         )
         timeout_ms = min(max(deadline.remaining_ms, SHORTEST_ATTEMPT_MS), LONGEST_ATTEMPT_MS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.token_decisions import NO_TIME, TokenRenewal
-from odradek.handlers.token_access import may_use_tokens
+from odradek.handlers.token_access import log_token_action, may_use_tokens
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
@@ -22,4 +22,5 @@ async def handle(request: RenewDelegationTokenRequest, context: RequestContext) 
     result = await services.controller.change_delegation_token(
         TokenRenewal(bytes(request.hmac), principal, request.renew_period_ms, services.host.clock.now_ms())
     )
+    log_token_action(context, "Renew", result)
     return RenewDelegationTokenResponse(error_code=result.error, expiry_timestamp_ms=result.expires_ms)

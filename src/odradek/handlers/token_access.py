@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.protocol.errors import ErrorCode
+from odradek.security.audit.events import Action
 from odradek.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
+    from odradek.controller.token_decisions import TokenResult
     from odradek.handlers.context import RequestContext
+
+
+_UNLOGGED = (ErrorCode.NOT_CONTROLLER, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)  # retried; a denial
+
+
+def log_token_action(context: RequestContext, operation: str, result: TokenResult) -> None:
+    """A line of the audit log. The HMAC, with which a client names a token, is a secret: the line has the id."""
+    if not context.services.audit.is_on or result.error in _UNLOGGED:
+        return
+    token, error = result.token, None if result.error is ErrorCode.NONE else result.error.name
+    details: dict[str, object] | None = None if token is None else {"owner": str(token.owner)}
+    name = "(unknown)" if token is None else token.token_id
+    context.services.audit.performed(context.actor, Action(operation, "DelegationToken", name, error, details))
 
 
 def may_use_tokens(context: RequestContext) -> bool:

@@ -75,6 +75,7 @@ class AuthenticateStep:
     data: bytes = b""
     session_lifetime_ms: int = 0
     failure: str | None = None
+    is_complete: bool = False
     deferred: Deferred | None = None
     """To be awaited before the same step is taken again."""
 
@@ -185,7 +186,7 @@ class Authentication:
         self.principal = principal
         self._mechanism = None
         self._state = _State.COMPLETE
-        return AuthenticateStep(data=outcome.data, session_lifetime_ms=lifetime_ms or 0)
+        return AuthenticateStep(data=outcome.data, session_lifetime_ms=lifetime_ms or 0, is_complete=True)
 
     def _fail(self, message: str, reason: str) -> AuthenticateStep:
         self._state = _State.FAILED

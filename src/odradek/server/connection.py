@@ -148,6 +148,9 @@ class Connection(asyncio.BufferedProtocol):
             self._client.principal = self._listener.principal_of(peer_certificate)
         except ValueError as problem:
             self.refuse(str(problem))
+            return
+        if peer_certificate is not None and self._client.authentication is None:
+            self._listener.dispatcher.certificate_accepted(self._client)
 
     @property
     def client_host(self) -> str:

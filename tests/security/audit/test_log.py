@@ -57,6 +57,22 @@ def test_lines_beyond_the_rate_are_counted(simulation: Simulation) -> None:
     assert found[5] == {"time": found[5]["time"], "outcome": "left out", "count": 15}
 
 
+def test_logins_leave_lines_for_the_others(simulation: Simulation) -> None:
+    async def run() -> None:
+        log = create(simulation, lines_per_second=20)
+        await log.start()
+        for _ in range(1000):
+            log.authenticated(ACTOR, Action("Login", "Cluster", "kafka-cluster", "SASL_AUTHENTICATION_FAILED"))
+        log.performed(ACTOR, Action("Create", "Topic", "t"))
+        await pass_time(simulation, 2000)
+        await log.close()
+
+    simulation.loop.run_until_complete(run())
+    found = lines(simulation)
+    assert [each.get("resource") for each in found] == ["kafka-cluster", "kafka-cluster", "t", None]
+    assert found[3]["count"] == 998
+
+
 def test_a_denial_on_a_worker_thread_is_written(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
 

@@ -44,6 +44,9 @@ class Audit(Protocol):
     def performed(self, actor: Actor, action: Action) -> None:
         """A client has changed metadata, or its request to do so has failed for another reason than access."""
 
+    def authenticated(self, actor: Actor, action: Action) -> None:
+        """A client has authenticated, or has failed to. These lines have a bound of their own."""
+
 
 class NoAudit:
     """A broker without an audit log."""
@@ -54,6 +57,9 @@ class NoAudit:
         pass
 
     def performed(self, actor: Actor, action: Action) -> None:
+        pass
+
+    def authenticated(self, actor: Actor, action: Action) -> None:
         pass
 
 

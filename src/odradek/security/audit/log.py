@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 MOST_WAITING_LINES = 10_000
+LOGIN_SHARE = 10
+"""Logins get at most a tenth of the lines: clients that try passwords must not displace the lines of others."""
 REPORT_AFTER_MS = 1_000.0
 
 
@@ -35,6 +37,7 @@ class AuditLog:
         self._file = RotatingFile(host.disk, self._path, max_bytes, max_files)
         self._worker = host.workers.for_directory(self._path.rpartition("/")[0] or "/").files
         self._rate = RateBound(lines_per_second, host.clock.monotonic_ms())
+        self._logins = RateBound(max(lines_per_second // LOGIN_SHARE, 1), host.clock.monotonic_ms())
         self._waiting: list[bytes] = []
         self._writing: asyncio.Task[None] | None = None
         self._report_timer: Timer | None = None
@@ -59,6 +62,12 @@ class AuditLog:
     def performed(self, actor: Actor, action: Action) -> None:
         self._on_loop(lambda: action_fields(actor, action))
 
+    def authenticated(self, actor: Actor, action: Action) -> None:
+        if self._logins.take(self._clock.monotonic_ms()):
+            self.performed(actor, action)
+        else:
+            self._report_later()
+
     def _on_loop(self, fields: Callable[[], Mapping[str, object]]) -> None:
         """A fetch of old records is authorized on a worker thread; the state of this log belongs to the event loop."""
         try:
@@ -78,13 +87,16 @@ class AuditLog:
                 return True
         else:
             self._rate.left_out += 1
+        self._report_later()
+        return False
+
+    def _report_later(self) -> None:
         if self._report_timer is None:
             self._report_timer = self._clock.call_after(REPORT_AFTER_MS, self._report_left_out)
-        return False
 
     def _report_left_out(self) -> None:
         self._report_timer = None
-        count = self._rate.take_left_out()
+        count = self._rate.take_left_out() + self._logins.take_left_out()
         if count:
             self._write({"outcome": "left out", "count": count})
 
