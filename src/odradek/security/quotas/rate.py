@@ -71,7 +71,13 @@ class Rate:
 
     def record_and_throttle(self, value: float, quota: float, now_ms: int) -> int:
         """`record`, then `throttle_ms`. A rate far below the quota is not computed: requests pay for this."""
-        self.record(value, now_ms)
+        current = self._current
+        if self._values and now_ms - self._start_ms[current] < self._window_ms:
+            self._values[current] += value
+            self._sum += value
+            self._last_event_ms[current] = now_ms
+        else:
+            self.record(value, now_ms)
         if self._sum * ROUNDING < quota * self._shortest_s:
             if now_ms - self._no_event_before_ms >= self._total_ms:
                 self._drop_old_samples(now_ms)
