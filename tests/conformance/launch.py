@@ -1,4 +1,7 @@
-"""Starts Odradek for one of Apache Kafka's own tests: `launch.py PORT SERVER_PROPERTIES DATA_DIRECTORY...`."""
+"""Starts Odradek for one of Apache Kafka's own tests: `launch.py PORT SERVER_PROPERTIES DATA_DIRECTORY...`.
+
+LISTENER_PROTOCOL is the security protocol of its listener.
+"""
 
 import os
 import sys
@@ -10,17 +13,18 @@ NOT_OF_KAFKA = ("log.unclean.leader.election.enable=",)
 
 def main() -> None:
     port, properties, *data_directories = sys.argv[1:]
+    protocol = os.environ.get("LISTENER_PROTOCOL", "PLAINTEXT")
     lines = Path(properties).read_text().splitlines(keepends=True)
     Path(properties).write_text("".join(line for line in lines if not line.startswith(NOT_OF_KAFKA)))
     command = [sys.executable, "-m", "odradek", "broker", properties]
     command += [
         "--override",
-        f"listeners=PLAINTEXT://127.0.0.1:{port}",
+        f"listeners={protocol}://127.0.0.1:{port}",
         "--override",
         f"log.dirs={','.join(data_directories)}",
     ]
     if "ZOOKEEPER_CONNECT" in os.environ:  # the host that brokers of Apache Kafka's test kit have
-        command += ["--override", f"advertised.listeners=PLAINTEXT://localhost:{port}"]
+        command += ["--override", f"advertised.listeners={protocol}://localhost:{port}"]
     os.execv(sys.executable, command)
 
 

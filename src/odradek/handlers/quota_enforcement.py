@@ -169,8 +169,9 @@ class RequestMeter:
     def charge_fetch(self, size_bytes: int) -> int:
         """Charges a consumer for a response with this many bytes. A throttle time other than 0 means that the response
         is withheld: the client gets an empty one."""
-        now_ms = self._quotas.now_ms()
-        request_throttle_ms = self._charge_time(now_ms)
+        precise_ms = self._clock.monotonic_ms()
+        now_ms = int(precise_ms)
+        request_throttle_ms = self._charge_time(precise_ms, now_ms)
         fetched = self._quotas.clients.record_fetch(self._limits, size_bytes, request_throttle_ms, now_ms)
         self._is_charged = True
         self._throttle_ms = fetched.throttle_ms
@@ -184,8 +185,10 @@ class RequestMeter:
             return  # the connection goes on, also if the response has the throttle time of a change of topics
         known_ms: int | None = getattr(response, THROTTLE_FIELD, None)
         if known_ms is not None:
-            throttle_ms = max(throttle_ms, known_ms)
-            setattr(response, THROTTLE_FIELD, throttle_ms)
+            if throttle_ms > known_ms:
+                setattr(response, THROTTLE_FIELD, throttle_ms)
+            else:
+                throttle_ms = known_ms
         self._client.throttle_ms = throttle_ms
 
     def finish_encoded(self, header: RequestHeader, answer: Answer) -> None:
@@ -206,16 +209,21 @@ class RequestMeter:
         if self._is_charged or self._is_exempt:
             return self._throttle_ms
         self._is_charged = True
-        now_ms = self._quotas.now_ms()
+        precise_ms = self._clock.monotonic_ms()
+        now_ms = int(precise_ms)
         throttle_ms = 0
         if self._api.key == _PRODUCE_KEY:
             throttle_ms = self._quotas.clients.record_produce(self._limits, self._size_bytes, now_ms)
         if has_response:
-            throttle_ms = max(throttle_ms, self._charge_time(now_ms))
+            request_throttle_ms = self._charge_time(precise_ms, now_ms)
+            if request_throttle_ms > throttle_ms:
+                return request_throttle_ms
         return throttle_ms
 
-    def _charge_time(self, now_ms: int) -> int:
-        self.pause()
+    def _charge_time(self, precise_ms: float, now_ms: int) -> int:
+        if self._is_running:
+            self._is_running = False
+            self._spent_ms += precise_ms - self._started_ms
         spent_ms, self._spent_ms = self._spent_ms, 0.0
         return self._quotas.clients.record_request_time(self._limits, spent_ms, now_ms)
 

@@ -11,6 +11,8 @@ import pytest
 from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline import pipeline
 from odradek.cli.pipeline.definition_options import chosen, chosen_arguments, definition_options, remember_secrets
+from odradek.cli.pipeline.loading import choose, load
+from odradek.cli.pipeline.options import overridden, override_arguments, plain_override_options
 from odradek.cli.pipeline.sql import sql
 from odradek.pipelines.definition.choices import Choices
 
@@ -109,3 +111,28 @@ def test_no_command_prints_a_secret(offline: Run, tmp_path: Path) -> None:
         assert ran.code == 1
         assert "***" in ran.output + ran.errors
         assert "geheim" not in ran.output + ran.errors
+
+
+def test_credentials_of_a_file_are_hidden_and_passed_on_by_its_name(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hush-now";'
+    (tmp_path / "client.properties").write_text(f"bootstrap.servers=kafka:9093\nsasl.jaas.config={jaas}\n")
+    seen: list[tuple[str, str, list[str]]] = []
+
+    @click.command
+    @plain_override_options
+    def show(name: str | None, overrides: dict[str, str | None]) -> None:
+        found = overridden(choose(file, load(file, None), name), overrides)
+        message = found.without_secrets(f"refused hush-now with {found.kafka['sasl.jaas.config']}")
+        seen.append((found.bootstrap_servers, message, override_arguments(None, found.name, overrides)))
+
+    show.main(["--command-config", "client.properties"], standalone_mode=False)
+    servers, message, arguments = seen[0]
+    assert servers == "kafka:9093"
+    assert message == "refused *** with ***"
+    assert f"--command-config={tmp_path / 'client.properties'}" in arguments
+    assert not any("hush-now" in argument for argument in arguments)
+    show.main(["--command-config", "client.properties", "-b", "other:9092"], standalone_mode=False)
+    assert seen[1][0] == "other:9092"

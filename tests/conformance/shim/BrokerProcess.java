@@ -12,6 +12,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
 
 final class BrokerProcess {
     private static final String COMMAND = System.getenv("BROKER_COMMAND");
@@ -22,10 +23,12 @@ final class BrokerProcess {
     private final Path directory;
     private final List<String> command;
     private final int disks;
+    private final SecurityProtocol protocol;
     private Process process;
 
-    BrokerProcess(Properties properties, int disks) throws IOException {
+    BrokerProcess(Properties properties, int disks, SecurityProtocol protocol) throws IOException {
         this.disks = disks;
+        this.protocol = protocol;
         try (ServerSocket free = new ServerSocket(0)) {
             port = free.getLocalPort();
         }
@@ -42,7 +45,9 @@ final class BrokerProcess {
     }
 
     void start() throws IOException {
-        process = new ProcessBuilder(command)
+        ProcessBuilder builder = new ProcessBuilder(command);
+        builder.environment().put("LISTENER_PROTOCOL", protocol.name());
+        process = builder
             .redirectErrorStream(true)
             .redirectOutput(ProcessBuilder.Redirect.appendTo(directory.resolve("broker.log").toFile()))
             .start();

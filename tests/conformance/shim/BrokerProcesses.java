@@ -23,13 +23,14 @@ final class BrokerProcesses implements Brokers {
             Properties properties = new Properties();
             properties.putAll(config.serverProperties());
             properties.putAll(config.perServerOverrideProperties().getOrDefault(id, Map.of()));
+            Listener.addProperties(config.brokerSecurityProtocol(), properties);
             int disks = 1;
             if (ZOOKEEPER != null) {
                 properties.put("node.id", String.valueOf(id));
                 properties.put("zookeeper.connect", ZOOKEEPER + root);
                 disks = config.numDisksPerBroker();
             }
-            processes.put(id, new BrokerProcess(properties, disks));
+            processes.put(id, new BrokerProcess(properties, disks, config.brokerSecurityProtocol()));
         }
     }
 

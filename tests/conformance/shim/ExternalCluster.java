@@ -161,7 +161,7 @@ final class ExternalCluster implements ClusterInstance {
         for (int id : running) {
             Map<String, Object> configs = new HashMap<>(FIRST_CONTACT);
             configs.put("bootstrap.servers", "127.0.0.1:" + brokers.ports().get(id));
-            try (Admin admin = Admin.create(configs)) {
+            try (Admin admin = Admin.create(setClientSaslConfig(configs))) {
                 TestUtils.waitForCondition(
                     () -> admin.describeCluster().nodes().get().size() >= running.size(), READY_TIMEOUT_MS,
                     "the brokers do not know each other");

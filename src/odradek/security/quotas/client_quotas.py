@@ -81,16 +81,15 @@ class ClientQuotas:
         if limits.produce is None:
             return 0
         rate = self._produced.get(limits.produce.key, now_ms)
-        rate.record(size_bytes, now_ms)
-        return rate.throttle_ms(limits.produce.limit, now_ms)
+        return rate.record_and_throttle(size_bytes, limits.produce.limit, now_ms)
 
     def record_request_time(self, limits: ClientLimits, spent_ms: float, now_ms: int) -> int:
         """The throttle time is at most one window, because a single slow request is no reason for a long one."""
         if limits.request is None:
             return 0
         rate = self._request_time.get(limits.request.key, now_ms)
-        rate.record(spent_ms * PERCENT_PER_MS, now_ms)
-        return min(rate.throttle_ms(limits.request.limit, now_ms), self._window.window_ms)
+        throttle_ms = rate.record_and_throttle(spent_ms * PERCENT_PER_MS, limits.request.limit, now_ms)
+        return throttle_ms and min(throttle_ms, self._window.window_ms)
 
     def largest_fetch_bytes(self, limits: ClientLimits) -> int:
         """The most bytes that a client may fetch at once if it has fetched nothing in the windows."""
@@ -104,8 +103,7 @@ class ClientQuotas:
         if limits.fetch is None:
             return Fetched(request_throttle_ms, request_throttle_ms > 0)
         rate = self._fetched.get(limits.fetch.key, now_ms)
-        rate.record(size_bytes, now_ms)
-        throttle_ms = rate.throttle_ms(limits.fetch.limit, now_ms)
+        throttle_ms = rate.record_and_throttle(size_bytes, limits.fetch.limit, now_ms)
         if throttle_ms == 0 and request_throttle_ms == 0:
             return _SERVED
         rate.record(-size_bytes, now_ms)

@@ -10,6 +10,7 @@ import math
 from typing import NamedTuple
 
 LONGEST_THROTTLE_MS = 2**31 - 1
+ROUNDING = 1.000001  # more than sums of one window can be wrong by
 
 
 class QuotaWindow(NamedTuple):
@@ -31,13 +32,20 @@ class Rate:
         "_last_event_ms",
         "_no_event_before_ms",
         "_oldest_start_ms",
+        "_shortest_s",
         "_start_ms",
+        "_sum",
+        "_total_ms",
         "_values",
         "_window",
+        "_window_ms",
     )
 
     def __init__(self, window: QuotaWindow) -> None:
         self._window = window
+        self._window_ms, self._total_ms = window.window_ms, window.total_ms
+        self._shortest_s = max((window.samples - 1) * window.window_ms, 1) / 1000.0  # no rate is over less time
+        self._sum = 0.0  # of the values, but for rounding
         self._current = 0
         # One entry for each sample; one sample more than the window has, because the oldest overlaps its start.
         self._start_ms: list[int] = []
@@ -51,14 +59,30 @@ class Rate:
         """A negative value takes back what was recorded."""
         if not self._values:
             self._add_sample(now_ms)
-        if now_ms - self._start_ms[self._current] >= self._window.window_ms:
+        if now_ms - self._start_ms[self._current] >= self._window_ms:
             self._current = (self._current + 1) % (self._window.samples + 1)
             if self._current == len(self._values):
                 self._add_sample(now_ms)
             else:
                 self._reset_sample(self._current, now_ms)
         self._values[self._current] += value
+        self._sum += value
         self._last_event_ms[self._current] = now_ms
+
+    def record_and_throttle(self, value: float, quota: float, now_ms: int) -> int:
+        """`record`, then `throttle_ms`. A rate far below the quota is not computed: requests pay for this."""
+        current = self._current
+        if self._values and now_ms - self._start_ms[current] < self._window_ms:
+            self._values[current] += value
+            self._sum += value
+            self._last_event_ms[current] = now_ms
+        else:
+            self.record(value, now_ms)
+        if self._sum * ROUNDING < quota * self._shortest_s:
+            if now_ms - self._no_event_before_ms >= self._total_ms:
+                self._drop_old_samples(now_ms)
+            return 0
+        return self.throttle_ms(quota, now_ms)
 
     def per_second(self, now_ms: int) -> float:
         window_ms = self.window_ms(now_ms)
@@ -66,19 +90,22 @@ class Rate:
 
     def window_ms(self, now_ms: int) -> int:
         """The time that the rate is measured over."""
-        total_ms, window_ms = self._window.total_ms, self._window.window_ms
-        if now_ms - self._no_event_before_ms >= total_ms:
-            for place, last_event_ms in enumerate(self._last_event_ms):
-                if now_ms - last_event_ms >= total_ms:
-                    self._reset_sample(place, now_ms)
-            if not self._start_ms:
-                self._add_sample(now_ms)
-            self._no_event_before_ms = min(self._last_event_ms)
+        window_ms = self._window_ms
+        if now_ms - self._no_event_before_ms >= self._total_ms:
+            self._drop_old_samples(now_ms)
         elapsed_ms = now_ms - self._oldest_start_ms
         missing_windows = self._window.samples - 1 - elapsed_ms // window_ms
         if missing_windows > 0:
             elapsed_ms += missing_windows * window_ms
         return max(elapsed_ms, 1)
+
+    def _drop_old_samples(self, now_ms: int) -> None:
+        for place, last_event_ms in enumerate(self._last_event_ms):
+            if now_ms - last_event_ms >= self._total_ms:
+                self._reset_sample(place, now_ms)
+        if not self._start_ms:
+            self._add_sample(now_ms)
+        self._no_event_before_ms = min(self._last_event_ms)
 
     def throttle_ms(self, quota: float, now_ms: int) -> int:
         """How long nothing must be added until the rate is within the quota; 0 if it is."""
@@ -103,4 +130,5 @@ class Rate:
     def _reset_sample(self, place: int, now_ms: int) -> None:
         self._start_ms[place] = self._last_event_ms[place] = now_ms
         self._values[place] = 0.0
+        self._sum = sum(self._values)
         self._oldest_start_ms = min(self._start_ms)
