@@ -175,6 +175,7 @@ def await_condition(is_met: Callable[[], bool]) -> None:
         time.sleep(0.2)  # a poll's pause
 
 
+@pytest.mark.soak
 def test_a_batch_engine_writes_everything_in_one_transaction(kafka_stage: Stage) -> None:
     kafka_stage.run_once(filled(kafka_stage))
     check_each_once(kafka_stage)

@@ -68,16 +68,17 @@ RECORDS: list[tuple[Any, ...]] = [
 ]
 
 
-@pytest.fixture
-def pipeline(tmp_path: Path) -> Pipeline:
-    (tmp_path / "hidden_steps.py").write_text(STEPS)
-    (tmp_path / "p.yml").write_text(DEFINITION)
-    definition = load_yaml(str(tmp_path / "p.yml"), {})
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    folder = tmp_path_factory.mktemp("hidden")
+    (folder / "hidden_steps.py").write_text(STEPS)
+    (folder / "p.yml").write_text(DEFINITION)
+    definition = load_yaml(str(folder / "p.yml"), {})
     assert definition.pipeline is not None, definition.problems
     return definition.pipeline
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tables(spark: SparkSession, pipeline: Pipeline) -> Tables:
     raw = spark.createDataFrame(RECORDS, RECORD_DDL).coalesce(1)
     return Tables(spark, pipeline, build_graph(pipeline), lambda _source: raw)

@@ -102,6 +102,7 @@ TABLES = """
 """
 
 
+@pytest.mark.soak
 def test_tables_and_views_of_any_database_are_rebuilt(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 1, "v": 3}, {"id": 2, "v": 1}])

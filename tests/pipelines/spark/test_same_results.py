@@ -168,7 +168,7 @@ def servers(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize(
     ("engine", "connector"),
     [
-        ("standard", Connector.JVM),
+        pytest.param("standard", Connector.JVM, marks=pytest.mark.soak),
         pytest.param("batch", Connector.PYTHON, marks=pytest.mark.soak),
         pytest.param("standard", Connector.PYTHON, marks=pytest.mark.soak),
         pytest.param("batch", Connector.JVM, marks=pytest.mark.soak),

@@ -108,6 +108,7 @@ sinks:
 """
 
 
+@pytest.mark.soak
 def test_windows_and_deduplication_behind_a_join(stage: Stage) -> None:
     give_files(
         stage.folder / "shown",

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.trial.files import read_case_file
-from odradek.pipelines.trial.running import Result, run_file
+from odradek.pipelines.trial.running import run_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,31 +109,25 @@ cases:
 """
 
 
-@pytest.fixture(scope="module")
-def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    files = []
-    for definition, cases in ((WINDOWS, CASES_OF_WINDOWS), (TIMERS, CASES_OF_TIMERS)):
-        folder = tmp_path_factory.mktemp("batches")
-        (folder / "p.yml").write_text(definition)
-        (folder / "own.py").write_text(OWN)
-        (folder / "p.test.yml").write_text(cases)
-        files.append(read_case_file(str(folder / "p.test.yml"), {}))
-    return {each.case.name: each for file in files for each in run_file(spark, file)}
-
-
 @pytest.mark.spark
-@pytest.mark.timeout(600)  # the first test runs the cases of all
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "name",
+    ("name", "definition", "cases"),
     [
-        "groups grow over batches",
-        "a late row is dropped by the aggregation only",
-        "a timer fires when the time has come",
-        "one batch closes its windows",
+        ("groups grow over batches", WINDOWS, CASES_OF_WINDOWS),
+        pytest.param(
+            "a late row is dropped by the aggregation only", WINDOWS, CASES_OF_WINDOWS, marks=pytest.mark.soak
+        ),
+        ("a timer fires when the time has come", TIMERS, CASES_OF_TIMERS),
+        pytest.param("one batch closes its windows", TIMERS, CASES_OF_TIMERS, marks=pytest.mark.soak),
     ],
 )
-def test_a_case_passes(results: dict[str, Result], name: str) -> None:
-    assert results[name].differences == ()
+def test_a_case_passes(spark: SparkSession, tmp_path: Path, name: str, definition: str, cases: str) -> None:
+    (tmp_path / "p.yml").write_text(definition)
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "p.test.yml").write_text(cases)
+    (result,) = run_file(spark, read_case_file(str(tmp_path / "p.test.yml"), {}), only=name)
+    assert result.differences == ()
 
 
 @pytest.mark.parametrize(
