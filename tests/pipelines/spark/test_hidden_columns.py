@@ -21,8 +21,6 @@ from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.steps_sql import run_query
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.model import Pipeline
