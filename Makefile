@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: up test check oracle conformance bench soak lakehouse faults fuzz lock clean help
 
-# Tests mostly wait, so more of them run at once than there are cores. tests/worker_groups.py says which share a worker.
+# Some tests wait, so more of them run at once than there are cores. tests/worker_groups.py says which share a worker.
 WORKERS ?= 6
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
@@ -34,7 +34,7 @@ check: $(READY) ## Style, types, import contracts
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
-test: check ## Everything that must hold; about 20 minutes on 2 cores
+test: check ## Everything that must hold; about 20 minutes on 2 cores when last measured as a whole
 	$(PYTEST) $(ARGS)
 
 oracle: $(READY) ## Apache Kafka gives the answers that the tests state (ARGS=--update records them again)
