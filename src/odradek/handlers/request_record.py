@@ -37,6 +37,7 @@ CONTROLLER = "controller"
 WAIT = "wait"
 
 BY_DESIGN = frozenset({WAIT})
+_ERROR_NAMES = {int(error): error.name for error in ErrorCode}
 _STAGES = {
     "Fetch": WAIT,
     "JoinGroup": WAIT,
@@ -59,7 +60,7 @@ def count_errors(metrics: ApiMetrics, response: Response) -> None:
     errors = error_finder(type(response))(response)
     if errors:
         for code in errors:
-            metrics.failed(ErrorCode(code).name)
+            metrics.failed(_ERROR_NAMES.get(code, str(code)))
 
 
 class MeasuredApi:
