@@ -41,7 +41,7 @@ def series_of(expression: str) -> list[tuple[str, set[str]]]:
 
     def visit(node: Any) -> None:
         if isinstance(node, promql_parser.VectorSelector):
-            found.append((node.name, {matcher.name for matcher in node.matchers.matchers}))
+            found.append((node.name or "", {matcher.name for matcher in node.matchers.matchers}))
         for name in ("expr", "lhs", "rhs", "args", "vector_selector", "param"):
             child = getattr(node, name, None)
             for each in child if isinstance(child, list) else [child]:
