@@ -1,4 +1,4 @@
-"""Labels get series of their own while there is room; the rest share one. Nothing is lost, and the number is bounded."""
+"""Labels get series of their own while there is room; the rest share one. No count is lost."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from odradek.metrics.registry import MetricsRegistry
 from odradek.metrics.samples import Definition, Kind, Sample
 
 TEXT = st.text(
-    st.characters(blacklist_categories=("Cs",), blacklist_characters="\x00\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
+    st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 )
 LABEL = TEXT | st.sampled_from(["\\", '"', "\n", '\\"', "\\n", "a,b", "{}", "x=y", " "])
 CATALOG = {

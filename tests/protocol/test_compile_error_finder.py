@@ -24,7 +24,7 @@ def codes_of(value: Any) -> set[int]:
     if not isinstance(value, Struct):
         return set()
     own = {code} if (code := getattr(value, "error_code", 0)) else set()
-    arrays = [getattr(value, field.name) for field in value.fields if field.kind == "array"]
+    arrays = [getattr(value, field.name) for field in type(value).fields if field.kind == "array"]
     return own | set().union(*map(codes_of, arrays))
 
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "doctor": ("odradek.cli.doctor.command:doctor", "Check a cluster or its security, and say what to do."),
     "partition": ("odradek.cli.partition:partition", "Move replicas of partitions, and elect leaders."),
     "user": ("odradek.cli.user:user", "Add, list and remove users, and change their passwords."),
+    "metrics": ("odradek.cli.metrics:metrics", "Print a Grafana dashboard and alert rules for brokers."),
     "metadata": ("odradek.cli.metadata:metadata", "Move a single broker's metadata into a cluster's ZooKeeper."),
     "secure": ("odradek.cli.secure:secure", "Make certificates and an admin user for development."),
     "profile": ("odradek.cli.profile:profile", "Keep addresses and credentials of clusters under names."),

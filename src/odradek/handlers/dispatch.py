@@ -12,7 +12,7 @@ from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
 from odradek.handlers.authentication_steps import answer_raw_token, log_login
 from odradek.handlers.context import CloseConnection, RequestContext
-from odradek.handlers.request_record import MeasuredApi, RequestRecord
+from odradek.handlers.request_record import MeasuredApi, RequestRecord, count_errors
 from odradek.handlers.slow_requests import SlowRequests
 from odradek.handlers.unsupported_features import API_KEYS
 from odradek.host.logs import get_logger
@@ -173,7 +173,7 @@ class Dispatcher:
         handler_ms = now_ms - started_ms
         measured.metrics.answered(queue_ms, handler_ms)
         if response is not None:
-            measured.count_errors(response)
+            count_errors(measured.metrics, response)
         if connection.throttle_ms:
             measured.metrics.throttled(connection.throttle_ms)
         if queue_ms + handler_ms >= self.slow_requests.threshold_ms:

@@ -15,6 +15,7 @@ from odradek.client.broker_connection import BrokerUnavailable
 from odradek.controller.refusing_channel import RefusingChannel
 from odradek.handlers.context import RequestContext
 from odradek.handlers.preparation import Prepared
+from odradek.handlers.request_record import count_errors
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -103,6 +104,7 @@ async def run_handler(api: Api, request: Request, context: RequestContext) -> Re
     if inspect.isawaitable(response):
         response = await response
     answered: Response = response
+    count_errors(context.services.metrics.requests.of(api.name), answered)
     return answered
 
 

@@ -13,7 +13,7 @@ The stages of a request, in which its time is counted:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.handlers.answers import Answer, encode_answer
 from odradek.metrics.request_metrics import CONNECTION_CLOSED
@@ -21,7 +21,7 @@ from odradek.protocol.compile_error_finder import error_finder
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Set
+    from collections.abc import Mapping
 
     from odradek.handlers.api import Api
     from odradek.handlers.context import ClientConnection, RequestContext
@@ -37,6 +37,7 @@ CONTROLLER = "controller"
 WAIT = "wait"
 
 BY_DESIGN = frozenset({WAIT})
+_ERROR_NAMES = {int(error): error.name for error in ErrorCode}
 _STAGES = {
     "Fetch": WAIT,
     "JoinGroup": WAIT,
@@ -54,26 +55,24 @@ _STAGES = {
 for replicas or coordinators."""
 
 
+def count_errors(metrics: ApiMetrics, response: Response) -> None:
+    """Once for each error code that the response has."""
+    errors = error_finder(type(response))(response)
+    if errors:
+        for code in errors:
+            metrics.failed(_ERROR_NAMES.get(code, str(code)))
+
+
 class MeasuredApi:
     """An API with its metrics."""
 
-    __slots__ = ("_find_errors", "_slow", "api", "metrics", "stage")
+    __slots__ = ("_slow", "api", "metrics", "stage")
 
     def __init__(self, api: Api, metrics: ApiMetrics, slow: SlowRequests) -> None:
         self.api = api
         self.metrics = metrics
         self.stage = _STAGES.get(api.name, CONTROLLER if api.is_forwarded else REPLICATION)
         self._slow = slow
-        self._find_errors: Callable[[Any], Set[int] | None] | None = None
-
-    def count_errors(self, response: Response) -> None:
-        """Once for each error code that the response has."""
-        if self._find_errors is None:
-            self._find_errors = error_finder(self.api.response)
-        errors = self._find_errors(response)
-        if errors:
-            for code in errors:
-                self.metrics.failed(ErrorCode(code).name)
 
     def closed(self, queue_ms: float, handler_ms: float) -> None:
         """The connection is closed instead of an answer."""
@@ -119,7 +118,7 @@ class RequestRecord:
             context.meter.finish(response)
         answer = encode_answer(self.measured.api, self.header, response)
         if response is not None:
-            self.measured.count_errors(response)
+            count_errors(self.measured.metrics, response)
         self.count()
         return answer
 

@@ -77,6 +77,8 @@ class ApiMetrics:
 
     def samples(self) -> Iterable[Sample]:
         count = self.count
+        for error, times in self.errors.items():  # those of forwarded requests have no count here
+            yield Sample("odradek_request_errors_total", (self.api, error), times)
         if not count:
             return
         labels = (self.api,)
@@ -88,8 +90,6 @@ class ApiMetrics:
         stages = {"queue": self.queue_ms, "handler": self.handler_ms, **self.by_stage, "throttle": self.throttle_ms}
         for stage, duration_ms in stages.items():
             yield Sample("odradek_request_stage_seconds_total", (self.api, stage), duration_ms / 1000)
-        for error, times in self.errors.items():
-            yield Sample("odradek_request_errors_total", (self.api, error), times)
         yield Sample("odradek_throttled_requests_total", labels, self.throttled_count)
         yield Sample("odradek_slow_requests_total", labels, self.slow_count)
 

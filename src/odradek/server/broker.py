@@ -85,6 +85,7 @@ class Broker:
 
     async def _accept_clients(self) -> None:
         config, node = self._config, self._node
+        self._monitoring.joining()
         await self._certificates.load(lambda: node.broker_config)
         advertised = {listener.name: listener for listener in config.advertised_listeners}
         needs_name = any(advertised.get(each.name, each).is_wildcard for each in config.listeners)

@@ -16,7 +16,7 @@ def dashboard() -> None:
 
     Import it in Grafana, and choose the Prometheus that scrapes the brokers. docs/metrics.md explains the metrics.
     """
-    say(json.dumps(build_dashboard(), indent=2))
+    say(json.dumps(build_dashboard(asset("panels.txt")), indent=2))
 
 
 @command(examples=[("alert rules, for rule_files of Prometheus", "odradek metrics rules > odradek-rules.yml")])
@@ -25,8 +25,8 @@ def rules() -> None:
 
     Name the file in rule_files of prometheus.yml. Each alert says what is wrong and what to do.
     """
-    say(alert_rules().rstrip())
+    say(asset("alerts.yml").rstrip())
 
 
-def alert_rules() -> str:
-    return (resources.files("odradek.cli.metrics") / "assets" / "alerts.yml").read_text(encoding="utf-8")
+def asset(name: str) -> str:
+    return (resources.files("odradek.cli.metrics") / "assets" / name).read_text(encoding="utf-8")

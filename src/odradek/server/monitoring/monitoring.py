@@ -10,7 +10,7 @@ from odradek.metrics.samples import Sample
 from odradek.server.monitoring.http_server import HttpServer
 from odradek.server.monitoring.loop_lag import LoopLag
 from odradek.server.monitoring.pages import MonitoringPages
-from odradek.server.monitoring.readiness import STOPPING
+from odradek.server.monitoring.readiness import JOINING, STOPPING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,6 +47,10 @@ class Monitoring:
             await self._server.start(address.host, address.port)
             host = address.host or "127.0.0.1"
             self.url = f"http://{address_text(host, self._server.port)}/metrics"
+
+    def joining(self) -> None:
+        """All logs are open."""
+        self._node.readiness.phase = JOINING
 
     def serving(self) -> None:
         """The broker has registered, and accepts clients."""
