@@ -58,7 +58,7 @@ def decide_live_brokers(live: Mapping[int, LiveBroker], cluster: Cluster) -> Bro
     fenced = _fence(absent, brokers)
     new: list[BrokerImage] = []
     unclean_shutdowns: set[int] = set()
-    for node_id, (broker, previous_broker_epoch) in sorted(live.items()):
+    for node_id, (broker, previous_broker_epoch, _) in sorted(live.items()):
         present = brokers.get(node_id)
         if present is not None and present.broker_epoch >= broker.broker_epoch:
             continue
