@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __all__
     AdminClient,
-    NewTopic,  # type: ignore[attr-defined]  # not in __all__
+    NewTopic,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
