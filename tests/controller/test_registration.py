@@ -8,6 +8,7 @@ from odradek.configuration.listeners import Endpoint
 from odradek.controller.registration import decode_registration, encode_registration
 from odradek.host.zookeeper import NodeStat
 from odradek.metadata.entities import BrokerImage
+from odradek.metadata.metadata_level import FIRST_LEVEL, NEWEST_LEVEL
 from odradek.protocol.malformed import MalformedMessage
 
 ENDPOINTS = {"PLAINTEXT": Endpoint("127.0.0.1", 9092), "INSIDE": Endpoint("::1", 9093)}
@@ -19,6 +20,7 @@ def test_registration_is_read_back_with_its_epoch() -> None:
     registration = decode_registration(3, data, STAT)
     assert registration.broker == BrokerImage(3, ENDPOINTS, "r1", broker_epoch=42)
     assert (registration.directory_id, registration.previous_broker_epoch) == ("directory", 17)
+    assert registration.metadata_level == NEWEST_LEVEL
 
 
 def test_fields_are_those_of_kafka() -> None:
@@ -38,9 +40,12 @@ def test_registration_of_apache_kafka_can_be_read() -> None:
     registration = decode_registration(1, data, STAT)
     assert registration.broker.endpoints == {"PLAINTEXT": Endpoint("broker", 9092)}
     assert (registration.directory_id, registration.previous_broker_epoch) == ("", -1)
+    assert registration.metadata_level == FIRST_LEVEL
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"endpoints": 1}', b'{"endpoints": ["x"]}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[]", b'{"endpoints": 1}', b'{"endpoints": ["x"]}', b'{"endpoints": [], "features": 1}']
+)
 def test_other_bytes_are_malformed(data: bytes) -> None:
     with pytest.raises(MalformedMessage):
         decode_registration(1, data, STAT)

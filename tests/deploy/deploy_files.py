@@ -62,10 +62,11 @@ def image_properties() -> str:
     return (ROOT / copied[0].split()[0]).read_text()
 
 
-def image_healthcheck() -> tuple[str, ...]:
+def image_healthcheck() -> list[str]:
+    """The command, of Python."""
     program, *arguments = json.loads(instruction("HEALTHCHECK").partition("CMD ")[2])
-    assert program == PROGRAM
-    return tuple(arguments)
+    assert program == "python"
+    return list(arguments)
 
 
 def compose() -> dict[str, Any]:
@@ -157,7 +158,6 @@ def unit_invocation(path: Path) -> Invocation:
 def all_invocations() -> list[Invocation]:
     return [
         Invocation("Dockerfile: CMD", image_command(None), {}, image_properties()),
-        Invocation("Dockerfile: HEALTHCHECK", image_healthcheck(), {}),
         *compose_invocations(),
         *kubernetes_invocations(),
         *map(unit_invocation, UNITS),

@@ -16,6 +16,7 @@ from tests.deploy.deploy_files import (
     all_invocations,
     compose,
     compose_invocations,
+    image_healthcheck,
     image_properties,
     kubernetes_invocations,
     manifest,
@@ -57,7 +58,7 @@ def config_of(each: Invocation) -> BrokerConfig:
 @pytest.mark.parametrize("each", INVOCATIONS, ids=lambda each: each.origin)
 def test_the_command_line_takes_the_command(each: Invocation, tmp_path: Path) -> None:
     context = parse(with_files(each, tmp_path))
-    assert context.info_name == next(word for word in each.arguments if word in ("broker", "console", "info"))
+    assert context.info_name == next(word for word in each.arguments if word in ("broker", "console"))
 
 
 @pytest.mark.parametrize("each", [each for each in INVOCATIONS if each.is_broker], ids=lambda each: each.origin)
@@ -125,6 +126,17 @@ def test_a_wrong_variable_of_a_container_is_named(variable: str, value: str, wor
     with pytest.raises(PropertiesError) as refused:
         broker_config(load_properties(image_properties(), {variable: value}, (), other_variables=OTHER_VARIABLES))
     assert words in str(refused.value)
+
+
+def test_probes_ask_where_the_broker_answers() -> None:
+    pod = next(each for each in kubernetes_invocations() if each.is_broker)
+    image = next(each for each in INVOCATIONS if each.origin == "Dockerfile: CMD")
+    assert config_of(pod).metrics_listener == config_of(image).metrics_listener == "0.0.0.0:9644"
+    assert "http://127.0.0.1:9644/ready" in image_healthcheck()[1]
+    (container,) = pod_templates()["odradek"]["containers"]
+    assert {"name": "metrics", "containerPort": 9644} in container["ports"]
+    for name, path in (("startupProbe", "/ready"), ("readinessProbe", "/ready"), ("livenessProbe", "/healthy")):
+        assert container[name]["httpGet"] == {"path": path, "port": "metrics"}
 
 
 def test_the_probes_in_python_compile() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.controller.partition_repair import MAX_PARTITIONS_PER_COMMIT, decide_repairs
 from odradek.metadata.changes import BrokerRegistered, BrokerRemoved
+from odradek.metadata.metadata_level import NEWEST_LEVEL
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
@@ -37,6 +38,7 @@ class LiveBroker(NamedTuple):
 
     broker: BrokerImage
     previous_broker_epoch: int
+    metadata_level: int = NEWEST_LEVEL
 
 
 def decide_registration(broker: BrokerImage, cluster: Cluster) -> tuple[int, list[Change]]:
@@ -56,7 +58,7 @@ def decide_live_brokers(live: Mapping[int, LiveBroker], cluster: Cluster) -> Bro
     fenced = _fence(absent, brokers)
     new: list[BrokerImage] = []
     unclean_shutdowns: set[int] = set()
-    for node_id, (broker, previous_broker_epoch) in sorted(live.items()):
+    for node_id, (broker, previous_broker_epoch, _) in sorted(live.items()):
         present = brokers.get(node_id)
         if present is not None and present.broker_epoch >= broker.broker_epoch:
             continue

@@ -67,6 +67,7 @@ class ClusterController:
         """Commit which brokers are registered, elect other leaders for those that are not, and finish what an earlier
         controller has left."""
         self._registered = {node_id: each.broker.broker_epoch for node_id, each in live.items()}
+        self._writer.known_levels = {node_id: each.metadata_level for node_id, each in live.items()}
         await self._write_broker(lambda cluster: decide_live_brokers(live, cluster))
 
     async def fence_brokers(self, registrations: Mapping[int, int]) -> None:

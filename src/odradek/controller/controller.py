@@ -90,6 +90,7 @@ class Controller:
 
     async def start_elected(self, controller_epoch: int) -> None:
         """Become the controller of a cluster, with the epoch of the election that this broker has won."""
+        self._writer.known_levels = None
         await self._writer.begin(controller_epoch)
         elected = ControllerElected(self._node_id, controller_epoch)
         await self._writer.write(lambda _: (None, [elected]))

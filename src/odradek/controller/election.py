@@ -152,7 +152,9 @@ class Election:
             except MalformedMessage as problem:
                 log.error("a registration is ignored", broker=node_id, reason=str(problem))
                 continue
-            live[node_id] = LiveBroker(registration.broker, registration.previous_broker_epoch)
+            live[node_id] = LiveBroker(
+                registration.broker, registration.previous_broker_epoch, registration.metadata_level
+            )
         return live
 
     async def _resign(self, reason: str) -> None:

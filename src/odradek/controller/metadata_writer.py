@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, assert_never
 from odradek.controller.topic_decisions import Cluster
 from odradek.host.logs import get_logger
 from odradek.metadata.effective_config import effective_config
+from odradek.metadata.metadata_level import FIRST_LEVEL, brokers_below, level_of
 from odradek.metadata.store import CommitOutcome, CommitTooLarge, StoreError
+from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.entropy import Entropy
@@ -34,6 +36,14 @@ ATTEMPTS = 5  # of one decision, when other controllers commit first
 
 class ControllerFenced(StoreError):
     """Another controller has claimed a higher epoch: this one must not decide any more."""
+
+
+class ChangeNotReadable(StoreError):
+    """Some broker cannot read the change, or it is not known whether all can: nothing was written."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 class Decided(NamedTuple, Generic[T]):
@@ -56,6 +66,8 @@ class MetadataWriter:
         self._is_fenced = False  # another controller has a higher epoch
         self._is_outdated = False  # the store may have commits that the image does not
         self.controller_epoch = 0
+        self.known_levels: Mapping[int, int] | None = {}
+        """Metadata levels of the registered brokers; None before a new controller has read the registrations."""
 
     @property
     def image(self) -> MetadataImage:
@@ -106,6 +118,7 @@ class MetadataWriter:
                 result, changes = decide(Cluster(image, self._config, self._entropy.random_below, self._entropy.uuid))
                 if not changes:
                     return Decided(result, image.version)
+                self._check_level(changes)
                 after = image.apply_all(changes)  # changes that contradict the image raise before anything is written
                 outcome = await self._commit(changes, image.version, after)
                 match outcome:
@@ -122,6 +135,21 @@ class MetadataWriter:
                     case _:
                         assert_never(outcome)
         raise StoreError("the metadata store changes faster than this broker can follow; is another broker using it?")
+
+    def _check_level(self, changes: Sequence[Change]) -> None:
+        level = level_of(changes)
+        if level == FIRST_LEVEL:
+            return
+        if self.known_levels is None:
+            raise ChangeNotReadable(
+                ErrorCode.NOT_CONTROLLER, "the controller has not read the registrations of brokers"
+            )
+        if older := brokers_below(level, self.known_levels):
+            raise ChangeNotReadable(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"brokers {', '.join(map(str, older))} run an older version of Odradek, which cannot read this change "
+                f"(metadata level {level}): upgrade them first",
+            )
 
     async def _commit(self, changes: Sequence[Change], expected_version: int, after: MetadataImage) -> CommitOutcome:
         try:

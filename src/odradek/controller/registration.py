@@ -1,8 +1,9 @@
 """The registration of a live broker in ZooKeeper, in Kafka's JSON (version 5). Pure.
 
-Two fields are our own. `odradek_directory` is the id of the broker's first log directory: a broker that holds the lock
-of this directory knows that the process of the registration has ended. `odradek_previous_epoch` is the epoch of the
-broker's last registration if it cannot have lost records since, otherwise −1 (KIP-966).
+`features` has the metadata levels that the broker knows. Two fields are our own. `odradek_directory` is the id of the
+broker's first log directory: a broker that holds the lock of this directory knows that the process of the registration
+has ended. `odradek_previous_epoch` is the epoch of the broker's last registration if it cannot have lost records since,
+otherwise −1 (KIP-966).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.configuration.listeners import Endpoint
 from odradek.metadata.entities import BrokerImage
+from odradek.metadata.metadata_level import FIRST_LEVEL, NEWEST_LEVEL
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from odradek.host.zookeeper import NodeStat
 
 FORMAT = 5
+LEVEL_FEATURE = "odradek.metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Registration:
     broker: BrokerImage
     directory_id: str
     previous_broker_epoch: int
+    metadata_level: int = FIRST_LEVEL
 
 
 def encode_registration(broker: BrokerImage, directory_id: str, previous_broker_epoch: int, timestamp_ms: int) -> bytes:
@@ -41,7 +45,7 @@ def encode_registration(broker: BrokerImage, directory_id: str, previous_broker_
             "endpoints": [_url(name, endpoint) for name, endpoint in broker.endpoints.items()],
             "listener_security_protocol_map": dict.fromkeys(broker.endpoints, "PLAINTEXT"),
             "rack": broker.rack,
-            "features": {},
+            "features": {LEVEL_FEATURE: {"min_version": FIRST_LEVEL, "max_version": NEWEST_LEVEL}},
             "odradek_directory": directory_id,
             "odradek_previous_epoch": previous_broker_epoch,
         }
@@ -55,7 +59,8 @@ def decode_registration(node_id: int, data: bytes, stat: NodeStat) -> Registrati
         endpoints = dict(_endpoint(url) for url in fields["endpoints"])
         broker = BrokerImage(node_id, endpoints, fields.get("rack"), broker_epoch=stat.created_zxid)
         previous_broker_epoch = int(fields.get("odradek_previous_epoch", NO_BROKER_EPOCH))
-        return Registration(broker, str(fields.get("odradek_directory", "")), previous_broker_epoch)
+        level = int(fields.get("features", {}).get(LEVEL_FEATURE, {}).get("max_version", FIRST_LEVEL))
+        return Registration(broker, str(fields.get("odradek_directory", "")), previous_broker_epoch, level)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise MalformedMessage(f"the registration of broker {node_id} cannot be read: {problem!r}") from problem
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.controller.metadata_writer import ControllerFenced, Decided
+from odradek.controller.metadata_writer import ChangeNotReadable, ControllerFenced, Decided
 from odradek.metadata.store import CommitTooLarge
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
@@ -28,7 +28,7 @@ async def write_request(
     *,
     validate_only: bool = False,
 ) -> Decided[T]:
-    """A commit that is too large, or that another controller has fenced, is a refusal."""
+    """A commit that is too large, that a broker cannot read, or that another controller has fenced, is a refusal."""
 
     def decide_request(cluster: Cluster) -> tuple[T, list[Change]]:
         result, changes = decide(request, cluster)
@@ -38,6 +38,8 @@ async def write_request(
         return await writer.write(decide_request)
     except CommitTooLarge as problem:
         refusal = Refusal(ErrorCode.POLICY_VIOLATION, str(problem))
+    except ChangeNotReadable as problem:
+        refusal = Refusal(problem.error, str(problem))
     except ControllerFenced as problem:
         refusal = Refusal(ErrorCode.NOT_CONTROLLER, str(problem))
     return Decided(refuse(request, refusal), writer.image.version)

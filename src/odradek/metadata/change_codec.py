@@ -215,7 +215,7 @@ def _decode_change(reader: _Reader) -> Change:  # noqa: C901, PLR0912 - one case
         return change_types.AclsAdded(reader.acls())
     if tag == _ACLS_REMOVED:
         return change_types.AclsRemoved(reader.acls())
-    raise MalformedMessage(f"{tag} is not the tag of a change")
+    raise MalformedMessage(f"{tag} is not the tag of a change; a newer version of Odradek may have written it: upgrade")
 
 
 class _Reader:

@@ -120,3 +120,28 @@ def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) ->
     assert summary["kind"] == "summary"
     assert summary["counts"]["dead letters"]
     assert "no reason" not in summary["counts"]["dead letters"]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_the_rigs_run_on_three_brokers(tmp_path: Path) -> None:
+    """ZooKeeper and the brokers are started before the pipeline, and stopped after it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "odradek", "up", "--brokers", "3", "--port", "0", "--rate", "200", "--format", "json"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            seen = json.loads(line)
+            if seen["kind"] == "progress" and seen["records"]["pressure"]:
+                break
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=LIMIT_S)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    assert json.loads(rest.splitlines()[-1])["kind"] == "summary"

@@ -42,7 +42,7 @@ FEED_S = 0.1
 class Scene:
     """Topics on a broker, a definition, and the sent records: record `n` belongs to pump `n % PUMPS`."""
 
-    def __init__(self, folder: Path, servers: str, definition: str, seed: int) -> None:
+    def __init__(self, folder: Path, servers: str, definition: str, seed: int, *, replication_factor: int = 1) -> None:
         self.folder, self.servers = folder, servers
         self.prefix = f"k{uuid.uuid4().hex[:8]}"
         self.sent = 0
@@ -51,7 +51,7 @@ class Scene:
         text = definition.replace("@", f"{self.prefix}-").replace("SERVERS", servers).replace("NAME", self.prefix)
         (folder / "pipeline.yml").write_text(text)
         admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        for future in admin.create_topics([NewTopic(self.topic("in"), PARTITIONS, 1)]).values():
+        for future in admin.create_topics([NewTopic(self.topic("in"), PARTITIONS, replication_factor)]).values():
             future.result(30)
         self._producer = Producer({"bootstrap.servers": servers, "log_level": 0, "enable.idempotence": True})
 

@@ -42,6 +42,10 @@ def migrate(
     The broker must be stopped. Its logs, with committed offsets and transactions, stay where they are; topic ids,
     epochs and producer ids carry over. The broker's own metadata file is kept under another name. A cluster with
     metadata is accepted if no name is in both, and while none of its brokers runs.
+
+    There is no way back: a member of a cluster raises leader epochs and changes partitions in ZooKeeper, and the kept
+    file does not know of it. To be able to return, copy the log directories while the broker is stopped. To return
+    without a copy, start a new single broker and copy the records with a client or a mirror.
     """
     from odradek.server.main import BrokerFailure, migrate_metadata  # noqa: PLC0415 - help does not need it
 

@@ -1,0 +1,51 @@
+"""The controller of a cluster that is being upgraded commits nothing that an older broker cannot read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odradek.controller.broker_decisions import LiveBroker
+from odradek.controller.scram_decisions import ScramUpsertion
+from odradek.controller.topic_decisions import NewTopic
+from odradek.metadata.metadata_level import FIRST_LEVEL, NEWEST_LEVEL
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from tests.controller.clusters import broker
+from tests.controller.local_controller import running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+USER = [ScramUpsertion("ada", 1, 4096, b"salt" * 4, b"p" * 32)]
+
+
+async def test_a_user_is_added_when_every_registered_broker_can_read_it(tmp_path: Path) -> None:
+    async with running(tmp_path, node_id="1") as (channel, cache):
+        cluster = channel._controller.cluster
+        new = LiveBroker(broker(1, epoch=1000), NO_BROKER_EPOCH, NEWEST_LEVEL)
+        old = LiveBroker(broker(2, epoch=1000), NO_BROKER_EPOCH, FIRST_LEVEL)
+
+        await cluster.follow_live_brokers({1: new, 2: old})
+        (refused,) = await channel.alter_scram_credentials(USER)
+        assert refused.error is ErrorCode.UNSUPPORTED_VERSION
+        assert "brokers 2 run an older version" in (refused.message or "")
+        assert "ada" not in str(cache.image.users)
+        (topic,) = await channel.create_topics([NewTopic(name="t")])
+        assert topic.error is ErrorCode.NONE, "changes that older brokers can read are committed"
+
+        await cluster.follow_live_brokers({1: new, 2: replace_level(old)})
+        (accepted,) = await channel.alter_scram_credentials(USER)
+        assert accepted.error is ErrorCode.NONE
+
+
+def replace_level(old: LiveBroker) -> LiveBroker:
+    """The broker after its upgrade."""
+    return LiveBroker(replace(old.broker, broker_epoch=1001), NO_BROKER_EPOCH, NEWEST_LEVEL)
+
+
+async def test_a_new_controller_waits_until_it_knows_the_brokers(tmp_path: Path) -> None:
+    async with running(tmp_path, node_id="1") as (channel, _):
+        channel._controller._writer.known_levels = None
+        (refused,) = await channel.alter_scram_credentials(USER)
+        assert refused.error is ErrorCode.NOT_CONTROLLER
