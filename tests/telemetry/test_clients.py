@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from odradek.cli.client.broker_metrics import metrics_of_all
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster import Cluster
 from odradek.testing import broker, cluster
 from tests.cli.conftest import run_odradek
 from tests.jvm.tools import ToolSession
@@ -73,6 +76,8 @@ def test_librdkafka_pushes_its_metrics(running: RunningBroker) -> None:
         assert any(
             name.startswith(f"org.apache.kafka.{'producer' if client_id == 'shop' else 'consumer'}") for name in found
         )
+    sums = metrics_of_all(BrokerRequests(Cluster(address, {})), ["odradek_client_metric_sum"])[0][0]
+    assert any(name.startswith("org.apache.kafka") for name in sums.by_label("odradek_client_metric_sum", "metric"))
     shown = run_odradek("client", "describe", row["instance_id"], "-b", address)
     assert "METRIC" in shown.output
     consumer.close()

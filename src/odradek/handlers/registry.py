@@ -130,6 +130,16 @@ def without_telemetry(apis: Mapping[int, Api]) -> dict[int, Api]:
     return {key: api for key, api in apis.items() if key not in TELEMETRY_APIS}
 
 
+def _metrics_apis() -> list[Api]:
+    """Metrics of clients and of this broker."""
+    return [
+        _api(get_telemetry_subscriptions, "GetTelemetrySubscriptions"),
+        _api(push_telemetry, "PushTelemetry"),
+        _api(describe_broker_metrics, "DescribeBrokerMetrics", is_own=True),
+        _api(describe_client_telemetry, "DescribeClientTelemetry", is_own=True),
+    ]
+
+
 def build_registry() -> dict[int, Api]:
     """The APIs of a single broker, by their keys."""
     apis = [
@@ -198,11 +208,8 @@ def build_registry() -> dict[int, Api]:
         _api(list_transactions, "ListTransactions"),
         _api(consumer_group_heartbeat, "ConsumerGroupHeartbeat"),
         _api(consumer_group_describe, "ConsumerGroupDescribe"),
-        _api(get_telemetry_subscriptions, "GetTelemetrySubscriptions"),
-        _api(push_telemetry, "PushTelemetry"),
         _api(list_config_resources, "ListConfigResources"),
         _api(describe_topic_partitions, "DescribeTopicPartitions"),
-        _api(describe_broker_metrics, "DescribeBrokerMetrics", is_own=True),
-        _api(describe_client_telemetry, "DescribeClientTelemetry", is_own=True),
+        *_metrics_apis(),
     ]
     return {api.key: api for api in apis}
