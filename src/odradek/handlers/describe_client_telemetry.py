@@ -36,7 +36,11 @@ def handle(request: DescribeClientTelemetryRequest, context: RequestContext) -> 
         message = "this broker takes no client telemetry (client.telemetry.enable)"
         return DescribeClientTelemetryResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message)
     known = telemetry.instance_ids()
-    wanted = known if request.instance_ids is None else [each for each in request.instance_ids if each in set(known)]
+    if request.instance_ids is None:
+        wanted = known
+    else:
+        present = set(known)
+        wanted = [each for each in request.instance_ids if each in present]
     limit = MOST_INSTANCES_WITH_VALUES if request.include_values else MOST_INSTANCES
     return DescribeClientTelemetryResponse(
         broker_id=context.services.config.node_id,
