@@ -160,7 +160,7 @@ class ClientTelemetry:
     # --- instances
 
     def _instance(self, instance_id: UUID, client: ClientFacts, now_ms: float) -> ClientInstance:
-        """Created, or made again if subscriptions have changed: the times of requests then begin anew, so that the
+        """Created, or made again if subscriptions have changed: the times of its requests are then reset, so that the
         client gets the change at once."""
         self._follow_subscriptions()
         instance = self._instances.get(instance_id)
