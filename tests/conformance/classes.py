@@ -18,6 +18,7 @@ CLASSES = [
     "kafka.server.TxnOffsetCommitRequestTest",
     "org.apache.kafka.clients.TransactionsWithMaxInFlightOneTest",
     "org.apache.kafka.clients.admin.AdminFenceProducersTest",
+    "org.apache.kafka.clients.admin.ClientTelemetryTest",
     "org.apache.kafka.clients.admin.DescribeProducersWithBrokerIdTest",
     "org.apache.kafka.clients.producer.ProducerIntegrationTest",
     "kafka.server.DeleteGroupsRequestTest",
@@ -43,7 +44,6 @@ _SHARE_GROUPS = "needs share groups"
 NOT_RUN = {
     "kafka.server.ShareFetchAcknowledgeRequestTest": _SHARE_GROUPS,
     "kafka.server.ShareGroupDescribeRequestTest": _SHARE_GROUPS,
-    "org.apache.kafka.clients.admin.ClientTelemetryTest": "needs client telemetry (KIP-714)",
     "org.apache.kafka.clients.consumer.ShareConsumerTest": _SHARE_GROUPS,
 }
 

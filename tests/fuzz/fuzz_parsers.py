@@ -22,6 +22,7 @@ INSTRUMENTED = [
     "odradek.protocol.tagged_fields",
     "odradek.protocol.varints",
     "odradek.security.principal_codec",
+    "odradek.telemetry.otlp",
 ]
 
 with atheris.instrument_imports(include=INSTRUMENTED):
@@ -32,6 +33,7 @@ with atheris.instrument_imports(include=INSTRUMENTED):
     from odradek.protocol.malformed import MalformedMessage
     from odradek.protocol.records import read_records
     from odradek.security.principal_codec import decode_principal
+    from odradek.telemetry.otlp import read_metrics
 
 Parser = Callable[[memoryview], object]
 
@@ -65,6 +67,7 @@ def parsers(group: str) -> list[Parser]:
     others = decoders(False)
     others.append(lambda data: decode_principal(bytes(data)))
     others.append(_read_batch)
+    others.append(lambda data: read_metrics(bytes(data)))
     others += [_decompressor(codec) for codec in Compression]
     return first + others
 

@@ -76,6 +76,8 @@ broker.rack STRING - - -
     The rack or zone this broker stands in; replicas of a partition are spread over racks.
 broker.session.timeout.ms INT 2500 - -
     After how long without an answer to heartbeats a broker is fenced, by a controller that reaches most brokers.
+client.telemetry.enable BOOLEAN true - -
+    Odradek's own: whether clients are asked for their metrics, as client-metrics subscriptions say (KIP-714).
 compression.gzip.level INT -1 gzip-level cluster
     Default of the topic setting compression.gzip.level.
 compression.lz4.level INT 9 [1,17] cluster
@@ -238,6 +240,8 @@ socket.send.buffer.bytes INT 102400 - -
     The send buffer of each connection's socket; -1 leaves it to the operating system.
 super.users STRING - super-users -
     Principals that may do everything, such as User:admin, separated by semicolons.
+telemetry.max.bytes INT 1048576 [1,] -
+    The largest push of client metrics, as it is sent; decompressed it may have eight times as many bytes.
 unclean.leader.election.enable BOOLEAN false - cluster
     Default of the topic setting unclean.leader.election.enable.
 unclean.leader.election.interval.ms LONG 300000 [1,] -

@@ -92,6 +92,8 @@ class BrokerConfig:
     fetch_max_bytes = _Setting[int]("fetch.max.bytes")
     fetch_session_cache_slots = _Setting[int]("max.incremental.fetch.session.cache.slots")
     max_request_partition_size_limit = _Setting[int]("max.request.partition.size.limit")
+    client_telemetry_enable = _Setting[bool]("client.telemetry.enable")
+    telemetry_max_bytes = _Setting[int]("telemetry.max.bytes")
     socket_request_max_bytes = _Setting[int]("socket.request.max.bytes")
     connections_max_idle_ms = _Setting[int]("connections.max.idle.ms")
     max_connections = _Setting[int]("max.connections")

@@ -1,4 +1,4 @@
-"""Subscriptions to clients' metrics (KIP-714): checked, stored and described; no telemetry is collected."""
+"""Subscriptions to clients' metrics (KIP-714): checked, stored and described. `telemetry/` uses them."""
 
 from __future__ import annotations
 

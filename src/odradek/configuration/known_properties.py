@@ -61,7 +61,7 @@ INT read-only
     share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
     share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
     share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
-    share.fetch.purgatory.purge.interval.requests telemetry.max.bytes
+    share.fetch.purgatory.purge.interval.requests
 INT cluster-wide
     background.threads group.coordinator.cached.buffer.max.bytes log.cleaner.io.buffer.size log.cleaner.threads
     num.io.threads num.network.threads num.recovery.threads.per.data.dir

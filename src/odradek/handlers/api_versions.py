@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_SOFTWARE_NAME = 3
+LONGEST_SOFTWARE_NAME = 256  # kept of a name, for telemetry
 OWN_SOFTWARE_NAME = "odradek"
 _LEGAL_SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -26,6 +27,9 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         and _LEGAL_SOFTWARE_NAME.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if context.api_version >= FIRST_VERSION_WITH_SOFTWARE_NAME:
+        context.connection.software_name = request.client_software_name[:LONGEST_SOFTWARE_NAME]
+        context.connection.software_version = request.client_software_version[:LONGEST_SOFTWARE_NAME]
     if context.connection.authentication is not None:
         context.connection.authentication.versions_answered()
     is_own_client = (

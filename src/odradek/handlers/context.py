@@ -24,6 +24,7 @@ from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from odradek.security.authentication import Authentication, Mechanisms
     from odradek.security.quotas.client_quotas import ClientLimits
     from odradek.security.quotas.mutation_quota import MutationQuota
+    from odradek.telemetry.client_telemetry import ClientTelemetry
 
+UNKNOWN_SOFTWARE = "unknown"
 _TOPIC = ResourceType.TOPIC  # looking up an attribute of an enum is slow
 _new_tuple = tuple.__new__  # half the time of a NamedTuple's constructor
 
@@ -64,6 +67,9 @@ class ClientConnection:
 
     `received_ms` is when its last bytes arrived, by the monotonic clock; 0 where it is not known.
 
+    `software_name` and `software_version` are those of the client's ApiVersions request. `telemetry_instance` is the
+    last client instance that has used the connection for telemetry.
+
     `throttle_ms` is how long the connection takes no further request after the current one; `limits` are the quotas
     that its last request was subject to."""
 
@@ -75,15 +81,22 @@ class ClientConnection:
         "is_restricted",
         "limits",
         "listener_name",
+        "port",
         "principal",
         "received_ms",
+        "software_name",
+        "software_version",
+        "telemetry_instance",
         "throttle_ms",
         "waiting_replica_fetch",
     )
 
-    def __init__(self, listener_name: str, host: str) -> None:
+    def __init__(self, listener_name: str, host: str, port: int = 0) -> None:
         self.listener_name = listener_name
         self.host = host
+        self.port = port
+        self.software_name = self.software_version = UNKNOWN_SOFTWARE
+        self.telemetry_instance: UUID | None = None
         self.principal: Principal = ANONYMOUS
         self.waiting_replica_fetch: WaitingFetch | None = None
         self.received_ms = 0.0
@@ -144,6 +157,8 @@ class Services:
     forwarder: RequestForwarder | None = None
     """None for a single broker, which decides itself."""
     check_settings: SettingsCheck | None = None
+    telemetry: ClientTelemetry | None = None
+    """None if this broker takes no client telemetry."""
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
     authentication_failures: AuthenticationFailures = field(default_factory=AuthenticationFailures)
 

@@ -202,6 +202,11 @@ class Dispatcher:
         """Called for each client that has authenticated by its certificate; one of a SASL listener must also log in."""
         log_login(connection, self._services, "TLS")
 
+    def end_connection(self, connection: ClientConnection) -> None:
+        """Called once when a connection is closed."""
+        if connection.telemetry_instance is not None and self._services.telemetry is not None:
+            self._services.telemetry.connection_closed(connection.telemetry_instance)
+
     def _check_authentication(self, frame: memoryview, connection: ClientConnection) -> Awaitable[Answer] | Answer:
         """CloseConnection when the request must not come at this point; the answer to a token without a header; None
         when the request may be handled."""

@@ -28,6 +28,7 @@ from odradek.handlers import (
     describe_acls,
     describe_broker_metrics,
     describe_client_quotas,
+    describe_client_telemetry,
     describe_cluster,
     describe_configs,
     describe_delegation_token,
@@ -43,6 +44,7 @@ from odradek.handlers import (
     expire_delegation_token,
     fetch,
     find_coordinator,
+    get_telemetry_subscriptions,
     heartbeat,
     incremental_alter_configs,
     init_producer_id,
@@ -59,6 +61,7 @@ from odradek.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    push_telemetry,
     renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
@@ -72,6 +75,8 @@ from odradek.handlers.api import Api
 from odradek.handlers.audited_actions import audited, audited_preparation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.handlers.audited_actions import Describe
     from odradek.protocol.schema import Request, Response
 
@@ -115,6 +120,24 @@ def build_cluster_registry() -> dict[int, Api]:
         _api(allocate_producer_ids, "AllocateProducerIds", is_between_brokers=True),
     ]
     return {**build_registry(), **{api.key: api for api in apis}}
+
+
+TELEMETRY_APIS = frozenset({71, 72})
+
+
+def without_telemetry(apis: Mapping[int, Api]) -> dict[int, Api]:
+    """The APIs of a broker that takes no client telemetry."""
+    return {key: api for key, api in apis.items() if key not in TELEMETRY_APIS}
+
+
+def _metrics_apis() -> list[Api]:
+    """Metrics of clients and of this broker."""
+    return [
+        _api(get_telemetry_subscriptions, "GetTelemetrySubscriptions"),
+        _api(push_telemetry, "PushTelemetry"),
+        _api(describe_broker_metrics, "DescribeBrokerMetrics", is_own=True),
+        _api(describe_client_telemetry, "DescribeClientTelemetry", is_own=True),
+    ]
 
 
 def build_registry() -> dict[int, Api]:
@@ -187,6 +210,6 @@ def build_registry() -> dict[int, Api]:
         _api(consumer_group_describe, "ConsumerGroupDescribe"),
         _api(list_config_resources, "ListConfigResources"),
         _api(describe_topic_partitions, "DescribeTopicPartitions"),
-        _api(describe_broker_metrics, "DescribeBrokerMetrics", is_own=True),
+        *_metrics_apis(),
     ]
     return {api.key: api for api in apis}

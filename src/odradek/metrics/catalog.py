@@ -80,6 +80,14 @@ odradek_coordinator_shards gauge coordinator,state
     Partitions of the internal topics that this broker leads, by the state of their coordinator.
 odradek_fetch_sessions gauge -
     Incremental fetch sessions that are remembered.
+odradek_client_instances gauge -
+    Clients that this broker has told which metrics to push (client telemetry).
+odradek_client_metric_clients gauge metric
+    Clients whose latest push has this metric; at most 500 metrics.
+odradek_client_metric_sum gauge metric
+    The metric's sum over all clients: latest values of gauges, totals of sums and histograms since their first push.
+odradek_client_metric_max gauge metric
+    The largest of the clients' values.
 odradek_connections gauge listener
     Open connections.
 odradek_throttled_connections gauge listener

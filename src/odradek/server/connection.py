@@ -115,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
             )
         )
         peer = transport.get_extra_info("peername")
-        self._client = ClientConnection(self._listener.name, peer[0] if peer else "")
+        self._client = ClientConnection(self._listener.name, *(peer[:2] if peer else ("",)))
         self.last_active_ms = self._frame_started_ms = self._listener.clock.monotonic_ms()
         self._listener.dispatcher.begin_connection(self._client)
         self._listener.watch.add(self)
@@ -138,6 +138,7 @@ class Connection(asyncio.BufferedProtocol):
             discard_unstarted(self._awaited)
         self._writer.close()
         self._frames.release()
+        self._listener.dispatcher.end_connection(self._client)
         self._listener.watch.remove(self)
         self._listener.connection_closed(self)
 

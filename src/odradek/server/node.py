@@ -18,6 +18,7 @@ from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
+from odradek.handlers.registry import without_telemetry
 from odradek.handlers.sasl_listeners import SaslListeners
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import (
@@ -41,6 +42,7 @@ from odradek.server.monitoring.census import Census
 from odradek.server.monitoring.collection import MetricsCollection
 from odradek.server.monitoring.node_samples import NodeSamples
 from odradek.server.monitoring.readiness import Readiness, loading_problems, registration_problems
+from odradek.telemetry.client_telemetry import ClientTelemetry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -141,6 +143,12 @@ class Node:
     def _build_services(self, producer_ids: ProducerIds) -> Services:
         config, host, metadata = self._config, self._host, self._metadata
         apis = self._coordination.apis()
+        telemetry = None
+        if config.client_telemetry_enable:
+            telemetry = ClientTelemetry(host.clock, host.entropy, lambda: metadata.image.configs)
+            self._housekeeping.add(telemetry)
+        else:
+            apis = without_telemetry(apis)
         self.quotas = quotas = QuotaEnforcement(config, host.clock)
         quotas.load(metadata.image)
         metadata.subscribe(quotas.follow)
@@ -164,6 +172,7 @@ class Node:
             check_settings=self._check_settings,
             metrics=self.metrics,
             collect_metrics=self.collection.collect,
+            telemetry=telemetry,
         )
 
     def _add_metrics(self, services: Services) -> None:

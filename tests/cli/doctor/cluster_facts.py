@@ -56,6 +56,7 @@ def healthy(**changes: Any) -> ClusterFacts:
         disks=Disks({(1, "orders", 0): GB}, tuple(directory(each) for each in (1, 2, 3))),
         groups=[],
         hanging=[],
+        open_files={1: (200, 100_000)},
         ahead_ms={"__consumer_offsets-0": -40},
         from_elsewhere=True,
     )

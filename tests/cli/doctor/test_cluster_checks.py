@@ -92,6 +92,7 @@ CASES: dict[str, tuple[ClusterFacts, Severity, str]] = {
         Severity.PROBLEM,
         "odradek transaction abort orders --partition 0 --start-offset 42",
     ),
+    "open-files": (healthy(open_files={1: (900, 1024)}), Severity.WARNING, "LimitNOFILE"),
     "clock-skew": (healthy(ahead_ms={"__consumer_offsets-3": 9_000}), Severity.WARNING, "chrony"),
 }
 

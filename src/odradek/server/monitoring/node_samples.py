@@ -29,6 +29,12 @@ class NodeSamples:
         yield Sample("odradek_controller_active", (), int(coordination.is_controller))
         yield Sample("odradek_leader_elections_total", (), services.partitions.election_count)
         yield Sample("odradek_fetch_sessions", (), len(services.fetch_sessions))
+        if services.telemetry is not None:
+            yield Sample("odradek_client_instances", (), services.telemetry.instance_count)
+            for each in services.telemetry.aggregates():
+                yield Sample("odradek_client_metric_clients", (each.name,), each.clients)
+                yield Sample("odradek_client_metric_sum", (each.name,), each.total)
+                yield Sample("odradek_client_metric_max", (each.name,), each.largest)
         for directory in services.partitions.directories:
             yield Sample("odradek_log_directory_failed", (directory.path,), int(directory.failure is not None))
         yield Sample("odradek_isolated", (), int(coordination.is_isolated))

@@ -49,7 +49,7 @@ def abandoned(facts: ClusterFacts) -> Iterator[Finding]:
         yield warning(
             "groups have unread records and no members",
             [f"{each.name}: {count_text(each.lag, 'record')}" for each in found],
-            f"Start the consumers, or remove what nobody uses: odradek group delete {found[0].name}",
+            f"Start the consumers, or remove a group that is not used: odradek group delete {found[0].name}",
         )
 
 
@@ -59,7 +59,7 @@ def unstable(facts: ClusterFacts) -> Iterator[Finding]:
     moving = [each for each in facts.groups if each.state in REBALANCING and each.later_state in REBALANCING]
     if moving:
         yield warning(
-            "groups are rebalancing, and were so before: their members read nothing meanwhile",
+            "groups were rebalancing at both looks: their members read nothing while they do",
             [f"{each.name}: {each.state}, then {each.later_state}" for each in moving],
             f"Look for members that leave or exceed max.poll.interval.ms: odradek group describe {moving[0].name}",
         )

@@ -22,7 +22,7 @@ def offline(facts: ClusterFacts) -> Iterator[Finding]:
     found = [each for each in facts.state.partitions if each.is_offline]
     if found:
         yield problem(
-            "partitions have no leader: nobody can read or write them",
+            "partitions have no leader: they cannot be read or written",
             [_place(each) for each in found],
             "Start the brokers of the in-sync replicas. If they are lost for good, and with them the newest records: "
             f"odradek partition elect {found[0].topic} --unclean",

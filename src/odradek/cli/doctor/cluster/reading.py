@@ -6,6 +6,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.broker_metrics import metrics_of, serves_metrics
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import split_addresses
 from odradek.cli.client.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, MinInSync, read_state
@@ -47,7 +48,7 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
         reason = reader.reasons["state"]
         if facts.unreachable is not None:
             reason = "no broker answers"
-        for name in ("state", "contacts", "topic_settings", "disks", "groups", "hanging", "ahead_ms"):
+        for name in ("state", "contacts", "topic_settings", "disks", "groups", "hanging", "open_files", "ahead_ms"):
             reader.reasons[name] = reason
         return facts
     state = facts.state
@@ -59,6 +60,7 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     facts.hanging = reader.read(
         "hanging", "looking for hanging transactions …", lambda: read_hanging(cluster, requests, state, reader)
     )
+    facts.open_files = reader.read("open_files", "reading limits …", lambda: read_open_files(cluster, requests, state))
     facts.ahead_ms = reader.read("ahead_ms", "comparing clocks …", lambda: newest_internal_records(requests, state))
     facts.groups = first
     if first and interval_s > 0:
@@ -128,6 +130,22 @@ def contact(requests: BrokerRequests, broker: KnownBroker) -> Contact:
         apis={each.api_key: (each.min_version, each.max_version) for each in answer.api_keys},
         features={each.name: each.max_version_level for each in answer.finalized_features},
     )
+
+
+def read_open_files(cluster: Cluster, requests: BrokerRequests, state: ClusterState) -> dict[int, tuple[int, int]]:
+    """Open and allowed files of the brokers of Odradek; other brokers do not tell them."""
+    found = {}
+    for broker in state.brokers.values():
+        if broker.is_fenced:
+            continue
+        try:
+            if serves_metrics(cluster.address(*broker.address), BROKER_TIMEOUT_S):
+                metrics = metrics_of(requests, broker, ["process_"])
+                files = (int(metrics.total("process_open_fds")), int(metrics.total("process_max_fds")))
+                found[broker.broker_id] = files
+        except Failure:
+            continue  # a broker that does not answer has a finding of its own
+    return {broker_id: files for broker_id, files in found.items() if files[1] > 0}
 
 
 def resolve(host: str, port: int) -> tuple[str, ...]:

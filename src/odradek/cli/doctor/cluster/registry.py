@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.doctor.cluster import brokers, clocks, disks, groups, partitions, topics, transactions
+from odradek.cli.doctor.cluster import brokers, clocks, disks, groups, partitions, processes, topics, transactions
 from odradek.cli.doctor.finding import Check
 
 if TYPE_CHECKING:
@@ -36,5 +36,6 @@ CHECKS: tuple[Check[ClusterFacts], ...] = (
     Check("group-abandoned", "groups with lag have members", ("groups",), groups.abandoned),
     Check("group-unstable", "groups are stable", ("groups",), groups.unstable),
     Check("transaction-hanging", "no transaction hangs", ("hanging",), transactions.hanging),
+    Check("open-files", "brokers may open enough files", ("open_files",), processes.open_files),
     Check("clock-skew", "clocks agree", ("ahead_ms",), clocks.clock_skew),
 )  # fmt: skip

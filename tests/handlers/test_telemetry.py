@@ -1,0 +1,119 @@
+"""Telemetry through the handlers: who may ask, push and see; values on a worker; software of clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from odradek.handlers.context import ClientConnection
+from odradek.handlers.push_telemetry import READ_AT_ONCE_BYTES
+from odradek.protocol.compression import Compression, compress
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.describe_client_telemetry import (
+    DescribeClientTelemetryRequest,
+    DescribeClientTelemetryResponse,
+)
+from odradek.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+from odradek.security.principals import Principal
+from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.requests import alter_configs
+from tests.telemetry.otlp_data import counter, metrics_data
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECURED: dict[str, Any] = {
+    "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super_users": "User:admin",
+}
+CLIENT_METRICS = 16
+
+
+@pytest.fixture
+def broker() -> Iterator[SimulatedBroker]:
+    broker = SimulatedBroker(**SECURED)
+    become(broker, "admin")
+    alter_configs(broker, CLIENT_METRICS, "all", metrics="*", interval_ms="1000")
+    yield broker
+    broker.close()
+
+
+def become(broker: SimulatedBroker, name: str) -> None:
+    broker.client = ClientConnection("PLAINTEXT", "10.0.0.1", 4711)
+    broker.client.principal = Principal("User", name)
+
+
+def subscribe(broker: SimulatedBroker) -> GetTelemetrySubscriptionsResponse:
+    return broker.call(
+        GetTelemetrySubscriptionsRequest(client_instance_id=UUID(int=0)), GetTelemetrySubscriptionsResponse
+    )
+
+
+def push(broker: SimulatedBroker, metrics: bytes, compression: int = 0) -> tuple[UUID, int]:
+    given = subscribe(broker)
+    request = PushTelemetryRequest(
+        client_instance_id=given.client_instance_id,
+        subscription_id=given.subscription_id,
+        compression_type=compression,
+        metrics=metrics,
+    )
+    return given.client_instance_id, broker.call(request, PushTelemetryResponse).error_code
+
+
+def describe(broker: SimulatedBroker, *ids: UUID) -> DescribeClientTelemetryResponse:
+    request = DescribeClientTelemetryRequest(instance_ids=list(ids) or None, include_values=bool(ids))
+    return broker.call(request, DescribeClientTelemetryResponse)
+
+
+def test_every_client_may_push_and_those_who_may_describe_the_cluster_see_it(broker: SimulatedBroker) -> None:
+    become(broker, "nobody")
+    broker.call(ApiVersionsRequest(client_software_name="java", client_software_version="4.3"), ApiVersionsResponse, 3)
+    instance_id, error = push(broker, metrics_data(counter("sent", 5, topic="orders")))
+    assert error == ErrorCode.NONE
+    assert describe(broker).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    become(broker, "admin")
+    (instance,) = describe(broker, instance_id).instances
+    assert (instance.software_name, instance.software_version) == ("java", "4.3")
+    assert (instance.host, instance.port, instance.pushes, instance.series) == ("10.0.0.1", 4711, 1, 1)
+    (value,) = instance.values
+    assert (value.name, value.value, value.attributes[0].value) == ("sent", 5.0, "orders")
+    assert describe(broker, UUID(int=99)).instances == []
+    assert [each.values for each in describe(broker).instances] == [[]]
+
+
+def test_a_large_push_is_read_on_a_worker(broker: SimulatedBroker) -> None:
+    data = metrics_data(*(counter(f"n{number}", number) for number in range(500)))
+    assert len(data) > READ_AT_ONCE_BYTES
+    instance_id, error = push(broker, data)
+    assert error == ErrorCode.NONE
+    assert describe(broker, instance_id).instances[0].series == 500
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])
+def test_a_bomb_is_an_invalid_record(broker: SimulatedBroker, codec: Compression) -> None:
+    _, error = push(broker, compress(codec, bytes(20 << 20))[: 1 << 20], codec)
+    assert error == ErrorCode.INVALID_RECORD
+
+
+def test_a_broker_without_telemetry_does_not_serve_the_apis() -> None:
+    broker = SimulatedBroker(client_telemetry_enable="false")
+    try:
+        answer = broker.call(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        assert not {71, 72} & {each.api_key for each in answer.api_keys}
+        assert describe(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
+    finally:
+        broker.close()
+
+
+def test_own_apis_are_listed_for_own_clients_only(broker: SimulatedBroker) -> None:
+    for name, is_listed in (("odradek", True), ("java", False)):
+        request = ApiVersionsRequest(client_software_name=name, client_software_version="1")
+        answer = broker.call(request, ApiVersionsResponse, 3)
+        assert (10002 in {each.api_key for each in answer.api_keys}) is is_listed
