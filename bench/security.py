@@ -35,6 +35,7 @@ from bench.workloads import (
     GUARDED_ROUNDS,
     HANDSHAKE_SECONDS,
     HANDSHAKES_PER_S,
+    OF_ODRADEK,
     RATE_RECORDS_PER_S,
     Workload,
 )
@@ -59,7 +60,7 @@ class Security:
 
     def measure(self, name: str, rounds: range) -> Experiment:
         measure_run: Measure = getattr(self, f"_{name}")
-        kinds = self.kinds if name == "handshakes" else [kind for kind in self.kinds if kind.is_odradek]
+        kinds = [kind for kind in self.kinds if kind.is_odradek] if name in OF_ODRADEK else self.kinds
         return in_turns(name, rounds, kinds, self.directory, measure_run, self.on_run)
 
     def _acls(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
