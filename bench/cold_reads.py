@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -12,6 +11,7 @@ from subprocess import PIPE
 
 from bench.brokers import BrokerError, RunningBroker
 from bench.generator import Generator
+from bench.processes import lowest_priority
 from bench.topics import create
 from bench.workloads import PARTITIONS
 
@@ -28,10 +28,9 @@ def cold_reads(generator: Generator, broker: RunningBroker, records: int) -> Ite
     topic = create(broker)
     generator.run("produce", brokers=broker.address, topic=topic, records=records, size=COLD_RECORD_BYTES)
     os.sync()
-    lowest_priority = ("chrt", "--idle", "0") if shutil.which("chrt") else ("nice", "-n", "19")
     consumer = ("bench.discarding_consumer", broker.address, topic, str(PARTITIONS), str(records))
     with subprocess.Popen(
-        [*lowest_priority, sys.executable, "-m", *consumer], stdin=PIPE, stdout=PIPE, text=True
+        [*lowest_priority(), sys.executable, "-m", *consumer], stdin=PIPE, stdout=PIPE, text=True
     ) as reader:
         passes = _Passes(reader, broker.directory / "data", topic)
         try:

@@ -7,11 +7,12 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bench.processes import lowest_priority
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 SOURCES = Path(__file__).parent / "load"
@@ -36,8 +37,15 @@ class Generator:
         return [*self.command, mode, *named]
 
     def run(self, mode: str, **flags: object) -> dict[str, Any]:
+        return self._run((), mode, flags)
+
+    def run_at_lowest_priority(self, mode: str, **flags: object) -> dict[str, Any]:
+        """So that what another client measures is slowed down by the broker alone."""
+        return self._run(lowest_priority(), mode, flags)
+
+    def _run(self, prefix: Sequence[str], mode: str, flags: Mapping[str, object]) -> dict[str, Any]:
         done = subprocess.run(
-            self.arguments(mode, **flags),
+            [*prefix, *self.arguments(mode, **flags)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

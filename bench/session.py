@@ -25,6 +25,7 @@ from bench.workloads import (
     CLUSTERS,
     FOOTPRINTS,
     NEED_GO,
+    OF_ODRADEK,
     OTHERS,
     PIPELINES,
     READS,
@@ -84,7 +85,7 @@ class Session:
         runs = len(self.workloads) * brokers * (self.rounds + 1)
         for name in self.others:
             warm_ups = 1 if name == TRANSFORM else 0
-            runs += (len(self._rounds_of(name)) + warm_ups) * (1 if name in {READS, VALIDATE} else brokers)
+            runs += (len(self._rounds_of(name)) + warm_ups) * (1 if name in {READS, VALIDATE, *OF_ODRADEK} else brokers)
         return runs
 
     def _rounds_of(self, name: str) -> range:

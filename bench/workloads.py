@@ -153,10 +153,11 @@ SCALES = {
 
 ACLS = 10_000
 GUARDED_RECORDS = 2_000_000  # of 100 B, in batches of 16 KB
-GUARDED_ROUNDS = 6  # without and with, in turns
+GUARDED_ROUNDS = 10  # without and with, in turns
 HANDSHAKES_PER_S = 500
 HANDSHAKE_SECONDS = 10
 HANDSHAKE_METRICS = ["handshakes_per_s", "cpu_ms_per_handshake", "quiet_p99_ms", "handshaking_p99_ms"]
+OF_ODRADEK = ("acls", "quotas")  # measured beside Odradek without them
 COST_METRICS = ["records_per_s", "plain_records_per_s", "cost_percent", "cpu_cost_percent"]
 SECURITY = {
     "acls": ("produce 100 B in 16 KB batches with 10,000 ACLs", COST_METRICS),

@@ -14,7 +14,7 @@ from tests.jvm import jars
 
 MAY_BE_ZERO = {
     "broker_cpu_s_per_gb", "broker_cpu_percent", "broker_cpu_us_per_commit", "broker_cpu_us_per_transaction",
-    "connections_mb_more", "kb_per_connection", "expulsions",
+    "connections_mb_more", "kb_per_connection", "expulsions", "cost_percent", "cpu_cost_percent",
 }  # fmt: skip
 QUICK = [name for name in NAMES if name not in {*SCALES, *CLUSTERS, *PIPELINES}]
 HAS_GO = shutil.which("go") is not None

@@ -53,7 +53,7 @@ def authenticated(longest_session_ms: int = 0, user: bytes = b"alice") -> Authen
 def test_versions_handshake_and_authentication_come_in_this_order() -> None:
     state = Authentication(Listener())
     assert state.refuse(VERSIONS, 0) is None
-    state.versions_answered()
+    state.ask_for_versions()
     assert state.refuse(VERSIONS, 0) is not None
     assert state.refuse(AUTHENTICATE, 0) is not None
     assert state.refuse(PRODUCE, 0) is not None
@@ -181,7 +181,7 @@ def test_other_requests_are_accepted_only_after_a_success_and_with_one_principal
         if not state.expects_raw_token and state.refuse(key, now) is not None:
             break  # the connection is closed
         if action == "versions":
-            state.versions_answered()
+            state.ask_for_versions()
         elif action == "handshake":
             failure = state.handshake(str(argument), version, at(now)).failure
             if failure is not None:

@@ -72,6 +72,10 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], Sequence[Any]]] = {
     "request before the handshake": ([METADATA], [CLOSED]),
     "request after versions": ([VERSIONS, METADATA], ["ApiVersionsResponse", CLOSED]),
     "versions twice": ([VERSIONS, VERSIONS], ["ApiVersionsResponse", CLOSED]),
+    "versions after the handshake": (
+        [PLAIN, VERSIONS],
+        [LISTED, ("ApiVersionsResponse", "ILLEGAL_SASL_STATE"), CLOSED],
+    ),
     "token before the handshake": ([("token", RIGHT, 2)], [CLOSED]),
     "malformed SCRAM": ([SCRAM, ("token", b"n,,x", 2)], [LISTED, refused(INVALID), CLOSED]),
     "channel binding": (
@@ -139,6 +143,8 @@ def _summary(response: Any) -> Any:
         return ErrorCode(response.error_code).name, sorted(response.mechanisms)
     if isinstance(response, SaslAuthenticateResponse):
         return ErrorCode(response.error_code).name, response.error_message, bytes(response.auth_bytes)
+    if isinstance(response, ApiVersionsResponse) and response.error_code:
+        return type(response).__name__, ErrorCode(response.error_code).name
     return type(response).__name__
 
 

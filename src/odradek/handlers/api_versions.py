@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from odradek.handlers.authentication_steps import fail_authentication
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_SOFTWARE_NAME = 3
@@ -21,7 +24,9 @@ OWN_SOFTWARE_NAME = "odradek"
 _LEGAL_SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsResponse:
+def handle(
+    request: ApiVersionsRequest, context: RequestContext
+) -> ApiVersionsResponse | Awaitable[ApiVersionsResponse]:
     if context.api_version >= FIRST_VERSION_WITH_SOFTWARE_NAME and not (
         _LEGAL_SOFTWARE_NAME.fullmatch(request.client_software_name)
         and _LEGAL_SOFTWARE_NAME.fullmatch(request.client_software_version)
@@ -31,7 +36,10 @@ def handle(request: ApiVersionsRequest, context: RequestContext) -> ApiVersionsR
         context.connection.software_name = request.client_software_name[:LONGEST_SOFTWARE_NAME]
         context.connection.software_version = request.client_software_version[:LONGEST_SOFTWARE_NAME]
     if context.connection.authentication is not None:
-        context.connection.authentication.versions_answered()
+        failure = context.connection.authentication.ask_for_versions()
+        if failure is not None:
+            refused = ApiVersionsResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+            return fail_authentication(refused, failure, context.connection, context.services)
     is_own_client = (
         context.api_version >= FIRST_VERSION_WITH_SOFTWARE_NAME and request.client_software_name == OWN_SOFTWARE_NAME
     )

@@ -131,7 +131,7 @@ class Dispatcher:
         started_ms = self._clock.monotonic_ms()
         queue_ms = started_ms - connection.received_ms if connection.received_ms else 0.0
         is_counted = self._quotas.is_active and connection.is_authenticated
-        meter = self._quotas.begin(api, header, connection, len(frame)) if is_counted else None
+        meter = self._quotas.begin(api, header, connection, len(frame), started_ms) if is_counted else None
         measured = self._measured[header.api_key]
         context = RequestContext(self._services, connection, version, header.client_id, api.name, meter)
         if api.is_forwarded and self._services.forwarder is not None:

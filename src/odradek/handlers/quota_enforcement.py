@@ -78,8 +78,11 @@ class QuotaEnforcement:
     def now_ms(self) -> int:
         return int(self._clock.monotonic_ms())
 
-    def begin(self, api: Api, header: RequestHeader, client: LimitedClient, size_bytes: int) -> RequestMeter:
-        return RequestMeter(self, self._clock, api, header, client, size_bytes)
+    def begin(
+        self, api: Api, header: RequestHeader, client: LimitedClient, size_bytes: int, started_ms: float
+    ) -> RequestMeter:
+        """`started_ms` is the monotonic time, which the caller has read."""
+        return RequestMeter(self, self._clock, api, header, client, size_bytes, started_ms)
 
     def mutation_quota(self, client: LimitedClient, client_id: str | None, *, is_strict: bool) -> MutationQuota:
         """The quota of a request that changes topics."""
@@ -118,6 +121,7 @@ class RequestMeter:
         header: RequestHeader,
         client: LimitedClient,
         size_bytes: int,
+        started_ms: float,
     ) -> None:
         self._quotas = quotas
         self._clock = clock
@@ -138,7 +142,7 @@ class RequestMeter:
         self._throttle_ms = 0
         self._spent_ms = 0.0
         self._is_running = True
-        self._started_ms = clock.monotonic_ms()
+        self._started_ms = started_ms
 
     # --- time on the event loop
 

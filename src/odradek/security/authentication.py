@@ -53,7 +53,8 @@ class _State(enum.Enum):
 _ALLOWED = {
     _State.VERSIONS_OR_HANDSHAKE: (API_VERSIONS_KEY, SASL_HANDSHAKE_KEY),
     _State.HANDSHAKE: (SASL_HANDSHAKE_KEY,),
-    _State.AUTHENTICATE: (SASL_AUTHENTICATE_KEY, SASL_HANDSHAKE_KEY),  # the latter is answered with an error
+    # All but the first are answered with an error.
+    _State.AUTHENTICATE: (SASL_AUTHENTICATE_KEY, SASL_HANDSHAKE_KEY, API_VERSIONS_KEY),
 }
 
 
@@ -121,9 +122,14 @@ class Authentication:
             return None
         return f"a request with API key {api_key} came before authentication was complete"
 
-    def versions_answered(self) -> None:
+    def ask_for_versions(self) -> str | None:
+        """The reason for the log when ApiVersions must be refused and the connection closed."""
         if self._state is _State.VERSIONS_OR_HANDSHAKE:
             self._state = _State.HANDSHAKE
+        elif self._state is _State.AUTHENTICATE:
+            self._state = _State.FAILED
+            return "ApiVersions in an exchange"
+        return None
 
     def handshake(self, mechanism: str, version: int, times: Times) -> HandshakeStep:
         if self._state is _State.COMPLETE and not self._may_begin_again(times):

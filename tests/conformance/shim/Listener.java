@@ -1,4 +1,5 @@
-// The listener of the brokers that a test asks for: in plain text, or SASL_PLAINTEXT with the users of Kafka's test kit.
+// The listener of the brokers that a test asks for: in plain text, or SASL_PLAINTEXT with the users, the authorizer and the super user
+// of Kafka's test kit.
 package org.apache.kafka.common.test.junit;
 
 import java.util.Properties;
@@ -20,6 +21,9 @@ final class Listener {
             throw new TestAbortedException("needs a listener of " + protocol);
         }
         properties.putIfAbsent("sasl.enabled.mechanisms", "PLAIN");
+        properties.putIfAbsent(
+            "authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer");
+        properties.putIfAbsent("super.users", "User:" + JaasUtils.KAFKA_PLAIN_ADMIN);
         properties.putIfAbsent("sasl.mechanism.inter.broker.protocol", "PLAIN");
         properties.putIfAbsent("security.inter.broker.protocol", protocol.name());
         properties.put("listener.name.sasl_plaintext.plain.sasl.jaas.config", String.format(

@@ -119,7 +119,7 @@ def files_with(folder: Path, texts: list[str]) -> list[str]:
 
 ALL = [
     pytest.param("SASL_SSL", "jvm"),
-    pytest.param("SASL_SSL", "python"),
+    pytest.param("SASL_SSL", "python", marks=pytest.mark.soak),
     pytest.param("SSL", "jvm", marks=pytest.mark.soak),
     pytest.param("SSL", "python"),
 ]
@@ -161,6 +161,7 @@ def test_other_engines_read_and_write_a_secured_cluster(
     assert sorted(record.json["id"] for record in stage.read("out")) == list(range(0, 40, 2))
 
 
+@pytest.mark.soak
 def test_sql_and_profiles_reach_a_secured_cluster(stage: Stage, secured: SecuredBroker) -> None:
     """A profile keeps librdkafka's properties, which Spark's connector gets under Kafka's names."""
     topic = stage.create("in", 1)

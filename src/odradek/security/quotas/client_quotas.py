@@ -80,15 +80,17 @@ class ClientQuotas:
         """Returns the throttle time; so do the other methods."""
         if limits.produce is None:
             return 0
-        rate = self._produced.get(limits.produce.key, now_ms)
-        return rate.record_and_throttle(size_bytes, limits.produce.limit, now_ms)
+        key, limit = limits.produce
+        rate = self._produced.by_key.get(key) or self._produced.get(key, now_ms)
+        return rate.record_and_throttle(size_bytes, limit, now_ms)
 
     def record_request_time(self, limits: ClientLimits, spent_ms: float, now_ms: int) -> int:
         """The throttle time is at most one window, because a single slow request is no reason for a long one."""
         if limits.request is None:
             return 0
-        rate = self._request_time.get(limits.request.key, now_ms)
-        throttle_ms = rate.record_and_throttle(spent_ms * PERCENT_PER_MS, limits.request.limit, now_ms)
+        key, limit = limits.request
+        rate = self._request_time.by_key.get(key) or self._request_time.get(key, now_ms)
+        throttle_ms = rate.record_and_throttle(spent_ms * PERCENT_PER_MS, limit, now_ms)
         return throttle_ms and min(throttle_ms, self._window.window_ms)
 
     def largest_fetch_bytes(self, limits: ClientLimits) -> int:

@@ -24,25 +24,26 @@ M = TypeVar("M", bound=Measurement)
 
 
 class Measurements(Generic[M]):
-    __slots__ = ("_by_key", "_limit", "_make", "_shared", "_swept_ms")
+    __slots__ = ("_limit", "_make", "_shared", "_swept_ms", "by_key")
 
     def __init__(self, make: Callable[[], M], limit: int = MOST_MEASUREMENTS) -> None:
         self._make = make
         self._limit = limit
-        self._by_key: dict[Hashable, M] = {}
+        self.by_key: dict[Hashable, M] = {}
+        """For a look without a call; `get` adds what is missing."""
         self._shared: M | None = None
         self._swept_ms = 0
 
     def __len__(self) -> int:
-        return len(self._by_key)
+        return len(self.by_key)
 
     def get(self, key: Hashable, now_ms: int) -> M:
-        found = self._by_key.get(key)
+        found = self.by_key.get(key)
         if found is not None:
             return found
         self._sweep(now_ms)
-        if len(self._by_key) < self._limit:
-            made = self._by_key[key] = self._make()
+        if len(self.by_key) < self._limit:
+            made = self.by_key[key] = self._make()
             return made
         if self._shared is None:
             self._shared = self._make()
@@ -53,5 +54,5 @@ class Measurements(Generic[M]):
         if now_ms - self._swept_ms < SHORTEST_SWEEP_INTERVAL_MS:
             return
         self._swept_ms = now_ms
-        for key in [key for key, each in self._by_key.items() if each.is_forgotten(now_ms)]:
-            del self._by_key[key]
+        for key in [key for key, each in self.by_key.items() if each.is_forgotten(now_ms)]:
+            del self.by_key[key]
