@@ -1,13 +1,21 @@
 """Where records must be looked at: keys of compacted topics, and another codec than the producer's."""
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from odradek.log.batch_conversion import convert_batch, largest_record_count
 from odradek.log.log_config import LogConfig
-from odradek.protocol.batch import has_valid_checksum, read_batch_header
-from odradek.protocol.compression import Compression
+from odradek.protocol.batch import (
+    HEADER_SIZE_BYTES,
+    BatchHeader,
+    has_valid_checksum,
+    read_batch_header,
+    replace_records,
+)
+from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import read_records
+from odradek.protocol.records import Record, build_batch, check_records, read_records
 from tests.log.batches import make_batch
 
 NAMES = {
@@ -82,3 +90,38 @@ def test_a_compacted_topic_looks_at_so_many_records_and_no_more() -> None:
     assert largest_record_count(config) == config.max_message_bytes // 7
     too_many = header._replace(record_count=largest_record_count(config) + 1)
     assert convert_batch(batch, too_many, config) is ErrorCode.INVALID_RECORD
+
+
+def with_records(data: bytes, count: int) -> tuple[memoryview, BatchHeader]:
+    """A batch of right header and checksum whose compressed records are these bytes."""
+    batch = make_batch([b"v"] * count)
+    rebuilt = memoryview(replace_records(read_batch_header(batch), compress(Compression.GZIP, data), Compression.GZIP))
+    return rebuilt, read_batch_header(rebuilt)
+
+
+def records_of(values: list[bytes]) -> bytes:
+    return bytes(make_batch(values)[HEADER_SIZE_BYTES:])
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (b"these bytes are no records", 1),
+        (records_of([b"v"]) + b"more", 1),
+        (records_of([b"v"]), 2),
+        (records_of([b"v", b"v"]), 1),
+        (records_of([b"v"]) * 2, 2),  # the offset delta does not rise
+        (records_of([b"v"])[:-1] + b"\x02", 1),  # a header that does not fit
+    ],
+)
+def test_another_codec_needs_valid_records(data: bytes, count: int) -> None:
+    """Kafka's LogValidator reads each record when it compresses a batch again."""
+    batch, header = with_records(data, count)
+    assert convert_batch(batch, header, LogConfig(compression_type="zstd")) is ErrorCode.INVALID_RECORD
+    assert convert_batch(batch, header, LogConfig(compression_type="gzip")) is batch
+
+
+@given(st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=200)), min_size=1))
+def test_valid_records_are_accepted(pairs: list[tuple[bytes | None, bytes | None]]) -> None:
+    batch = build_batch([Record(index, 1000 + index, *pair, [("h", b"x")]) for index, pair in enumerate(pairs)])
+    check_records(bytes(batch[HEADER_SIZE_BYTES:]), len(pairs))

@@ -18,6 +18,7 @@ from odradek.server.connection import (
     Connection,
 )
 from odradek.server.connection_watch import FIRST_FRAME_LIMIT_MS, FRAME_LIMIT_MS, ConnectionWatch
+from odradek.server.refusal_log import RefusalLog
 from tests.server.manual_clock import ManualClock
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Owner:
         self.loop = asyncio.new_event_loop()
         self.receive_buffers = ReceiveBuffers()
         self.short_answers = ShortAnswers()
+        self.refusals = RefusalLog(self.clock)
         self.watch = ConnectionWatch(self.clock)
         self.needs_authentication = needs_authentication
         self.dispatcher: Any = self

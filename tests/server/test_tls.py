@@ -1,10 +1,12 @@
 """A broker process with a TLS listener: mutual TLS, principals, certificates replaced while it runs."""
 
+import contextlib
 import os
 import socket
 import ssl
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -161,3 +163,38 @@ def test_altered_location_is_served_when_the_answer_comes(
     resource = ConfigResource(ResourceType.BROKER, "0", incremental_configs=[former])
     admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
     assert changed != before == served_serial(running, files)
+
+
+def test_connections_over_the_rate_wait_before_their_handshakes(files: CertificateFiles) -> None:
+    """A handshake costs milliseconds: a flood of connections must not get more of them than the rate allows."""
+    properties = {
+        "listeners": "SSL://127.0.0.1:0",
+        "advertised.listeners": "SSL://localhost:0",
+        "max.connection.creation.rate": "5",
+        "quota.window.num": "2",
+        **files.listener_properties(),
+    }
+    with RunningBroker(properties, host="127.0.0.1") as broker:
+        began = time.monotonic()
+        with ThreadPoolExecutor(15) as threads:
+            secured_s = sorted(threads.map(lambda _: (served_serial(broker, files), time.monotonic())[1], range(15)))
+        # 5 at once, and about one more in each fifth of a second
+        assert secured_s[-1] - began > 1
+        assert secured_s[-1] - secured_s[4] > 0.8
+
+
+def test_refused_connections_have_few_lines_and_a_count() -> None:
+    properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "max.connections.per.ip": "1"}
+    with RunningBroker(properties, host="127.0.0.1") as broker:
+        with socket.create_connection((broker.host, broker.port), timeout=PATIENCE_S) as first:
+            first.sendall(b"\0")
+            for _ in range(300):
+                refused = socket.create_connection((broker.host, broker.port), timeout=PATIENCE_S)
+                with refused, contextlib.suppress(ConnectionResetError):
+                    assert not refused.recv(1)
+            deadline = time.monotonic() + PATIENCE_S
+            while "further connections were refused" not in broker.output:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)  # a poll's pause
+        lines = broker.output.count("connection refused: max.connections.per.ip")
+        assert lines < 150

@@ -74,6 +74,8 @@ class TlsConnection(asyncio.BufferedProtocol):
             self._incoming, self._outgoing, server_side=is_server, server_hostname=server_hostname
         )
         self._is_secured = False
+        self.is_held = False
+        """Whether the handshake waits for `release`."""
         self._is_paused = False
         self._is_reading_scheduled = False
         self._is_lost = False
@@ -98,6 +100,8 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._incoming.write(self._resources.received[:nbytes])
         if self._is_secured:
             self._read()
+        elif self.is_held:
+            self._transport.pause_reading()  # uvloop begins to read after `connection_made`, where `hold` is called
         else:
             self._continue_handshake()
 
@@ -113,6 +117,18 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._on_lost()
 
     # --- the handshake
+
+    def hold(self) -> None:
+        """Begin no handshake, and keep at most one receive of bytes; for a connection that is not secured."""
+        self.is_held = True
+        self._deadline.cancel()
+
+    def release(self) -> None:
+        if self.is_held and not self._is_lost and not self._transport.is_closing():
+            self.is_held = False
+            self._deadline = self._loop.call_later(HANDSHAKE_TIMEOUT_S, self._handshake_too_slow)
+            if self._incoming.pending:
+                self._continue_handshake()
 
     def _continue_handshake(self) -> None:
         """Run one step on a thread, which owns the TLS object until it is done: reading pauses."""

@@ -6,7 +6,7 @@ from odradek.protocol.batch import COMPRESSION_MASK, HEADER_SIZE_BYTES, BatchHea
 from odradek.protocol.compression import compress, decompress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import SMALLEST_RECORD_BYTES, every_record_has_a_key
+from odradek.protocol.records import SMALLEST_RECORD_BYTES, check_records, every_record_has_a_key
 
 _SMALLEST_LIMIT_BYTES = 1 << 20
 
@@ -17,12 +17,14 @@ def convert_batch(batch: memoryview, header: BatchHeader, config: LogConfig) -> 
     is_kept = codec is None or codec == header.compression
     if is_kept and not config.is_compacted:
         return batch
-    if config.is_compacted and header.record_count > largest_record_count(config):
+    if header.record_count > largest_record_count(config):
         return ErrorCode.INVALID_RECORD
     try:
         records = decompress(header.compression, batch[HEADER_SIZE_BYTES:], config.decompressed_limit_bytes)
         if config.is_compacted and not every_record_has_a_key(records, header.record_count):
             return ErrorCode.INVALID_RECORD
+        if not is_kept:
+            check_records(records, header.record_count)
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
     if codec is None or is_kept:

@@ -91,6 +91,50 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
         raise MalformedMessage(f"{len(data) - position} bytes after the last record")
 
 
+def check_records(data: bytes, record_count: int) -> None:
+    """MalformedMessage unless these decompressed bytes are so many records, with offset deltas from 0 as a producer
+    assigns them. All lengths are read, as in Kafka when it compresses a batch again; no objects are made of them."""
+    if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
+        raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
+    limit = len(data)
+    position = 0
+    for expected_delta in range(record_count):
+        size_bytes, position = decode_varlong(data, position)
+        end = position + size_bytes
+        if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
+            raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
+        _, position = decode_varlong(data, position + 1)  # the timestamp, after the attributes
+        offset_delta, position = decode_varlong(data, position)
+        if offset_delta != expected_delta:
+            raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
+        position = _skip_nullable_bytes(data, position, end)
+        position = _skip_nullable_bytes(data, position, end)
+        header_count, position = decode_varlong(data, position)
+        if header_count:
+            position = _skip_headers(data, position, end, header_count)
+        if position != end:
+            raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
+    if position != limit:
+        raise MalformedMessage(f"{limit - position} bytes after the last record")
+
+
+def _skip_headers(data: bytes, position: int, end: int, count: int) -> int:
+    if not 0 <= count <= (end - position) // SMALLEST_HEADER_BYTES:
+        raise MalformedMessage(f"{count} headers in {end - position} bytes")
+    for _ in range(count):
+        name, position = _read_nullable_bytes(data, position, end)
+        _decode_header_name(name)
+        position = _skip_nullable_bytes(data, position, end)
+    return position
+
+
+def _skip_nullable_bytes(data: bytes, position: int, end: int) -> int:
+    size_bytes, position = decode_varlong(data, position)
+    if size_bytes < -1 or position + size_bytes > end:
+        raise MalformedMessage(f"a field of {size_bytes} bytes with {end - position} left in its record")
+    return position + max(size_bytes, 0)
+
+
 def every_record_has_a_key(data: bytes, record_count: int) -> bool:
     """Whether every decompressed record has a key, with offset deltas from 0 as a producer assigns them.
 

@@ -3,7 +3,7 @@
 A client sees the salt and the iterations of a user before it proves anything. For an unknown name they are derived
 from the name and a secret of the cluster, so that all brokers give the same at every attempt, with the iterations, the
 length and the alphabet of a salt that a real user of the mechanism has: Kafka's tools make salts of 25 or 26 letters
-and digits, librdkafka of 64 bytes, `odradek user` of 32.
+and digits, librdkafka of 64 bytes, `odradek user add --config` of 32 letters, digits, hyphens and underscores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
     from odradek.security.scram_credentials import ScramMechanism
 
-_LETTERS_AND_DIGITS = (string.digits + string.ascii_lowercase).encode()
+_ALPHABETS = tuple(
+    text.encode()
+    for text in (
+        string.digits + "abcdef",
+        string.digits + string.ascii_lowercase,
+        string.ascii_letters + string.digits + "-_",
+    )
+)
+_URL_SAFE = _ALPHABETS[-1]
+_ANY_BYTE = len(_ALPHABETS)
 MOST_SHAPES = 64
 
 
@@ -29,15 +38,16 @@ class CredentialShape(NamedTuple):
 
     iterations: int
     salt_bytes: int
-    is_text: bool
+    alphabet: int
+    """The first of the alphabets that has all bytes of the salt; the last has all bytes."""
 
 
-DEFAULT_SHAPE = CredentialShape(DEFAULT_ITERATIONS, SALT_BYTES, is_text=False)
+DEFAULT_SHAPE = CredentialShape(DEFAULT_ITERATIONS, SALT_BYTES, _ALPHABETS.index(_URL_SAFE))
 
 
 def shape_of(credential: ScramCredential) -> CredentialShape:
-    is_text = not credential.salt.strip(_LETTERS_AND_DIGITS)
-    return CredentialShape(credential.iterations, len(credential.salt), is_text)
+    fitting = (index for index, alphabet in enumerate(_ALPHABETS) if not credential.salt.translate(None, alphabet))
+    return CredentialShape(credential.iterations, len(credential.salt), next(fitting, _ANY_BYTE))
 
 
 def shapes_of(credentials: Iterable[ScramCredential]) -> tuple[CredentialShape, ...]:
@@ -55,7 +65,8 @@ def stand_in_credential(
     if len(shapes) > 1:
         shape = max(shapes, key=lambda each: hmac.digest(key, b"shape" + repr(tuple(each)).encode() + name, "sha256"))
     stream = hashlib.shake_256(hmac.digest(key, b"salt" + name, "sha256")).digest(shape.salt_bytes)
-    if shape.is_text:
-        stream = bytes(_LETTERS_AND_DIGITS[each % len(_LETTERS_AND_DIGITS)] for each in stream)
+    if shape.alphabet != _ANY_BYTE:
+        alphabet = _ALPHABETS[shape.alphabet]
+        stream = bytes(alphabet[each % len(alphabet)] for each in stream)
     keys = [mechanism.hmac(key, purpose + name) for purpose in (b"stored key", b"server key")]
     return ScramCredential(stream, keys[0], keys[1], shape.iterations)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.host.network import ShortAnswers
     from odradek.security.principals import Principal
     from odradek.server.connection_watch import ConnectionWatch
+    from odradek.server.refusal_log import RefusalLog
 
 log = get_logger(__name__)
 
@@ -52,6 +53,7 @@ class ConnectionOwner(Protocol):
     short_answers: ShortAnswers
     largest_frame_bytes: int
     watch: ConnectionWatch
+    refusals: RefusalLog
     needs_authentication: bool
 
     def connection_opened(self, connection: Connection) -> None: ...
@@ -212,8 +214,16 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = self._listener.clock.call_after(throttle_ms, self._unmute)
         self._listener.watch.add(self)
 
+    def begin_after(self, delay_ms: float) -> None:
+        """For a new connection whose turn comes later: no request is handled, and no TLS handshake begins."""
+        if isinstance(self._transport, TlsConnection):
+            self._transport.hold()
+        self.mute(delay_ms)
+
     def _unmute(self) -> None:
         self._is_muted = False
+        if isinstance(self._transport, TlsConnection):
+            self._transport.release()
         self._waiting = None
         self.last_active_ms = self._listener.clock.monotonic_ms()
         if self._awaits_first_frame:
@@ -225,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close_reason = CloseReason.RATE
         self._is_paused = True
         self._transport.pause_reading()
-        self.mute(delay_ms)
+        self.begin_after(delay_ms)
         self.is_finishing = True
 
     # --- time limits
@@ -240,7 +250,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def overdue(self, now_ms: float) -> str | None:
         if self._is_muted:
-            is_closed = self._is_paused and peer_has_closed(self._transport)
+            is_held = isinstance(self._transport, TlsConnection) and self._transport.is_held
+            is_closed = (self._is_paused or is_held) and peer_has_closed(self._transport)
             return "the client has disconnected while it was throttled" if is_closed else None
         if self._frame_started_ms == _NO_FRAME:
             return None
@@ -340,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- closing
 
     def refuse(self, reason: str) -> None:
-        log.warning("connection closed", client=self._client.host, reason=reason)
+        self._listener.refusals.report("connection closed", client=self._client.host, reason=reason)
         self.abort(CloseReason.REFUSED)
 
     def finish(self) -> None:

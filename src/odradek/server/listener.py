@@ -12,6 +12,7 @@ from odradek.security.principals import ANONYMOUS
 from odradek.server.connection import Connection
 from odradek.server.connection_counts import CloseReason, ConnectionCounts
 from odradek.server.connection_watch import ConnectionWatch
+from odradek.server.refusal_log import RefusalLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,7 @@ class Listener:
         self.receive_buffers = ReceiveBuffers()
         self.watch = ConnectionWatch(clock)
         self.counts = ConnectionCounts()
+        self.refusals = RefusalLog(clock)
         self._delayed_refusals: set[Connection] = set()
         self.short_answers = short_answers
         self.loop = asyncio.get_running_loop()
@@ -116,7 +118,7 @@ class Listener:
         host = connection.client_host
         broken = self._limits.opened(self.name, host, self._config())
         if broken is not None:
-            log.warning(f"connection refused: {broken.name}", limit=broken.allowed, client=host)
+            self.refusals.report(f"connection refused: {broken.name}", limit=broken.allowed, client=host)
             connection.abort(CloseReason.LIMIT)
         elif self._rates is not None:
             self._admit(connection, self._rates)
@@ -135,9 +137,9 @@ class Listener:
         )
         if not admission.is_refused:
             if admission.delay_ms:
-                connection.mute(admission.delay_ms)
+                connection.begin_after(admission.delay_ms)
             return
-        log.info("connection refused: too many in a short time", client=connection.client_host)
+        self.refusals.report("connection refused: too many in a short time", client=connection.client_host)
         if len(self._delayed_refusals) >= MOST_DELAYED_REFUSALS or not admission.delay_ms:
             connection.abort(CloseReason.RATE)
             return
@@ -160,6 +162,7 @@ class Listener:
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         self.watch.close()
+        self.refusals.close()
         if self._server is not None:
             self._server.close()
         self._all_closed.clear()
