@@ -23,7 +23,7 @@ SPARK_POINTS = 60
 TONES = {"running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn", "failed": "bad", "died": "bad"}
 CHARTS = (
     Chart("processed", "Processed", "records per second", "count"),
-    Chart("batch_ms", "Batch time", "milliseconds, of the slowest flow", "count"),
+    Chart("batch_ms", "Batch time", "of the slowest flow", "ms"),
     Chart("lag", "Lag", "records, of the slowest flow", "count"),
     Chart("state_bytes", "State", "in memory, of all flows", "bytes"),
 )
