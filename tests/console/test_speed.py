@@ -128,8 +128,8 @@ def test_a_live_tail_does_not_grow_the_console(odradek_broker: RunningBroker) ->
             thread.join()
         settled = memory[len(memory) // 3]
         print(
-            f"{sent / TAIL_S:,.0f} records/s written, {last / TAIL_S:,.0f} seen, {received / TAIL_S / 1000:.0f} KB/s to the "
-            f"page, memory {settled / 1e6:.0f} → {memory[-1] / 1e6:.0f} MB, largest {max(memory) / 1e6:.0f} MB"
+            f"{sent / TAIL_S:,.0f} records/s written, {last / TAIL_S:,.0f} seen, {received / TAIL_S / 1000:.0f} KB/s "
+            f"to the page, memory {settled / 1e6:.0f} → {memory[-1] / 1e6:.0f} MB, largest {max(memory) / 1e6:.0f} MB"
         )
         assert memory[-1] - settled < GROWTH_BYTES
         assert received / TAIL_S < 1e6
