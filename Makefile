@@ -24,7 +24,7 @@ $(READY): locks/dev.txt pyproject.toml
 	@$(BIN)/python -m compileall -q src
 	@touch $(READY)
 
-up: $(READY) ## The oil rigs from sensor to alert: broker, simulated pumps, pipeline on Spark, live view
+up: $(READY) ## The oil rigs from sensor to alert: broker, simulated pumps, pipeline on Spark, live view, console
 	@$(BIN)/odradek up $(ARGS)
 
 check: $(READY) ## Style, types, import contracts

@@ -105,12 +105,16 @@ def running_console(bootstrap_server: str, **settings: Any) -> Iterator[str]:
             thread.join(STOP_TIMEOUT_S)
 
 
-@pytest.fixture(scope="session")
+# Apache Kafka only in `make oracle`: the pages must be the same on it.
+BROKERS = [pytest.param("apache_kafka", marks=[pytest.mark.jvm, pytest.mark.oracle]), "odradek_session_broker"]
+
+
+@pytest.fixture(scope="session", params=BROKERS)
 def bootstrap_server(request: pytest.FixtureRequest) -> str:
     given = os.environ.get("TEST_BOOTSTRAP_SERVER")
     if given:
         return given
-    address: str = request.getfixturevalue("odradek_session_broker").bootstrap_servers
+    address: str = request.getfixturevalue(request.param).bootstrap_servers
     return address
 
 

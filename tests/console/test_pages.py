@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from odradek.cli.client.broker_metrics import serves_metrics
 from odradek.cli.client.cluster import Cluster
 from tests.console.conftest import Visitor, running_console
 
@@ -33,6 +34,14 @@ def test_the_overview_shows_brokers_counts_and_topics(visitor: Visitor, topic: s
     for words in ("All brokers run", "Under-replicated", "Offline", "Controller", "Records in"):
         assert words in page.text
     assert "<html" not in visitor.get("/overview/panel", HX_Request="true").source
+
+
+def test_the_overview_leaves_out_what_the_brokers_cannot_tell(visitor: Visitor, bootstrap_server: str) -> None:
+    host, _, port = bootstrap_server.rpartition(":")
+    is_odradek = serves_metrics((host, int(port)))
+    page = visitor.get("/").source
+    assert page.count("data-chart=") == (6 if is_odradek else 2)
+    assert ('data-chart="produce_p99"' in page) == is_odradek
 
 
 def test_a_topic_is_created_configured_grown_and_deleted(visitor: Visitor, new_name: Callable[[], str]) -> None:

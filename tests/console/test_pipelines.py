@@ -42,7 +42,9 @@ def published(name: str, updated_s: float, rows: int = 0, state: State = State.R
         name, state, engine="standard", updated_s=updated_s, started_s=updated_s - 60, running_since_s=updated_s - 60,
         flows=(flow,), expectations=expectations, note="<b>waits</b>",
     )  # fmt: skip
-    return PublishedPipeline("machine-7", status, NODES, f"{name}-dead", ("standard engine", "at least once"))
+    return PublishedPipeline(
+        "machine-7", status, NODES, f"{name}-dead", ("standard engine", "at least once"), updated_s
+    )
 
 
 def test_rates_of_sinks_are_those_of_the_last_statuses() -> None:

@@ -38,7 +38,7 @@ class Console:
         self.watch = watch
         self.renderer = renderer
         self.pipelines = PipelineWatch(cluster)  # these start with the first page that shows them
-        self.rigs = RigWatch(cluster)
+        self.rigs = RigWatch(cluster, settings.preparation)
         self.is_stopping = False
         self._calls = ThreadPoolExecutor(CALLS, "console-call")
         self._streams = ThreadPoolExecutor(STREAMS, "console-stream")

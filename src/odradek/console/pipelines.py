@@ -22,9 +22,12 @@ class KnownPipeline:
 
     def take(self, published: PublishedPipeline) -> None:
         status = published.status
-        if status.updated_s < self.published.status.updated_s:
+        if published.published_s < self.published.published_s:
             return
+        is_new = status.updated_s > self.published.status.updated_s or not len(self.samples)
         self.published = published
+        if not is_new:
+            return
         written: dict[str, int] = {}
         for flow in status.flows:
             for name, rows in flow.written.items():

@@ -7,6 +7,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +19,7 @@ from odradek.pipelines.definition.model import Pipeline
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from tests.cli.conftest import Run
@@ -95,27 +99,60 @@ def test_it_runs_until_it_has_caught_up(bootstrap_server: str, topic: str, tmp_p
     assert sorted(row["key"] for row in read.rows) == ["0", "1", "2"]
 
 
+MOVES_WITHIN_S = 20.0  # from the broker being up to a picture that moves
+
+
+def watch_rigs(lines: Iterable[str], moved_after_s: list[float]) -> None:
+    """A newcomer with a browser: opens the address that is printed, and waits until the readings of a pump advance."""
+    broker_at = 0.0
+    for line in lines:
+        broker_at = time.monotonic() if line.startswith("broker: ") else broker_at
+        if line.startswith("console: http://"):
+            address = line.removeprefix("console: ").strip()
+            with urllib.request.urlopen(address, timeout=60) as page:
+                assert page.status == 200
+            with urllib.request.urlopen(address.replace("/rigs", "/events/rigs"), timeout=60) as events:
+                seconds: set[int] = set()
+                while len(seconds) < 3:
+                    event = next(events)
+                    if event.startswith(b"data:"):
+                        seconds.update(json.loads(event[5:])["points"]["time"][-1:])
+            moved_after_s.append(time.monotonic() - broker_at)
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "odradek", "up", "--port", "0", "--console-port", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "odradek", "up", "--port", "0", "--rate", "200", "--format", "json"],
+        [*command, "--rate", "200", "--format", "json"],
         cwd=tmp_path,  # the example is part of the package
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
+    assert process.stderr is not None
+    errors: list[str] = []
+    moved_after_s: list[float] = []
+    lines = (errors.append(line) or line for line in process.stderr)  # type: ignore[func-returns-value]
+    browser = threading.Thread(target=watch_rigs, args=(lines, moved_after_s), daemon=True)
+    browser.start()
     try:
         for line in process.stdout:
             seen = json.loads(line)
+            if seen["kind"] == "ready":
+                assert seen["console"].endswith("/rigs")
             if seen["kind"] == "progress" and seen["records"]["pressure"] and seen["records"]["rigs-dead-letters"]:
                 break
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=LIMIT_S)
+        rest = process.stdout.read()
+        assert process.wait(LIMIT_S) == 0, errors
+        browser.join(LIMIT_S)
     finally:
         process.kill()
-    assert process.returncode == 0, errors
+    print(f"the picture moved {moved_after_s[0]:.1f} s after the broker was up")
+    assert moved_after_s[0] < MOVES_WITHIN_S
     summary = json.loads(rest.splitlines()[-1])
     assert summary["kind"] == "summary"
     assert summary["counts"]["dead letters"]

@@ -29,7 +29,7 @@ STATUS = PipelineStatus(
     "rigs", State.RUNNING, engine="standard", updated_s=1000.0, flows=(FLOW,),
     expectations=(ExpectationStatus("readings", "plausible", "quarantine", 2, 30),),
 )  # fmt: skip
-PUBLISHED = PublishedPipeline("host", STATUS, NODES, "rigs-dead-letters", ("standard engine",))
+PUBLISHED = PublishedPipeline("host", STATUS, NODES, "rigs-dead-letters", ("standard engine",), 1000.0)
 
 
 def test_a_status_is_read_as_it_was_published() -> None:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Self
 from odradek.cli.framework.failure import Failure, without_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 DEFAULT_PORT = 8484
 STOP_TIMEOUT_S = 10.0
@@ -47,9 +47,9 @@ class ConsoleProcess:
     """Reports the address of the page, or why there is none. It ends with this process, however that ends."""
 
     def __init__(
-        self, bootstrap_servers: str, port: int, report: Callable[[str], None], report_failure: Callable[[str], None]
+        self, connection: Sequence[str], port: int, report: Callable[[str], None], report_failure: Callable[[str], None]
     ) -> None:
-        self._arguments = ["--bootstrap-server", bootstrap_servers, "--listen", f"127.0.0.1:{port}", "--format", "json"]
+        self._arguments = [*connection, "--listen", f"127.0.0.1:{port}", "--format", "json"]
         self._report = report
         self._report_failure = report_failure
         self._is_stopping = False

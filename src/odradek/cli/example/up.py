@@ -176,8 +176,9 @@ def has_no_console() -> bool:
 def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) -> ConsoleProcess:
     """The console, on whose page of the example the screen then points."""
     page = "rigs" if example == DEFAULT_EXAMPLE else ""
+    connection = [each.replace("--cluster-profile=", "--profile=") for each in connection_arguments()]
     return ConsoleProcess(
-        cluster.bootstrap_servers,
+        ["--bootstrap-server", cluster.bootstrap_servers, *connection],
         port,
         lambda address: screen.show_console(f"{address}{page}"),
         lambda reason: report(f"console: {reason}"),

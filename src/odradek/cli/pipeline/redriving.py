@@ -240,7 +240,7 @@ def read_all(cluster: Cluster, topic: str, span: PartitionRange) -> Iterator[Mes
 def read_ledger(cluster: Cluster, topic: str) -> Ledger:
     """Which letters of a topic were written back; empty if there is no ledger."""
     ledger = Ledger(topic)
-    if ledgers.TOPIC not in cluster.topic_names():
+    if not cluster.has_topic(ledgers.TOPIC):
         return ledger
     start, end = cluster.earliest_offsets(ledgers.TOPIC, [0])[0], cluster.latest_offsets(ledgers.TOPIC, [0])[0]
     for message in read_all(cluster, ledgers.TOPIC, PartitionRange(0, start, end)):

@@ -102,7 +102,7 @@ class StatusTopic:
                 return  # the pipeline has ended before the cluster answered
             self._cluster.create_topic(TOPIC, 1, configs=TOPIC_CONFIG)
             self._producer = self._cluster.producer(PRODUCER_SETTINGS)
-        key, value = encode(replace(self._published, status=status))
+        key, value = encode(replace(self._published, status=status, published_s=time.time()))
         with contextlib.suppress(BufferError):  # the cluster does not answer: the next status replaces this one
             self._producer.produce(TOPIC, value, key)
         self._producer.flush(CLOSE_S - 1.0 if is_last else 0.0)

@@ -20,6 +20,7 @@
     return value.toExponential(1);
   };
   const withUnit = (value, unit) => {
+    if (unit === "ms") return value === null || value === undefined ? "–" : `${short(value)} ms`;
     if (unit !== "bytes" || value === null || value === undefined) return short(value);
     const text = short(value);
     return text.includes(" ") ? `${text.replace(" k", " K")}B` : `${text} B`;

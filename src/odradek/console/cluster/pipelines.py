@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -35,7 +36,10 @@ RETRY_S = 3.0
 POLL_S = 0.5
 MOST_RECORDS = 200  # of one turn
 SHOWN_LETTERS = 200
-READ_LETTERS = 2_000  # the newest of each partition
+READ_LETTERS = 2_000  # the newest of all partitions, the same number of each
+LEAST_OF_PARTITION = 20
+READ_BYTES = 64 * 1024 * 1024
+LONGEST_VALUE = 16 * 1024
 CONSUMER_SETTINGS = {
     "fetch.wait.max.ms": 200,
     "queued.max.messages.kbytes": 4 * 1024,
@@ -130,14 +134,28 @@ class ListedLetter:
 
 
 def list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLetter], int]:
-    """The newest dead letters of a selection, newest first, and the number of those that were looked at."""
+    """The newest dead letters of a selection, newest first, and the number of those that were found.
+
+    Only so many records are read, and long values are cut: a dead letter may be as large as any record.
+    """
     topic = selection.topic
     partitions = cluster.choose_partitions(topic, ())
-    ends = cluster.latest_offsets(topic, partitions)
-    since = {each: max(0, end - READ_LETTERS) for each, end in ends.items()}
+    share = max(READ_LETTERS // len(partitions), LEAST_OF_PARTITION)
+    since = {each: max(0, end - share) for each, end in cluster.latest_offsets(topic, partitions).items()}
     ledger = read_ledger(cluster, topic)
-    found = [
-        ListedLetter(each, is_redriven=each.place in ledger) for each in find_letters(cluster, selection, since=since)
-    ]
-    found.sort(key=lambda each: (each.found.timestamp_ms, each.found.place), reverse=True)
-    return found[:SHOWN_LETTERS], len(found)
+    newest: list[ListedLetter] = []
+    found = size_bytes = 0
+    for each in find_letters(cluster, selection, since=since):
+        found += 1
+        size_bytes += each.size_bytes
+        short = replace(each, value=None if each.value is None else each.value[:LONGEST_VALUE])
+        newest.append(ListedLetter(short, is_redriven=each.place in ledger))
+        if len(newest) >= 2 * SHOWN_LETTERS:
+            newest = _newest(newest)
+        if size_bytes > READ_BYTES:
+            break
+    return _newest(newest), found
+
+
+def _newest(letters: list[ListedLetter]) -> list[ListedLetter]:
+    return sorted(letters, key=lambda each: (each.found.timestamp_ms, each.found.place), reverse=True)[:SHOWN_LETTERS]

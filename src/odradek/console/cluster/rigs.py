@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import Start, find_ranges
+from odradek.console.cluster.records import record_of
 from odradek.console.rigs import FOLLOWED, RigModel
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.console.preparation import Preparation
     from odradek.pipelines.examples.live_view.definition import ViewDefinition
 
 HISTORY_S = 60.0  # read at first
@@ -41,8 +43,9 @@ CONSUMER_SETTINGS = {
 class RigWatch:
     """Starts with the first reader of the model, and ends a minute after the last one."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, prepare: Preparation) -> None:
         self._cluster = cluster
+        self._prepare = prepare
         self._lock = threading.Lock()
         self._view: ViewDefinition | None = None
         self._model: RigModel | None = None
@@ -114,18 +117,17 @@ class RigWatch:
                     model = self._model
                     for message in messages[: max(budget, 0)]:
                         if model is not None and message.error() is None:
-                            _kind, timestamp_ms = message.timestamp()
-                            model.take(message.topic() or "", message.key(), message.value(), timestamp_ms / 1000)
+                            record = self._prepare(record_of(message))
+                            model.take(record.topic, record.key, record.value, (record.timestamp_ms or 0) / 1000)
                 budget -= len(messages)
         finally:
             consumer.close()
 
     def _discover(self, consumer: Consumer, followed: set[str]) -> None:
         """Assigns topics that exist and are not followed, from the last minute on."""
-        existing = set(self._cluster.topic_names())
         since_ms = round((time.time() - HISTORY_S) * 1000)
         for topic in FOLLOWED:
-            if topic in followed or topic not in existing:
+            if topic in followed or not self._cluster.has_topic(topic):
                 continue
             partitions = self._cluster.choose_partitions(topic, ())
             ranges = find_ranges(self._cluster, topic, partitions, Start(from_time_ms=since_ms))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from odradek.cli.client.partition_offsets import EARLIEST, LATEST, read_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from odradek.console.traffic import Traffic
 
 __all__ = [
     "EARLIEST",
@@ -67,6 +69,7 @@ class Snapshot:
     ends: Mapping[Key, int]
     disks: Disks
     topics: Mapping[str, TopicSummary]
+    traffic: Mapping[int, Traffic] = field(default_factory=dict)  # of brokers that tell it
 
 
 def examine(state: ClusterState) -> Health:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster_state import MinInSync, read_state
 from odradek.cli.framework.failure import Failure
+from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.group_lags import read_total_lags
-from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes
+from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes, from_traffic
 from odradek.console.cluster.snapshot import (
     EARLIEST,
     LATEST,
@@ -40,6 +41,7 @@ LONGEST_INTERVAL_S = 60.0
 SLOW_FACTS_S = 15.0  # first offsets and settings change slowly
 LAGS_S = 10.0
 FIRST_LAGS_S = 1.0
+SOURCES: tuple[SampleSource, ...] = (from_offsets_and_sizes, from_traffic)
 TOPIC_SERIES = 2_000
 GROUP_SERIES = 200
 
@@ -47,9 +49,7 @@ GROUP_SERIES = 200
 class ClusterWatch:
     """Started once. Readers get immutable snapshots; `look_again` after a change makes the next round immediate."""
 
-    def __init__(
-        self, cluster: Cluster, interval_s: float, sources: Sequence[SampleSource] = (from_offsets_and_sizes,)
-    ) -> None:
+    def __init__(self, cluster: Cluster, interval_s: float, sources: Sequence[SampleSource] = SOURCES) -> None:
         self.samples = Samples(interval_s)
         self.topic_rates = Series(TOPIC_SERIES)
         self.group_lags = Series(GROUP_SERIES)
@@ -58,6 +58,7 @@ class ClusterWatch:
         self._sources = sources
         self._interval_s = interval_s
         self._requests: BrokerRequests | None = None
+        self._traffic = TrafficReader(cluster)
         self._min_in_sync: MinInSync | None = None
         self._snapshot: Snapshot | None = None
         self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
@@ -147,7 +148,14 @@ class ClusterWatch:
         else:
             rates = {} if before is None else {name: topic.records_per_s for name, topic in before.topics.items()}
         snapshot = Snapshot(
-            time_s, state, examine(state), starts, ends, disks, summarize(state, starts, ends, disks, rates)
+            time_s,
+            state,
+            examine(state),
+            starts,
+            ends,
+            disks,
+            summarize(state, starts, ends, disks, rates),
+            self._traffic.read(self._requests, state),
         )
         self._snapshot = snapshot
         if since is None or is_sample:

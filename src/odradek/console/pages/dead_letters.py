@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from odradek.console.cluster.connection import Cluster
+
 FILTERS = ("pipeline", "step", "reason")
 LONGEST = 300
 
@@ -48,20 +50,7 @@ async def show(request: Request, error: str = "") -> Response:
     listed, total = await console.call(pipelines.list_letters, selection)
     prepare = console.settings.preparation
     rows = [
-        letter_row(
-            each,
-            prepare(
-                Record(
-                    each.found.letter.source_topic or selection.topic,
-                    each.found.place[0],
-                    each.found.place[1],
-                    each.found.timestamp_ms,
-                    each.found.key,
-                    each.found.value,
-                )
-            ),
-        )
-        for each in listed
+        letter_row(each, prepare(_record_of(each, selection.topic)), is_masked=bool(prepare.masks)) for each in listed
     ]
     return console.renderer.page(
         request,
@@ -74,6 +63,13 @@ async def show(request: Request, error: str = "") -> Response:
         choices=choices(listed),
         error=error,
     )
+
+
+def _record_of(listed: pipelines.ListedLetter, topic: str) -> Record:
+    """The original record, as its topic's schema decodes it."""
+    found = listed.found
+    name = found.letter.source_topic or topic
+    return Record(name, found.place[0], found.place[1], found.timestamp_ms, found.key, found.value)
 
 
 async def preview(request: Request) -> Response:
@@ -123,15 +119,26 @@ async def apply(request: Request) -> Response:
     form = await checked_form(request)
     selection = selection_of(request.query_params)
     try:
-        done = await console.call(pipelines.redrive, _planned(selection, form.text("bounds")), again=form.has("again"))
+        planned = _planned(selection, form.text("bounds"))
+        done = await console.call(_redrive, request, planned, again=form.has("again"))
     except (Failure, FormError) as failure:
         return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
-    targets = ", ".join(f"{count:,} to {topic}" for topic, count in done.topics.most_common())
-    log_change(request, f"wrote {done.records} dead letters of {selection.topic} back ({targets})")
-    notice = (
-        f"Wrote {plural(done.records, 'dead letter')} back: {targets}." if done.records else "Nothing was written back."
-    )
+    if not done.records:
+        return console.renderer.redirect(address_of(selection), "Nothing was written back.")
+    notice = f"Wrote {plural(done.records, 'dead letter')} back: {_targets(done)}."
     return console.renderer.redirect(address_of(selection), notice)
+
+
+def _redrive(cluster: Cluster, request: Request, selection: pipelines.Selection, *, again: bool) -> pipelines.Redrive:
+    """On a thread: the change is logged even if the page does not wait for it."""
+    done = pipelines.redrive(cluster, selection, again=again)
+    if done.records:
+        log_change(request, f"wrote {done.records} dead letters of {selection.topic} back ({_targets(done)})")
+    return done
+
+
+def _targets(done: pipelines.Redrive) -> str:
+    return ", ".join(f"{count:,} to {topic}" for topic, count in done.topics.most_common())
 
 
 ROUTES = [

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from odradek.console.context import console_of
 from odradek.console.rendering import event
-from odradek.console.views.charts import CHARTS, columns
+from odradek.console.views.charts import CHARTS, MEASURED_CHARTS, columns
 from odradek.console.views.overview import overview
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ async def show(request: Request) -> Response:
     watch = console.watch
     snapshot = await console.run(watch.snapshot)
     view = overview(snapshot, watch.samples, watch.topic_rates, watch.trouble)
+    charts = MEASURED_CHARTS if snapshot.traffic else CHARTS
     template = "overview_panel.html" if request.url.path.endswith("/panel") else "overview.html"
-    return console.renderer.page(request, template, section="overview", view=view, charts=CHARTS, snapshot=snapshot)
+    return console.renderer.page(request, template, section="overview", view=view, charts=charts, snapshot=snapshot)
 
 
 async def stream(request: Request) -> Response:

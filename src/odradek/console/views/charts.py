@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Chart(NamedTuple):
-    """`unit` tells the browser how to write a value: `count`, `bytes`."""
+    """`unit` tells the browser how to write a value: `count`, `bytes`, `ms`."""
 
     name: str
     title: str
@@ -23,12 +23,21 @@ CHARTS = (
     Chart("records", "Records in", "per second, by the growth of offsets", "count"),
     Chart("bytes", "Bytes in", "per second, by the growth of logs on all replicas", "bytes"),
 )
+# Of brokers that tell what they count.
+MEASURED_CHARTS = (
+    Chart("records", "Records in", "per second", "count"),
+    Chart("records_out", "Records out", "per second, to consumers", "count"),
+    Chart("produce_p99", "Produce latency", "p99 of requests", "ms"),
+    Chart("bytes", "Bytes in", "per second, from producers", "bytes"),
+    Chart("bytes_out", "Bytes out", "per second, to consumers", "bytes"),
+    Chart("produce_p50", "Produce latency", "median of requests", "ms"),
+)
 
 
 def columns(samples: Sequence[Sample]) -> dict[str, list[Any]]:
     """Times in seconds, and one list of values for each chart; None where a sample lacks the value."""
     found: dict[str, list[Any]] = {"time": [round(sample.time_s, 1) for sample in samples]}
-    for chart in CHARTS:
+    for chart in MEASURED_CHARTS:
         values = (sample.values.get(chart.name) for sample in samples)
-        found[chart.name] = [None if value is None else round(value, 1) for value in values]
+        found[chart.name] = [None if value is None else round(value, 2) for value in values]
     return found

@@ -30,7 +30,8 @@ class LetterRow(NamedTuple):
     can_be_redriven: bool
 
 
-def letter_row(listed: ListedLetter, shown: Record) -> LetterRow:
+def letter_row(listed: ListedLetter, shown: Record, *, is_masked: bool) -> LetterRow:
+    """Details of a reason are an excerpt of the value: with masks, only its kind is shown."""
     found = listed.found
     letter = found.letter
     partition, offset = found.place
@@ -41,7 +42,7 @@ def letter_row(listed: ListedLetter, shown: Record) -> LetterRow:
         offset,
         moment(found.timestamp_ms),
         letter.step,
-        letter.reason[:LONGEST_REASON],
+        (letter.kind if is_masked else letter.reason)[:LONGEST_REASON],
         f"{letter.source_topic}-{letter.source.replace(':', ' at ')}" if letter.source_topic else "",
         "null" if found.value is None else value,
         listed.is_redriven,

@@ -23,7 +23,7 @@ SPARK_POINTS = 60
 TONES = {"running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn", "failed": "bad", "died": "bad"}
 CHARTS = (
     Chart("processed", "Processed", "records per second", "count"),
-    Chart("batch_ms", "Batch time", "milliseconds, of the slowest flow", "count"),
+    Chart("batch_ms", "Batch time", "of the slowest flow", "ms"),
     Chart("lag", "Lag", "records, of the slowest flow", "count"),
     Chart("state_bytes", "State", "in memory, of all flows", "bytes"),
 )
@@ -89,7 +89,7 @@ class PipelineView:
 def state_of(known: KnownPipeline, now_s: float) -> tuple[str, str]:
     """The state with its tone; a pipeline that publishes nothing is not heard from."""
     if known.published.is_stale(now_s):
-        since = age((now_s - known.published.status.updated_s) * 1000)
+        since = age((now_s - known.published.published_s) * 1000)
         return f"not heard from for {since}", "bad"
     state = str(known.published.status.state)
     return state, TONES.get(state, "")

@@ -83,7 +83,7 @@ def _plain(value: Any) -> str:
 def figures(model: RigModel, topics: Mapping[str, TopicSummary], now_s: float) -> dict[str, str]:
     """The texts of the tiles, by the name under which the page keeps them."""
     latency = model.latency_ms(now_s)
-    warming = " while it warms up" if latency["is_of_warm_up"] else ", last minute"
+    warming = ", warming up" if latency["is_of_warm_up"] else ", last minute"
 
     def rate_of(name: str) -> str:
         return rate(topics[name].records_per_s) if name in topics else DASH

@@ -60,13 +60,14 @@ class PublishedPipeline:
     nodes: tuple[GraphNode, ...] = ()
     dead_letters: str | None = None
     facts: tuple[str, ...] = ()
+    published_s: float = 0.0  # the process is alive, even if its status is older because a batch takes long
 
     @property
     def key(self) -> str:
         return f"{self.status.name}@{self.host}"
 
     def is_stale(self, now_s: float) -> bool:
-        return self.status.state not in ENDED and now_s - self.status.updated_s > STALE_S
+        return self.status.state not in ENDED and now_s - self.published_s > STALE_S
 
 
 def encode(published: PublishedPipeline) -> tuple[bytes, bytes]:
@@ -77,6 +78,7 @@ def encode(published: PublishedPipeline) -> tuple[bytes, bytes]:
         "host": published.host[:LONGEST_TEXT],
         "status": status.as_object(),
         "graph": [asdict(each) for each in bounded_nodes(published.nodes)],
+        "published_s": published.published_s,
         "dead_letters": published.dead_letters,
         "facts": list(published.facts)[:20],
     }
@@ -131,6 +133,7 @@ def parse(value: bytes) -> PublishedPipeline | None:
             tuple(nodes),
             None if found["dead_letters"] is None else str(found["dead_letters"]),
             tuple(map(str, found["facts"])),
+            float(found["published_s"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

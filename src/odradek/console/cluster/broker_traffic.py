@@ -1,0 +1,67 @@
+"""Reads the traffic of brokers that serve their metrics over the wire; other brokers are asked once whether they do."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.broker_metrics import metrics_of, serves_metrics
+from odradek.cli.framework.failure import Failure
+from odradek.console.traffic import COUNTERS, LATENCIES, PRODUCE, Traffic
+
+if TYPE_CHECKING:
+    from odradek.cli.client.broker_metrics import BrokerMetrics
+    from odradek.cli.client.broker_requests import BrokerRequests
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.cluster_state import ClusterState
+
+ASK_AGAIN_S = 60.0  # a broker that has no metrics, refuses them, or did not answer
+TIMEOUT_S = 3.0
+PREFIXES = (*COUNTERS.values(), LATENCIES)
+
+
+class TrafficReader:
+    """Belongs to the thread that watches the cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._serves: set[int] = set()
+        self._asked_at: dict[int, float] = {}
+
+    def read(self, requests: BrokerRequests, state: ClusterState) -> dict[int, Traffic]:
+        """By broker id; brokers that tell nothing are left out."""
+        found: dict[int, Traffic] = {}
+        for broker in state.brokers.values():
+            broker_id = broker.broker_id
+            if broker.is_fenced or not self._is_due(broker_id, broker.host, broker.port):
+                continue
+            try:
+                found[broker_id] = traffic_of(metrics_of(requests, broker, PREFIXES))
+            except Failure:
+                self._serves.discard(broker_id)
+                self._asked_at[broker_id] = time.monotonic()
+        return found
+
+    def _is_due(self, broker_id: int, host: str, port: int) -> bool:
+        if broker_id in self._serves:
+            return True
+        now = time.monotonic()
+        if now - self._asked_at.get(broker_id, -math.inf) < ASK_AGAIN_S:
+            return False
+        self._asked_at[broker_id] = now
+        try:
+            if serves_metrics(self._cluster.address(host, port), TIMEOUT_S):
+                self._serves.add(broker_id)
+        except Failure:
+            return False
+        return broker_id in self._serves
+
+
+def traffic_of(metrics: BrokerMetrics) -> Traffic:
+    buckets: dict[float, float] = {}
+    for point in metrics.points:
+        if point.name == f"{LATENCIES}_bucket" and point.labels.get("api") == PRODUCE:
+            bound = float(point.labels["le"].replace("+Inf", "inf"))
+            buckets[bound] = buckets.get(bound, 0.0) + point.value
+    return Traffic(metrics.time_ms, {name: metrics.total(each) for name, each in COUNTERS.items()}, buckets)

@@ -1,0 +1,129 @@
+"""Pipelines, dead letters and rigs in a real browser: they move, are accessible, and a redrive needs a confirmation."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.cli.client.cluster import Cluster
+from odradek.pipelines.letters.letter import WITH_ORIGIN
+from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
+from tests.console.test_browser import AXE, SERIOUS, browser, page, pytestmark
+from tests.console.test_pipelines import published
+from tests.console.test_rigs import reading, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+__all__ = ["browser", "page", "pytestmark"]
+
+NAME = "watched"
+
+
+@contextmanager
+def living_cluster(bootstrap_server: str) -> Iterator[Cluster]:
+    """Pumps with readings and warnings, and a pipeline that publishes its status."""
+    cluster = Cluster(bootstrap_server, {})
+    cluster.create_topic(TOPIC, 1, configs=TOPIC_CONFIG)
+    for name, partitions in (("rigs", 2), ("warnings", 1), (f"{NAME}-dead", 1)):
+        cluster.create_topic(name, partitions)
+    producer = cluster.producer({})
+    is_over = threading.Event()
+
+    def live() -> None:
+        turn = 0
+        while not is_over.wait(0.25):
+            turn += 1
+            for pump in range(1, 41):
+                producer.produce("rigs", reading(pump, 90 + (turn * pump) % 30), str(pump).encode())
+            producer.produce("warnings", warning(7, "pressure high", time.time()), b"7")
+            key, value = encode(published(NAME, time.time(), 100 * turn))
+            producer.produce(TOPIC, value, key)
+            producer.flush(5)
+
+    thread = threading.Thread(target=live, daemon=True)
+    thread.start()
+    try:
+        yield cluster
+    finally:
+        is_over.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def living(bootstrap_server: str) -> Iterator[Cluster]:
+    with living_cluster(bootstrap_server) as cluster:
+        yield cluster
+
+
+def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> None:
+    page.goto("/")
+    page.wait_for_selector('nav a[href="/rigs"]')
+    page.click('nav a[href="/rigs"]')
+    page.wait_for_selector(".pump.over input[value='7']", state="attached")
+    page.wait_for_selector("text=pump 7")
+    page.check("input[name=pump][value='12']", force=True)
+    page.wait_for_function("document.querySelector('[data-chosen]').textContent === '12'")
+    page.wait_for_selector("[data-chart=pressure] output:not(:text-is('–'))")
+    first = page.evaluate("Number(document.querySelector('[data-rigs]').dataset.turns)")
+    page.wait_for_function(f"Number(document.querySelector('[data-rigs]').dataset.turns) >= {first} + 3")
+
+
+def test_a_pipeline_is_drawn_with_figures_that_move(page: Page, living: Cluster) -> None:
+    page.goto("/pipelines")
+    page.click(f"text={NAME}")
+    page.wait_for_selector("svg.graph .graph-node.sink")
+    page.wait_for_selector("[data-chart=processed] output:not(:text-is('–'))")
+    page.wait_for_selector("text=rows/s")
+    assert page.locator(".graph-node").count() == 5
+
+
+def test_dead_letters_are_redriven_after_a_confirmation(page: Page, living: Cluster) -> None:
+    values = (b"not JSON: <img src=x onerror=\"document.title='owned'\">", b"p", b"s", b"rigs", b"0:1", b"id")
+    producer = living.producer({})
+    for number in range(3):
+        headers = [*zip(WITH_ORIGIN, values, strict=True)]
+        producer.produce(f"{NAME}-dead", b"<script>document.title='owned'</script>%d" % number, headers=headers)
+    producer.flush(30)
+    page.goto(f"/dead-letters?topic={NAME}-dead")
+    assert page.locator("[data-needs-selection]").is_disabled()
+    page.check("input[name=record] >> nth=0")
+    page.click("text=Redrive selection")
+    page.wait_for_selector("text=Preview: 1 dead letter,")
+    page.click("button:has-text('Redrive 1 record')")
+    page.wait_for_selector("text=Wrote 1 dead letter back: 1 to rigs.")
+    assert page.locator(".tag.good").count() == 1
+    page.click("text=Redrive all that match")
+    page.wait_for_selector("text=Preview: 2 dead letters,")
+    assert page.evaluate("document.title") == "Redrive · Odradek"
+
+
+def test_the_pages_are_accessible_and_fit_a_phone(page: Page, living: Cluster) -> None:
+    faults: list[str] = []
+    paths = ("/", "/rigs", "/pipelines", f"/pipeline?key={NAME}@machine-7", f"/dead-letters?topic={NAME}-dead")
+    page.goto("/pipelines")
+    page.wait_for_selector(f"text={NAME}")
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        for path in paths:
+            page.goto(path)
+            page.evaluate(AXE.read_text())
+            found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            faults += [
+                f"{theme} {path}: {each['id']}: {node['target']} {node['failureSummary']}"
+                for each in found["violations"]
+                if each["impact"] in SERIOUS
+                for node in each["nodes"][:3]
+            ]
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path in paths:
+        page.goto(path)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        faults += [f"{path} is {width} pixels wide"] if width > 390 else []
+    assert not faults, "\n".join(faults)
