@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ def test_ready_line_and_a_clean_end_on_sigterm(tmp_path: Path) -> None:
         line = process.stdout.readline()
         assert line.startswith("odradek broker ")
         assert " is ready on 127.0.0.1:" in line
-        assert line.endswith(f"(data in {data})\n")
+        assert re.search(rf"\(data in {re.escape(str(data))}; metrics on http://127\.0\.0\.1:\d+/metrics\)\n$", line)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 
@@ -57,6 +58,7 @@ def test_with_json_the_ready_line_and_the_logs_are_objects(tmp_path: Path) -> No
         _output, errors = process.communicate(timeout=60)
     assert all(json.loads(line)["event"] for line in errors.splitlines())
     (endpoint,) = ready.pop("endpoints")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/metrics", ready.pop("metrics"))
     assert ready == {"event": "ready", "node_id": 0, "log_dirs": [str(tmp_path / "data")]}
     assert (endpoint["listener"], endpoint["host"]) == ("PLAINTEXT", "127.0.0.1")
     assert endpoint["port"] > 0
