@@ -130,6 +130,16 @@ def without_telemetry(apis: Mapping[int, Api]) -> dict[int, Api]:
     return {key: api for key, api in apis.items() if key not in TELEMETRY_APIS}
 
 
+def _token_apis() -> list[Api]:
+    """Delegation tokens (KIP-48)."""
+    return [
+        _api(create_delegation_token, "CreateDelegationToken", is_forwarded=True),
+        _api(renew_delegation_token, "RenewDelegationToken", is_forwarded=True),
+        _api(expire_delegation_token, "ExpireDelegationToken", is_forwarded=True),
+        _api(describe_delegation_token, "DescribeDelegationToken"),
+    ]
+
+
 def _metrics_apis() -> list[Api]:
     """Metrics of clients and of this broker."""
     return [
@@ -177,10 +187,6 @@ def build_registry() -> dict[int, Api]:
         _api(describe_log_dirs, "DescribeLogDirs"),
         _api(sasl_authenticate, "SaslAuthenticate"),
         _api(create_partitions, "CreatePartitions", is_forwarded=True, audit=actions.create_partitions),
-        _api(create_delegation_token, "CreateDelegationToken", is_forwarded=True),
-        _api(renew_delegation_token, "RenewDelegationToken", is_forwarded=True),
-        _api(expire_delegation_token, "ExpireDelegationToken", is_forwarded=True),
-        _api(describe_delegation_token, "DescribeDelegationToken"),
         _api(delete_groups, "DeleteGroups", audit=actions.delete_groups),
         _api(incremental_alter_configs, "IncrementalAlterConfigs", is_forwarded=True, audit=actions.alter_configs),
         _api(offset_delete, "OffsetDelete", audit=actions.offset_delete),
@@ -210,6 +216,7 @@ def build_registry() -> dict[int, Api]:
         _api(consumer_group_describe, "ConsumerGroupDescribe"),
         _api(list_config_resources, "ListConfigResources"),
         _api(describe_topic_partitions, "DescribeTopicPartitions"),
+        *_token_apis(),
         *_metrics_apis(),
     ]
     return {api.key: api for api in apis}
