@@ -7,8 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from odradek.handlers.context import ClientConnection
+from odradek.handlers.context import ClientConnection, RequestContext
 from odradek.handlers.push_telemetry import READ_AT_ONCE_BYTES
+from odradek.handlers.telemetry_clients import client_facts
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -110,6 +111,12 @@ def test_a_broker_without_telemetry_does_not_serve_the_apis() -> None:
         assert describe(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
     finally:
         broker.close()
+
+
+def test_the_facts_of_a_client_are_bounded(broker: SimulatedBroker) -> None:
+    connection = ClientConnection("PLAINTEXT", "10.0.0.1")
+    context = RequestContext(broker.services, connection, 0, "x" * 32_000)
+    assert len(client_facts(context).client_id or "") == 256
 
 
 def test_own_apis_are_listed_for_own_clients_only(broker: SimulatedBroker) -> None:

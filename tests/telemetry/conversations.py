@@ -148,6 +148,10 @@ CONVERSATIONS: dict[str, tuple[Settings, list[Step]]] = {
             Push(metrics=DATA),
         ],
     ),
+    "a client asks again after a wrong subscription id": (
+        _one(),
+        [Get(), Push(subscription_offset=1), Get(), Get(), Push(), Get()],
+    ),
 }
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 NEVER_MS = float("-inf")
 SHORTEST_EXPIRY_MS = 60_000
 EXPIRY_INTERVALS = 3  # an instance is forgotten after so many push intervals without a request
+ASK_AGAIN = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
 _CODECS = frozenset(Compression)
 
 
@@ -33,11 +34,11 @@ class ClientInstance:
         self.expires_ms = now_ms + max(SHORTEST_EXPIRY_MS, EXPIRY_INTERVALS * self.requested.interval_ms)
 
     def check_get(self, now_ms: float) -> ErrorCode:
-        """Once in an interval, pushes counted."""
-        if now_ms - max(self.last_get_ms, self.last_push_ms) < self.requested.interval_ms:
-            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        self.last_get_ms = now_ms
-        return ErrorCode.NONE
+        """Once in an interval, pushes counted; and after a push whose error tells the client to ask again."""
+        if now_ms - max(self.last_get_ms, self.last_push_ms) >= self.requested.interval_ms:
+            self.last_get_ms = now_ms
+            return ErrorCode.NONE
+        return ErrorCode.NONE if self.last_error in ASK_AGAIN else ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
     def check_push(
         self,
