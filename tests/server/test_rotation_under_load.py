@@ -241,7 +241,7 @@ def rotate(secured: Secured, counts: Counts) -> set[str]:
             counts.fail("a new user", problem)
         secured.forbid(f"mallory-{number}")
         serials.add(secured.served_serial())
-        time.sleep(0.2)  # so that clients get the processor
+        time.sleep(0.2)  # a poll's pause, so that clients get the processor
     return serials
 
 
@@ -287,7 +287,7 @@ def produce_by_librdkafka(secured: Secured, counts: Counts, is_over: threading.E
             for producer in (staying, passing):
                 producer.produce(TOPIC, b"value", on_delivery=delivered)
                 producer.poll(0)
-            time.sleep(0.01)  # a hundred records a second
+            is_over.wait(0.01)  # a hundred records a second
         assert passing.flush(PATIENCE_S) == 0
     assert staying.flush(PATIENCE_S) == 0
 
