@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from odradek.handlers.context import CloseConnection
+from odradek.handlers.produce import STEP_BACK_MS
 from odradek.protocol.batch import read_batch_header, set_append_time
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -352,3 +353,16 @@ def test_a_full_disk_refuses_one_batch_and_leaves_the_log_whole(
     disk.capacity_bytes = None
     assert produce(simulated, name, batch(b"second")).base_offset == 1
     assert base_offsets(fetch(simulated, name).records) == [0, 1]
+
+
+def test_a_client_whose_compressed_records_were_refused_waits(simulated: SimulatedBroker, name: str) -> None:
+    """To unpack them takes long: others are served in between."""
+    create_topic(simulated, name, cleanup_policy="compact")
+    refused = build_batch([Record(0, NOW_MS, None, b"no key")], compression=Compression.GZIP)
+    answer = simulated.call(produce_request([(name, 0, refused)]), ProduceResponse, BY_NAME)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_RECORD
+    assert (answer.throttle_time_ms, simulated.client.throttle_ms) == (STEP_BACK_MS, STEP_BACK_MS)
+    simulated.client.throttle_ms = 0
+    plain = build_batch([Record(0, NOW_MS, None, b"no key")])
+    answer = simulated.call(produce_request([(name, 0, plain)]), ProduceResponse, BY_NAME)
+    assert (answer.throttle_time_ms, simulated.client.throttle_ms) == (0, 0)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.host.frame_buffer import (
-    POOLED_BYTES,
+    MOST_HANDED_OVER,
     SHARED_BYTES,
     SMALLEST_OWN_BYTES,
     FrameBuffer,
@@ -102,7 +102,7 @@ def test_memory_grows_with_what_arrived_not_with_what_was_promised() -> None:
     assert resident_bytes() - before <= 2 * 200_000 * len(connections)
     for connection in connections:
         connection.release()
-    assert resident_bytes() - before <= POOLED_BYTES
+    assert resident_bytes() - before <= MOST_HANDED_OVER * SHARED_BYTES
 
 
 @pytest.mark.parametrize("size", [0x7FFFFFFF, -1, 0, 7, LIMIT + 1, -(2**31)])
@@ -127,7 +127,7 @@ def test_few_slow_clients_have_a_large_buffer_each() -> None:
     slow = [FrameBuffer(buffers, LIMIT) for _ in range(50)]
     for connection in slow:
         receive(connection, framed(bytes(1 << 20))[:100_000])
-    assert sum(map(owned_bytes, slow)) <= POOLED_BYTES + 50 * 4 * 2 * 100_000
+    assert sum(map(owned_bytes, slow)) <= MOST_HANDED_OVER * SHARED_BYTES + 50 * 4 * 2 * 100_000
     for connection in slow:
         connection.release()
     receive(slow[0], framed(bytes(1 << 20))[:100_000])
@@ -175,3 +175,15 @@ def test_a_lost_connection_gives_its_buffer_back() -> None:
     frames.release()
     assert owned_bytes(frames) == 0
     assert buffers._free
+
+
+def test_the_buffers_that_are_kept_for_later_are_few() -> None:
+    """An attack must not leave more than 16 MB behind."""
+    buffers = ReceiveBuffers()
+    taken = [buffers.take(SHARED_BYTES) for _ in range(4)] + [buffers.take(1 << 20) for _ in range(16)]
+    for buffer in taken:
+        buffer[:] = bytes(len(buffer))
+        buffers.give(buffer)
+    kept = {id(buffers.take(size)) for size in (SHARED_BYTES, 1 << 20) for _ in range(20)} & set(map(id, taken))
+    sizes = {id(buffer): len(buffer) for buffer in taken}
+    assert sum(sizes[each] for each in kept) <= 12 << 20

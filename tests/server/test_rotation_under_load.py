@@ -79,6 +79,7 @@ class Secured:
             },
             host="127.0.0.1",
         )
+        self._admin: WireClient | None = None
         self.passwords: dict[str, str] = {}
         self.login_locks = {user: threading.Lock() for user in USERS}
 
@@ -87,8 +88,13 @@ class Secured:
         ports = re.search(r"is ready on [\d.]+:(\d+), [\d.]+:(\d+) ", self.broker.output)
         assert ports is not None
         self.port, self.admin_port = int(ports[1]), int(ports[2])
-        self.admin = WireClient(self.admin_port)
+        self._admin = WireClient(self.admin_port)
         create_topic(self.admin, TOPIC)
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+        self.broker.close()
 
     def client(self, user: str) -> dict[str, str | int | bool]:
         """Settings of librdkafka, without retries."""
@@ -120,6 +126,11 @@ class Secured:
 
     # --- what the administrator changes
 
+    @property
+    def admin(self) -> WireClient:
+        assert self._admin is not None
+        return self._admin
+
     def set_password(self, user: str, password: str) -> None:
         salted = salted_password(ScramMechanism.SCRAM_SHA_512, password, SALT, 4096)
         upsertion = ScramCredentialUpsertion(name=user, mechanism=2, iterations=4096, salt=SALT, salted_password=salted)
@@ -142,6 +153,8 @@ class Secured:
     def remove_rules(self, user: str, pattern: int = LITERAL) -> int:
         wanted = DeleteAclsFilter(
             resource_type_filter=ANY,
+            resource_name_filter=None,
+            host_filter=None,
             pattern_type_filter=pattern,
             principal_filter=f"User:{user}",
             operation=ANY,
@@ -209,7 +222,7 @@ def test_nobody_who_may_is_refused_while_everything_rotates(tmp_path: Path) -> N
         for user in USERS:
             assert counts.done[f"raw logins of {user}"] > 3
     finally:
-        secured.broker.close()
+        secured.close()
 
 
 def rotate(secured: Secured, counts: Counts) -> set[str]:
@@ -241,7 +254,7 @@ def rotate(secured: Secured, counts: Counts) -> set[str]:
             counts.fail("a new user", problem)
         secured.forbid(f"mallory-{number}")
         serials.add(secured.served_serial())
-        time.sleep(0.2)  # so that clients get the processor
+        time.sleep(0.2)  # a poll's pause, so that clients get the processor
     return serials
 
 
@@ -287,7 +300,7 @@ def produce_by_librdkafka(secured: Secured, counts: Counts, is_over: threading.E
             for producer in (staying, passing):
                 producer.produce(TOPIC, b"value", on_delivery=delivered)
                 producer.poll(0)
-            time.sleep(0.01)  # a hundred records a second
+            is_over.wait(0.01)  # a hundred records a second
         assert passing.flush(PATIENCE_S) == 0
     assert staying.flush(PATIENCE_S) == 0
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from odradek.host.frame_buffer import POOLED_BYTES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from tests.server.conftest import watched_broker
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 MEASURED_S = 10.0
 PAUSE_S = 0.005
 MEBIBYTE = 1 << 20
-MOST_GROWTH_MB = 16 + POOLED_BYTES / MEBIBYTE  # receive buffers are kept for later connections, up to this limit
+MOST_GROWTH_MB = 16
 
 
 def flood(port: int) -> None:

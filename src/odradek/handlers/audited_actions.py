@@ -160,7 +160,7 @@ def _acl_details(acl: Any, pattern_type: int) -> dict[str, object]:
     }
 
 
-def alter_user_scram_credentials(request: Any, response: Any) -> Iterable[Action]:
+def alter_users(request: Any, response: Any) -> Iterable[Action]:
     mechanisms: dict[str, list[str]] = {}
     for change, entries in (("remove", request.deletions), ("set", request.upsertions)):
         for each in entries:

@@ -59,6 +59,9 @@ NO_ACKNOWLEDGEMENT = 0
 ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to coordinators' topics
 LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 
+STEP_BACK_MS = 100
+"""How long a client waits whose compressed records were refused, so that the others are served in between."""
+
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 _MAGIC_POSITION = 16
 _FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
@@ -189,6 +192,8 @@ def _answer(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceRe
         _close_on_error(answers)
         return None
     response = ProduceResponse(responses=answers)
+    if any(_was_unpacked_in_vain(batch, refusal) for _, batch, refusal in appends.refused):
+        appends.context.connection.throttle_ms = response.throttle_time_ms = STEP_BACK_MS
     if appends.has_errors:
         add_produce_leader_hints(response, appends.context)
     return response
@@ -315,6 +320,16 @@ def _append(
 def _is_batch(records: memoryview) -> bool:
     """Older formats have other fields where the flags are."""
     return records[_MAGIC_POSITION] == CURRENT_MAGIC
+
+
+def _was_unpacked_in_vain(records: memoryview, refusal: PartitionProduceResponse) -> bool:
+    """Whether compressed records had to be read and are invalid: a few bytes may have taken a long time."""
+    return (
+        refusal.error_code == ErrorCode.INVALID_RECORD
+        and len(records) >= HEADER_SIZE_BYTES
+        and _is_batch(records)
+        and bool(records[_FLAGS_POSITION] & COMPRESSION_MASK)
+    )
 
 
 def _is_zstd(records: memoryview) -> bool:

@@ -193,12 +193,7 @@ def build_registry() -> dict[int, Api]:
         _api(describe_client_quotas, "DescribeClientQuotas"),
         _api(alter_client_quotas, "AlterClientQuotas", is_forwarded=True, audit=actions.alter_client_quotas),
         _api(describe_user_scram_credentials, "DescribeUserScramCredentials"),
-        _api(
-            alter_user_scram_credentials,
-            "AlterUserScramCredentials",
-            is_forwarded=True,
-            audit=actions.alter_user_scram_credentials,
-        ),
+        _api(alter_user_scram_credentials, "AlterUserScramCredentials", is_forwarded=True, audit=actions.alter_users),
         _api(elect_leaders, "ElectLeaders", is_forwarded=True, audit=actions.elect_leaders),
         _api(
             alter_partition_reassignments,

@@ -15,8 +15,8 @@ LAZY_BYTES = 1 << 20
 TURN_BYTES = 1 << 20  # limit for one connection before others are served
 SMALLEST_OWN_BYTES = 4 << 10
 HANDED_OVER_BYTES = 64 << 10  # above this size, handing over the buffer costs less than copying
-POOLED_BUFFERS = 4
-POOLED_BYTES = POOLED_BUFFERS * SHARED_BYTES
+MOST_HANDED_OVER = 4
+POOLED_BYTES = SHARED_BYTES + (4 << 20)  # kept for later: one large buffer, and some small ones
 SIZE_BYTES = 4
 SMALLEST_REQUEST_BYTES = 8  # API key, version, correlation id
 SMALLEST_RESPONSE_BYTES = 4  # correlation id
@@ -47,7 +47,7 @@ class ReceiveBuffers:
 
         The number is limited because a buffer is much larger than its content: a thousand slow clients must not
         hold a thousand buffers."""
-        if len(self._handed_over) >= POOLED_BUFFERS:
+        if len(self._handed_over) >= MOST_HANDED_OVER:
             return False
         self._handed_over.add(id(self.shared))
         self.shared = self.take(SHARED_BYTES)

@@ -1,5 +1,6 @@
 """`odradek secure init`, a broker that uses what it made, and commands with the same flag."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -25,13 +26,18 @@ class Secured:
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    directory = tmp_path_factory.mktemp("secure") / "certs"
-    made = run_odradek("secure", "init", str(directory))
+    with running(tmp_path_factory.mktemp("secure") / "certs", "SSL") as broker:
+        yield broker
+
+
+@contextlib.contextmanager
+def running(directory: Path, protocol: str, *options: str) -> Iterator[Secured]:
+    made = run_odradek("secure", "init", str(directory), *options)
     assert made.code == 0, made.errors
     assert f"odradek broker --secure {directory}" in made.output
     data = directory.with_name("data")
     command = [sys.executable, "-m", "odradek", "broker", "--secure", str(directory), "--format", "json"]
-    overrides = ["--override=listeners=SSL://127.0.0.1:0", f"--override=log.dirs={data}"]
+    overrides = [f"--override=listeners={protocol}://127.0.0.1:0", f"--override=log.dirs={data}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
     with subprocess.Popen([*command, *overrides], stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
@@ -97,3 +103,21 @@ def test_certificate_decides_what_a_client_may_do(secured: Secured) -> None:
     assert refused.code == 1
     assert "not authorized" in refused.errors
     assert run_odradek("topic", "create", "allowed", *secured.options).code == 0
+
+
+def test_users_with_passwords_log_in_with_one_flag_and_add_others(tmp_path: Path) -> None:
+    with running(tmp_path / "certs", "SASL_SSL", "--sasl") as broker:
+        created = run_odradek("topic", "create", "pump", *broker.options)
+        assert created.code == 0, created.errors
+        password = tmp_path / "password"
+        password.write_text("alice secret")
+        added = run_odradek("user", "add", "alice", "--password-file", str(password), *broker.options)
+        assert added.code == 0, added.errors
+        modes = {path.stat().st_mode & 0o777 for path in broker.directory.iterdir()}
+        assert modes == {0o600}
+        anyone = run_odradek(
+            *("cluster", "status", "-b", broker.address, "-X", "security.protocol=SASL_SSL"),
+            *("-X", f"ssl.ca.location={broker.directory / 'ca.pem'}", "-X", "sasl.mechanism=PLAIN"),
+            *("-X", "sasl.username=admin", "-X", "sasl.password=wrong"),
+        )
+        assert anyone.code == 1

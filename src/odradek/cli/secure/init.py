@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from pathlib import Path
 
@@ -13,7 +14,14 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.secure.configurations import broker_properties, client_properties, librdkafka_file
+from odradek.cli.secure.configurations import (
+    broker_properties,
+    client_properties,
+    librdkafka_file,
+    sasl_broker_properties,
+    sasl_client_properties,
+    sasl_librdkafka_file,
+)
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -25,6 +33,7 @@ ADMIN, CLIENT, BROKER = "admin", "client", "broker"
         ("for a broker on 127.0.0.1:9092", "odradek secure init certs"),
         ("then run it, and use it", "odradek broker --secure certs"),
         ("", "odradek topic create pump --secure certs"),
+        ("with users and passwords instead of certificates of clients", "odradek secure init certs --sasl"),
         ("for another address, by which clients reach the broker", "odradek secure init certs --address kafka-1:9093"),
     ]
 )
@@ -38,11 +47,13 @@ ADMIN, CLIENT, BROKER = "admin", "client", "broker"
     help="Where the broker listens, and clients find it.",
 )
 @click.option("--host", "hosts", metavar="NAME", type=TEXT, multiple=True, help="Another name or address. Repeatable.")
+@click.option("--sasl", "has_sasl", is_flag=True, help="Clients log in with user and password (SASL over TLS).")
 @format_option
-def init(directory: str, address: str, hosts: tuple[str, ...], as_json: bool) -> None:
+def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, as_json: bool) -> None:
     """Make a CA, certificates, and configurations for brokers and clients, for development.
 
-    Clients authenticate by their certificates (mutual TLS): `admin` may do everything, `client` what it is given.
+    Clients authenticate by their certificates (mutual TLS), or with --sasl by generated passwords: `admin` may do
+    everything, `client` what it is given. `odradek user add` adds further users.
     Files with keys are readable by their owner only. Keep ca-key.pem away from production: who has it can make
     certificates that the broker accepts.
     """
@@ -54,7 +65,7 @@ def init(directory: str, address: str, hosts: tuple[str, ...], as_json: bool) ->
     if path.exists() and any(path.iterdir()):
         raise Failure(f"{directory} is not empty; give another directory, or remove it first")
     names = list(dict.fromkeys([*LOCAL_NAMES, socket.gethostname(), host, *hosts]))
-    files = _make(path, host, int(port), names)
+    files = _make(path, host, int(port), names, has_sasl=has_sasl)
     if as_json:
         print_json({"directory": str(path), "files": files, "host_names": names, "admin": f"User:{ADMIN}"})
         return
@@ -64,7 +75,7 @@ def init(directory: str, address: str, hosts: tuple[str, ...], as_json: bool) ->
     say(f"Other clients: {directory}/client.properties (Java, Kafka's tools), {directory}/librdkafka.properties.")
 
 
-def _make(path: Path, host: str, port: int, names: list[str]) -> list[str]:
+def _make(path: Path, host: str, port: int, names: list[str], *, has_sasl: bool) -> list[str]:
     try:
         from odradek.cli.secure.authority import CertificateAuthority  # noqa: PLC0415 - an optional dependency
     except ImportError:
@@ -76,12 +87,24 @@ def _make(path: Path, host: str, port: int, names: list[str]) -> list[str]:
         "ca.pem": authority.certificate_pem,
         "ca-key.pem": authority.key_pem,
         f"{BROKER}.pem": authority.issue(BROKER, names),
-        f"{ADMIN}.pem": authority.issue(ADMIN),
-        f"{CLIENT}.pem": authority.issue(CLIENT),
-        "broker.properties": broker_properties(path, host, port, super_users=(ADMIN, BROKER)),
-        "client.properties": client_properties(path, host, port, ADMIN),
-        "librdkafka.properties": librdkafka_file(path, host, port, ADMIN),
     }
+    if has_sasl:
+        passwords = {user: secrets.token_urlsafe(24) for user in (BROKER, ADMIN, CLIENT)}
+        texts |= {
+            "broker.properties": sasl_broker_properties(
+                path, host, port, passwords, broker=BROKER, super_users=(ADMIN, BROKER)
+            ),
+            "client.properties": sasl_client_properties(path, host, port, ADMIN, passwords[ADMIN]),
+            "librdkafka.properties": sasl_librdkafka_file(path, host, port, ADMIN, passwords[ADMIN]),
+        }
+    else:
+        texts |= {
+            f"{ADMIN}.pem": authority.issue(ADMIN),
+            f"{CLIENT}.pem": authority.issue(CLIENT),
+            "broker.properties": broker_properties(path, host, port, super_users=(ADMIN, BROKER)),
+            "client.properties": client_properties(path, host, port, ADMIN),
+            "librdkafka.properties": librdkafka_file(path, host, port, ADMIN),
+        }
     for name, text in texts.items():
         write_private(path / name, text)
     return list(texts)
