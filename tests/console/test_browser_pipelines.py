@@ -69,10 +69,10 @@ def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> 
     page.wait_for_selector(".pump.over input[value='7']", state="attached")
     page.wait_for_selector("text=pump 7")
     page.check("input[name=pump][value='12']", force=True)
-    page.wait_for_function("document.querySelector('[data-chosen]').textContent === '12'")
+    page.wait_for_selector("[data-chosen]:text-is('12')")
     page.wait_for_selector("[data-chart=pressure] output:not(:text-is('–'))")
-    first = page.evaluate("Number(document.querySelector('[data-rigs]').dataset.turns)")
-    page.wait_for_function(f"Number(document.querySelector('[data-rigs]').dataset.turns) >= {first} + 3")
+    turns = int(page.get_attribute("[data-rigs]", "data-turns") or 0)
+    page.wait_for_selector(f"[data-rigs][data-turns='{turns + 3}']")
 
 
 def test_a_pipeline_is_drawn_with_figures_that_move(page: Page, living: Cluster) -> None:

@@ -45,13 +45,12 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 def console_process(bootstrap_server: str) -> Iterator[tuple[str, psutil.Process]]:
     """`odradek console` as its users run it."""
     command = [sys.executable, "-m", "odradek", "console", "-b", bootstrap_server, "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen([*command, "--format", "json"], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    try:
-        yield json.loads(process.stdout.readline())["console"], psutil.Process(process.pid)
-    finally:
-        process.terminate()
-        process.wait(30)
+    with subprocess.Popen([*command, "--format", "json"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["console"], psutil.Process(process.pid)
+        finally:
+            process.terminate()
 
 
 def create_topics(cluster: Cluster) -> None:

@@ -20,7 +20,7 @@
     return value.toExponential(1);
   };
   const withUnit = (value, unit) => {
-    if (unit === "ms") return value === null || value === undefined ? "–" : `${short(value)} ms`;
+    if (unit === "ms") return value === null || value === undefined ? "–" : value < 1000 ? `${short(value)} ms` : `${short(value / 1000)} s`;
     if (unit !== "bytes" || value === null || value === undefined) return short(value);
     const text = short(value);
     return text.includes(" ") ? `${text.replace(" k", " K")}B` : `${text} B`;

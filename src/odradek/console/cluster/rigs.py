@@ -31,7 +31,8 @@ DISCOVER_S = 1.0
 RETRY_S = 2.0
 POLL_S = 0.25
 MOST_RECORDS = 500  # of one turn: pages wait for the model so long
-MOST_RECORDS_PER_S = 10_000  # further ones are passed over: the page shows the last reading of a second
+MOST_RECORDS_PER_S = 10_000  # of a topic with more, those that are too old for the page are passed over
+TOO_OLD_S = HISTORY_S + 15.0
 CONSUMER_SETTINGS = {
     "fetch.wait.max.ms": 100,
     "queued.max.messages.kbytes": 4 * 1024,
@@ -108,18 +109,21 @@ class RigWatch:
                         self._discover(consumer, followed)
                 if now - budget_at >= 1.0:
                     budget_at, budget = now, MOST_RECORDS_PER_S
-                if not followed:
+                if not followed or budget <= 0:
                     self._is_stopped.wait(POLL_S)
                     continue
                 messages = consumer.consume(MOST_RECORDS, POLL_S)
                 self.trouble = ""
+                oldest_s = time.time() - TOO_OLD_S
                 with self._lock:
                     model = self._model
-                    for message in messages[: max(budget, 0)]:
-                        if model is not None and message.error() is None:
-                            record = self._prepare(record_of(message))
-                            model.take(record.topic, record.key, record.value, (record.timestamp_ms or 0) / 1000)
-                budget -= len(messages)
+                    for message in messages:
+                        time_s = message.timestamp()[1] / 1000
+                        if model is None or message.error() is not None or time_s < oldest_s:
+                            continue
+                        budget -= 1
+                        record = self._prepare(record_of(message))
+                        model.take(record.topic, record.key, record.value, time_s)
         finally:
             consumer.close()
 

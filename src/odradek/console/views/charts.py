@@ -26,11 +26,11 @@ CHARTS = (
 # Of brokers that tell what they count.
 MEASURED_CHARTS = (
     Chart("records", "Records in", "per second", "count"),
-    Chart("records_out", "Records out", "per second, to consumers", "count"),
-    Chart("produce_p99", "Produce latency", "p99 of requests", "ms"),
-    Chart("bytes", "Bytes in", "per second, from producers", "bytes"),
-    Chart("bytes_out", "Bytes out", "per second, to consumers", "bytes"),
-    Chart("produce_p50", "Produce latency", "median of requests", "ms"),
+    Chart("records_out", "Records out", "per second", "count"),
+    Chart("produce_p99", "Produce latency", "p99", "ms"),
+    Chart("bytes", "Bytes in", "per second", "bytes"),
+    Chart("bytes_out", "Bytes out", "per second", "bytes"),
+    Chart("produce_p50", "Produce latency", "median", "ms"),
 )
 
 
