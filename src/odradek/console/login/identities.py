@@ -1,4 +1,4 @@
-"""The consoles of users: each identity has its own connections, its own watches and so its own history. Nothing that was
+"""The consoles of users: each identity has its own connections, watches and so its own history. Nothing that was
 read for one user is kept where a page of another could find it.
 
 An identity is a user with a secret. Sessions of the same identity share its watches, which end with the last of them.
