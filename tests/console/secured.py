@@ -24,7 +24,8 @@ PASSWORDS = {"admin": "admin's secret", "ann": "ann's secret", "ben": "ben's sec
 
 
 class SecuredCluster(NamedTuple):
-    """`ann` reads the topic `ann-…` in the group `ann-group`, `ben` reads and writes `ben-…`; `admin` may do all."""
+    """`ann` reads `ann-orders` in the group `ann-group`, and sees that `ann-seen` exists; `ben` reads and writes `ben-orders`;
+    `admin` may do all."""
 
     address: str
     plain_address: str
@@ -45,13 +46,14 @@ def secured_cluster(**properties: str) -> Iterator[SecuredCluster]:
         cluster = secured.as_super_user()
         for name, password in PASSWORDS.items():
             set_password(cluster, name, password, [MECHANISM], 4096)
-        for topic in ("ann-orders", "ben-orders"):
+        for topic in ("ann-orders", "ben-orders", "ann-seen"):
             assert cluster.create_topic(topic, 1, 1)
         producer = Producer({"bootstrap.servers": secured.plain_address})
-        for topic in ("ann-orders", "ben-orders"):
+        for topic in ("ann-orders", "ben-orders", "ann-seen"):
             producer.produce(topic, f"record of {topic}")
         assert producer.flush(60) == 0
         allow(cluster, "User:ann", Selection(topics=("ann-orders",), groups=("ann-group",)), Access(consumer=True))
+        allow(cluster, "User:ann", Selection(topics=("ann-seen",)), Access((Operation.DESCRIBE,)))
         both = Access((Operation.READ, Operation.WRITE, Operation.DESCRIBE))
         allow(cluster, "User:ben", Selection(topics=("ben-orders",)), both)
         yield secured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -123,6 +124,22 @@ def test_records_of_others_are_not_allowed_and_the_page_says_why(ann: Visitor) -
         assert "record of ben-orders" not in answer.text
     stream = ann.get("/topics/ben-orders/search?text=record&start=oldest", accept="text/event-stream")
     assert "needs Describe on topic ben-orders" in stream.text
+
+
+def test_records_need_read_and_a_topic_needs_describe(ann: Visitor) -> None:
+    assert ann.get("/topics/ann-seen").status == 200
+    page = ann.get("/topics/ann-seen/messages")
+    assert page.status == 403
+    assert "not allowed: needs Read on topic ann-seen" in page.text
+    with pytest.raises(http.client.IncompleteRead) as cut:
+        ann.get("/topics/ann-seen/export?start=oldest")
+    assert b"not allowed: needs Read on topic ann-seen" in cut.value.partial
+    assert b"record of" not in cut.value.partial
+
+
+def test_live_figures_are_those_of_the_own_topics(ann: Visitor, ben: Visitor) -> None:
+    for visitor, other in ((ann, "ben-orders"), (ben, "ann-orders")):
+        assert other not in visitor.get("/overview/panel", hx_request="true").text
 
 
 def test_a_change_without_the_right_names_the_permission(ann: Visitor) -> None:

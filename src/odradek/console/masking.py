@@ -67,9 +67,9 @@ def _mask_value(value: bytes, paths: Iterable[Path]) -> bytes:
         return HIDDEN.encode()
     root = [document]
     for path in paths:
-        for place in locations(root[0], path):
-            if place.container is not root and path:
-                place.container[place.key] = HIDDEN
+        for found in locations(root[0], path):
+            if found.container is not root and path:
+                found.container[found.key] = HIDDEN
             elif not path:
                 root[0] = HIDDEN
     try:

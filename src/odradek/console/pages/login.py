@@ -21,6 +21,7 @@ from odradek.console.cluster import identity
 from odradek.console.cluster.connection import Failure
 from odradek.console.login.gate import LOGIN_PATH, local_path
 from odradek.console.login.identities import TooManyIdentities
+from odradek.console.login.logins import LOGINS_AT_ONCE
 from odradek.console.login.oidc_rules import LoginRefused, authorization_address
 from odradek.console.login.sessions import TooManySessions
 from odradek.console.settings import OidcLogin, SaslLogin
@@ -81,8 +82,6 @@ async def show(request: Request) -> Response:
 
 async def _run(logins: Logins, function: Callable[[], T]) -> T:
     """On a thread; _Busy if as many logins run as are allowed."""
-    from odradek.console.login.logins import LOGINS_AT_ONCE  # noqa: PLC0415
-
     if logins.running >= LOGINS_AT_ONCE:
         raise _Busy
     logins.running += 1

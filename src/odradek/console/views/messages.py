@@ -107,7 +107,7 @@ class RecordRow:
     headers: int
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         return f"{self.partition}:{self.offset}"
 
 
