@@ -24,8 +24,8 @@ PASSWORDS = {"admin": "admin's secret", "ann": "ann's secret", "ben": "ben's sec
 
 
 class SecuredCluster(NamedTuple):
-    """`ann` reads `ann-orders` in the group `ann-group`, and sees that `ann-seen` exists; `ben` reads and writes `ben-orders`;
-    `admin` may do all."""
+    """`ann` reads `ann-orders` in the group `ann-group`, and sees `ann-seen`; `ben` reads and writes
+    `ben-orders`; `admin` may do all."""
 
     address: str
     plain_address: str

@@ -23,7 +23,7 @@ PRODUCE_FIELDS = ("key", "value", "headers", "partition")
 
 
 def new_record(form: Form) -> NewRecord:
-    """FormError for headers that are not name=value. An empty key is no key; a value is null only if the form says so."""
+    """FormError for headers that are not name=value. An empty key is no key; `null` of the form makes a null value."""
     key = form.raw("key") or ""
     value = None if form.has("null") else (form.raw("value") or "").encode()
     headers = []
