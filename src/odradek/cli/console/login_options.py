@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from odradek.cli.client.cluster import split_addresses
 from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import TEXT
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+CLEAR_TEXT = ("PLAIN", "OAUTHBEARER")
 FILE = click.Path(exists=True, dir_okay=False)
 LARGEST_SECRET_BYTES = 10_000
 
@@ -49,11 +52,13 @@ class LoginOptions(NamedTuple):
             properties = cluster.properties
             mechanism = properties.get("sasl.mechanisms", properties.get("sasl.mechanism", "SCRAM-SHA-512"))
             check_login(cluster, mechanism)
+            warn_of_clear_text(cluster, mechanism)
             login = SaslLogin(mechanism)
         elif self.login == "oidc":
             if not self.oidc_issuer or not self.oidc_client_id:
                 raise click.UsageError("--login oidc needs --oidc-issuer and --oidc-client-id")
             check_login(cluster, "OAUTHBEARER")
+            warn_of_clear_text(cluster, "OAUTHBEARER")
             login = OidcLogin(
                 self.oidc_issuer, self.oidc_client_id, self._client_secret(), self.oidc_scope, self.oidc_user_claim
             )
@@ -75,6 +80,16 @@ class LoginOptions(NamedTuple):
                 return file.readline(LARGEST_SECRET_BYTES).strip()
         except (OSError, UnicodeDecodeError) as problem:
             raise Failure(f"--oidc-client-secret-file {self.oidc_client_secret_file}: {problem}") from None
+
+
+def warn_of_clear_text(cluster: Cluster, mechanism: str) -> None:
+    """SCRAM does not send the password."""
+    from odradek.console.settings import is_loopback  # noqa: PLC0415 - help does not need it
+
+    is_encrypted = cluster.properties.get("security.protocol", "").lower() == "sasl_ssl"
+    is_local = all(is_loopback(host) for host, _ in split_addresses(cluster.bootstrap_servers))
+    if mechanism in CLEAR_TEXT and not is_encrypted and not is_local:
+        note(f"warning: {mechanism} sends secrets of users to the brokers unencrypted; use security.protocol=SASL_SSL")
 
 
 OPTIONS = (
