@@ -47,6 +47,7 @@ class Visitor:
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
+        self.address = address
         self.host, self.port = parts.hostname or "", parts.port or 0
         self.cookies: dict[str, str] = {}
         self.token = ""
@@ -80,13 +81,23 @@ class Visitor:
         answer = self.request("POST", path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         return self.get(answer.headers["location"]) if answer.status == 303 else answer
 
+    def log_in(self, user: str, password: str, next_path: str = "/new-topic") -> Answer:
+        self.get("/login")
+        return self.post("/login", {"user": user, "password": password, "next": next_path})
+
 
 @contextmanager
-def running_console(bootstrap_server: str, **settings: Any) -> Iterator[str]:
-    """The address of a console on a free port."""
+def running_console(
+    bootstrap_server: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    gives_listener: bool = False,
+    **settings: Any,
+) -> Iterator[str]:
+    """The address of a console on a free port; with `gives_listener` its own, not that of a proxy."""
     chosen = ConsoleSettings(port=0, sample_interval_s=0.5, **settings)
     with listen(chosen) as listener:
-        server = make_server(Cluster(bootstrap_server, {}), chosen)
+        server = make_server(Cluster(bootstrap_server, properties or {}), chosen)
         is_started = threading.Event()
         original = server.startup
 
@@ -99,7 +110,7 @@ def running_console(bootstrap_server: str, **settings: Any) -> Iterator[str]:
         thread.start()
         assert is_started.wait(STOP_TIMEOUT_S)
         try:
-            yield address_of(listener)
+            yield address_of(listener, None if gives_listener else chosen)
         finally:
             server.should_exit = True
             thread.join(STOP_TIMEOUT_S)

@@ -5,13 +5,12 @@ Debian's chromium is driven by playwright. Tests are skipped where there is none
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.cli.client.cluster import Cluster
+from tests.console.browsing import CHROMIUM, faults_of, open_browser, open_page
 from tests.console.test_pages import consume_and_commit
 
 if TYPE_CHECKING:
@@ -19,36 +18,19 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-AXE = Path(__file__).parent / "axe" / "axe.min.js"
-CHROMIUM = shutil.which("chromium")
-PATIENCE_MS = 60_000
-SERIOUS = {"serious", "critical"}
-
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with open_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
 def page(browser: Browser, console_address: str) -> Iterator[Page]:
-    """A page in a browser without a past. What the browser reports as an error fails the test."""
-    context = browser.new_context(base_url=console_address, viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
-    yield page
-    context.close()
-    assert not problems
+    with open_page(browser, console_address) as page:
+        yield page
 
 
 def test_a_topic_from_its_creation_to_its_end(
@@ -149,14 +131,7 @@ def test_pages_have_no_serious_accessibility_fault(page: Page, topic: str, produ
         for path in paths if theme == "light" else paths[:6]:
             other = context.new_page() if path == "/nowhere" else page  # a page that is not found is an error line
             other.goto(path)
-            other.evaluate(AXE.read_text())  # evaluated through the debugger, which the policy does not concern
-            found: dict[str, Any] = other.evaluate("axe.run(document, {resultTypes: ['violations']})")
-            faults += [
-                f"{theme} {path}: {each['id']}: {node['target']} {node['failureSummary']}"
-                for each in found["violations"]
-                if each["impact"] in SERIOUS
-                for node in each["nodes"]
-            ]
+            faults += faults_of(other, f"{theme} {path}")
     assert not faults, "\n".join(faults)
 
 

@@ -1,13 +1,17 @@
-"""What keeps other pages, other machines and hostile records away."""
+"""The protection against other pages, other machines and hostile records."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 from starlette.datastructures import Headers
 
 from odradek.cli.framework.failure import Failure
+from odradek.console.masking import parse_rule
+from odradek.console.preparation import Preparation
 from odradek.console.safety import POLICY, Safety, Tokens, refusal
 from odradek.console.server import listen
 from odradek.console.settings import ConsoleSettings
@@ -76,7 +80,7 @@ def test_pages_have_no_inline_script_and_no_inline_style(visitor: Visitor, topic
 def test_the_cookie_is_kept_from_scripts_and_other_sites(console_address: str) -> None:
     cookie = Visitor(console_address).get("/").headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
+    assert "SameSite=Lax" in cookie
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64])
@@ -142,3 +146,64 @@ async def test_a_bug_is_answered_with_the_same_headers(caplog: pytest.LogCapture
     assert sent[0]["status"] == 500
     assert (b"content-security-policy", POLICY.encode()) in sent[0]["headers"]
     assert "ZeroDivisionError" in caplog.text
+
+
+HOSTILE = "\x1b[31mred\x1b[0m \u202egnp.exe\u202c \u200bzero"
+
+
+@pytest.mark.parametrize("value", [HOSTILE, json.dumps({HOSTILE: [HOSTILE]}, ensure_ascii=False)])
+def test_characters_that_hide_or_reorder_others_are_escapes(
+    visitor: Visitor, topic: str, produce: Callable[..., None], value: str
+) -> None:
+    produce(topic, (HOSTILE, value), headers=[(HOSTILE, HOSTILE.encode())], partition=0)
+    paths = [f"/topics/{topic}/messages", f"/topics/{topic}/record?partition=0&offset=0"]
+    paths += [
+        f"/topics/{topic}/record?partition=0&offset=0&format=text",
+        f"/topics/{topic}/search?start=oldest&text=red",
+    ]
+    for path in paths:
+        source = visitor.get(path).source
+        assert "gnp.exe" in source
+        for character in "\x1b\u202e\u202c\u200b":
+            assert character not in source, (path, character)
+
+
+def test_no_page_can_be_framed(visitor: Visitor, topic: str) -> None:
+    for path in ("/", "/topics", f"/topics/{topic}", "/access", "/nowhere"):
+        answer = visitor.get(path)
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_a_link_of_another_site_does_not_replace_the_session(visitor: Visitor) -> None:
+    before = dict(visitor.cookies)
+    answer = visitor.get("/topics", sec_fetch_site="cross-site", sec_fetch_mode="navigate")
+    assert answer.status == 200
+    assert "set-cookie" not in answer.headers
+    assert visitor.cookies == before
+
+
+def test_another_site_cannot_load_pages_in_the_background(visitor: Visitor) -> None:
+    for mode in ("cors", "no-cors"):
+        assert visitor.get("/topics", sec_fetch_site="cross-site", sec_fetch_mode=mode).status == 403
+
+
+def test_a_redirect_after_a_change_stays_on_the_console(visitor: Visitor, topic: str) -> None:
+    body = urlencode({"token": visitor.token, "target": "//evil.example", "record": "0:0"})
+    answer = visitor.request("POST", f"/topics/{topic}/replay", body)
+    assert not answer.headers.get("location", "/").startswith("//")
+
+
+def test_masks_hold_in_pages_search_and_export(bootstrap_server: str, topic: str, produce: Callable[..., None]) -> None:
+    produce(topic, ("visible-key", '{"card": {"number": "4111-secret"}, "name": "ann"}'), partition=0)
+    produce(topic, "not json with 4111-secret", partition=0)
+    masks = (parse_rule("$.card.number"),)
+    with running_console(bootstrap_server, preparation=Preparation(masks)) as address:
+        visitor = Visitor(address)
+        paths = ["messages", "record?partition=0&offset=0", "record?partition=0&offset=1&format=hex"]
+        paths += ["export?start=oldest", "search?start=oldest&text=ann"]
+        for path in paths:
+            assert "4111-secret" not in visitor.get(f"/topics/{topic}/{path}").text, path
+        found = visitor.get(f"/topics/{topic}/search?start=oldest&text=4111-secret")
+        assert '"matched":0' in found.text
+        assert visitor.get(f"/topics/{topic}/export?start=oldest&text=4111-secret").body == b""

@@ -1,4 +1,4 @@
-"""What templates show: figures, pages of lists, decoded records, trends. No cluster is needed."""
+"""The values that templates show: figures, pages of lists, decoded records, trends. No cluster is needed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The application: the pages, the assets, and one place where failures become a page."""
+"""The application: the pages, the assets, and the function that turns failures into pages."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -13,10 +14,12 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from odradek.console.changes import Forbidden
-from odradek.console.cluster.connection import Failure
+from odradek.console.cluster.connection import BadCredentials, Failure, NotAllowed, NotAuthorized
 from odradek.console.cluster.watch import ClusterWatch
-from odradek.console.context import STREAMS, Console, TooManyStreams, console_of
+from odradek.console.context import STREAMS, Console, Threads, TooManyStreams
 from odradek.console.forms import FormError
+from odradek.console.login.gate import Gate
+from odradek.console.login.logins import Logins
 from odradek.console.pages import PAGES
 from odradek.console.pages.rigs import has_rigs
 from odradek.console.rendering import Renderer
@@ -46,23 +49,51 @@ class Assets(StaticFiles):
 
 
 def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
+    """Without a login there is one console for all browsers; with one, each session has its own (`login`)."""
     tokens = Tokens()
-    renderer = Renderer(tokens, addresses=cluster.bootstrap_servers.split(","), is_read_only=settings.is_read_only)
+    renderer = Renderer(
+        tokens,
+        addresses=cluster.bootstrap_servers.split(","),
+        is_read_only=settings.is_read_only,
+        is_https=settings.is_https,
+    )
     renderer.shows_section["rigs"] = has_rigs
-    console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer)
+    threads = Threads()
+    console: Console | None = None
+    logins: Logins | None = None
+    if settings.login is None:
+        console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer, threads)
+    else:
+        logins = Logins(settings, cluster, renderer, threads)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        console.start()
+        housekeeping = asyncio.create_task(logins.run_housekeeping()) if logins is not None else None
+        if console is not None:
+            console.watch.start()
         try:
             yield
         finally:
-            console.stop()
+            threads.stop()
+            if housekeeping is not None and logins is not None:
+                housekeeping.cancel()
+                logins.sessions.end_all()
+            if console is not None:
+                console.stop_watches()
 
     assets = Assets(directory=str(files("odradek.console").joinpath("assets")))
     app = Starlette(
         routes=[*(route for page in PAGES for route in page.ROUTES), Mount("/assets", assets)],
-        middleware=[Middleware(Safety, tokens=tokens, is_read_only=settings.is_read_only)],
+        middleware=[
+            Middleware(
+                Safety,
+                tokens=tokens,
+                is_read_only=settings.is_read_only,
+                hosts=settings.hosts,
+                is_https=settings.is_https,
+            ),
+            *([Middleware(Gate, logins=logins)] if logins is not None else []),
+        ],
         exception_handlers={
             HTTPException: _show_http_error,
             Failure: _show_failure,
@@ -74,6 +105,10 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
         lifespan=lifespan,
     )
     app.state.console = console
+    app.state.logins = logins
+    app.state.renderer = renderer
+    app.state.settings = settings
+    app.state.threads = threads
     app.state.tokens = tokens
     return app
 
@@ -91,10 +126,15 @@ async def _show_failure(request: Request, error: Exception) -> Response:
     if isinstance(error, TooManyStreams):
         text = f"{STREAMS} tails, searches and exports are running; close one of them, and try again"
         return _error_page(request, 503, text)
+    if isinstance(error, NotAllowed | NotAuthorized):
+        return _error_page(request, 403, error.message)
+    if isinstance(error, BadCredentials):
+        return _error_page(request, 502, f"{error.message}; log out, and log in again")
     if isinstance(error, Failure):
         return _error_page(request, 502, error.message)
     return _error_page(request, 504, "the cluster did not answer in time")
 
 
 def _error_page(request: Request, status: int, text: str) -> Response:
-    return console_of(request).renderer.page(request, "error.html", status, section="", code=status, text=text)
+    renderer: Renderer = request.app.state.renderer
+    return renderer.page(request, "error.html", status, section="", code=status, text=text)

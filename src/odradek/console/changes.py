@@ -1,20 +1,31 @@
-"""A form that changes something: its token is checked before anything is read from it, and the change is logged."""
+"""A form that changes something: its token is checked before anything is read from it, and each change is logged with
+its outcome, those that fail or time out included."""
 
 from __future__ import annotations
 
 import hmac
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
+from odradek.console import context
+from odradek.console.cluster.connection import Cluster, Failure
+from odradek.console.context import console_of
 from odradek.console.forms import read_form
 from odradek.console.safety import TOKEN_FIELD, TOKEN_HEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+    from typing import Any
+
     from starlette.requests import Request
 
     from odradek.console.forms import Form
 
 AUDIT = logging.getLogger("odradek.console.audit")
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Forbidden(Exception):
@@ -31,7 +42,55 @@ async def checked_form(request: Request) -> Form:
     return form
 
 
+async def make_change(
+    request: Request,
+    change: str,
+    function: Callable[Concatenate[Cluster, P], T],
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> T:
+    """Call a function that changes the cluster, and log the change with its outcome. A change that is not answered in
+    time may happen later: then a second line has its outcome."""
+
+    def log_late(future: Future[Any]) -> None:
+        log_change(request, f"{change}: {_outcome(future)}, after the page had been answered")
+
+    try:
+        result = await console_of(request).call_with(log_late, function, *arguments, **named)
+    except Failure as failure:
+        log_change(request, f"{change}: failed: {failure.message}")
+        raise
+    except TimeoutError:
+        log_change(request, f"{change}: unknown: no answer within {context.CALL_TIMEOUT_S:g} s")
+        raise
+    except BaseException as error:
+        log_change(request, f"{change}: unknown: {type(error).__name__}")
+        raise
+    log_change(request, f"{change}: done")
+    return result
+
+
+def _outcome(future: Future[Any]) -> str:
+    if future.cancelled():
+        return "not begun"
+    error = future.exception()
+    if error is None:
+        return "done"
+    return f"failed: {error.message if isinstance(error, Failure) else type(error).__name__}"
+
+
 def log_change(request: Request, change: str) -> None:
-    """One line for each change that the cluster has accepted."""
-    client = request.client.host if request.client is not None else "unknown"
-    AUDIT.info("%s: %s", client, change.encode("unicode_escape").decode())
+    """One line: the client's address, the user if there is a login, and the change."""
+    client = client_address(request)
+    user = getattr(request.state, "user", "")
+    text = f"{client} {user}: {change}" if user else f"{client}: {change}"
+    AUDIT.info("%s", text.encode("unicode_escape").decode())
+
+
+def client_address(request: Request) -> str:
+    """The peer's address; behind a proxy the one that the proxy has appended last."""
+    if request.app.state.settings.is_behind_proxy:
+        forwarded = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        if forwarded:
+            return forwarded[:64]
+    return request.client.host if request.client is not None else "unknown"

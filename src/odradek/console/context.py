@@ -1,4 +1,4 @@
-"""What a page may use: the cluster, its watch, threads for calls that block, and the settings of the console."""
+"""The objects that a page uses: the cluster, its watch, threads for calls that block, and the settings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from odradek.console.cluster.rigs import RigWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from starlette.requests import Request
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CALLS = 8  # that block at the same time; further ones wait
 STREAMS = 12  # live tails, searches and exports at the same time; further ones are refused
+STREAMS_OF_SESSION = 6  # of these, so that one user leaves some to the others
 CALL_TIMEOUT_S = 30.0
 
 P = ParamSpec("P")
@@ -28,56 +30,118 @@ T = TypeVar("T")
 
 
 class TooManyStreams(Exception):
-    """All places for tails, searches and exports are taken."""
+    """The console runs as many tails, searches and exports as it allows."""
+
+
+class Threads:
+    """The threads of the process: all users share them."""
+
+    def __init__(self) -> None:
+        self.calls = ThreadPoolExecutor(CALLS, "console-call")
+        self.streams = ThreadPoolExecutor(STREAMS, "console-stream")
+        self.running_streams = 0
+        self.is_stopping = False
+
+    def begin_stop(self) -> None:
+        """Streams end, and threads accept what pages that are being made need."""
+        self.is_stopping = True
+
+    def stop(self) -> None:
+        self.is_stopping = True
+        self.calls.shutdown(wait=False, cancel_futures=True)
+        self.streams.shutdown(wait=False, cancel_futures=True)
 
 
 class Console:
-    def __init__(self, settings: ConsoleSettings, cluster: Cluster, watch: ClusterWatch, renderer: Renderer) -> None:
+    """The console of one session: everything that it reads and changes goes over the connections of its cluster, which
+    are those of its user. Without a login there is one for all browsers."""
+
+    def __init__(
+        self,
+        settings: ConsoleSettings,
+        cluster: Cluster,
+        watch: ClusterWatch,
+        renderer: Renderer,
+        threads: Threads | None = None,
+        most_streams: int = STREAMS,
+        pipelines: PipelineWatch | None = None,
+        rigs: RigWatch | None = None,
+    ) -> None:
         self.settings = settings
         self.cluster = cluster
         self.watch = watch
         self.renderer = renderer
-        self.pipelines = PipelineWatch(cluster)  # these start with the first page that shows them
-        self.rigs = RigWatch(cluster, settings.preparation)
-        self.is_stopping = False
-        self._calls = ThreadPoolExecutor(CALLS, "console-call")
-        self._streams = ThreadPoolExecutor(STREAMS, "console-stream")
+        self.pipelines = pipelines or PipelineWatch(cluster)  # these start with the first page that shows them
+        self.rigs = rigs or RigWatch(cluster, settings.preparation)
+        self._threads = threads or Threads()
+        self._most_streams = most_streams
         self._running_streams = 0
+        self._is_closed = False
+
+    @property
+    def is_stopping(self) -> bool:
+        """Streams end when this is true."""
+        return self._is_closed or self._threads.is_stopping
 
     async def call(self, function: Callable[Concatenate[Cluster, P], T], *arguments: P.args, **named: P.kwargs) -> T:
         """Run a function that blocks on a thread, with the cluster as its first argument. TimeoutError after 30 s."""
         return await self.run(lambda: function(self.cluster, *arguments, **named))
 
+    async def call_with(
+        self,
+        on_late_end: Callable[[Future[Any]], None],
+        function: Callable[Concatenate[Cluster, P], T],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """As `call`; after a TimeoutError `on_late_end` gets the outcome, on the thread of the call."""
+        future = self._threads.calls.submit(lambda: function(self.cluster, *arguments, **named))
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                return await asyncio.shield(asyncio.wrap_future(future))
+        except (TimeoutError, asyncio.CancelledError):
+            if not future.cancel():
+                future.add_done_callback(on_late_end)
+            raise
+
     async def run(self, function: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(CALL_TIMEOUT_S):
-            return await loop.run_in_executor(self._calls, function)
+            return await loop.run_in_executor(self._threads.calls, function)
 
     def start_stream(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Run a function that ends when its reader goes away; TooManyStreams when all places are taken."""
-        if self._running_streams >= STREAMS:
+        """Run a function that ends when its reader goes away; TooManyStreams when as many run as are allowed."""
+        if self._threads.running_streams >= STREAMS or self._running_streams >= self._most_streams:
             raise TooManyStreams
+        self._threads.running_streams += 1
         self._running_streams += 1
-        future = asyncio.get_running_loop().run_in_executor(self._streams, function)
+        future = asyncio.get_running_loop().run_in_executor(self._threads.streams, function)
         future.add_done_callback(self._end_stream)
         return future
 
     def _end_stream(self, future: asyncio.Future[Any]) -> None:
+        self._threads.running_streams -= 1
         self._running_streams -= 1
         if not future.cancelled():
             future.exception()  # a stream reports its failure to its reader
 
-    def start(self) -> None:
-        self.watch.start()
+    def close(self) -> None:
+        """End the streams of this session."""
+        self._is_closed = True
 
-    def stop(self) -> None:
-        self.is_stopping = True
-        self.watch.stop()
+    def stop_watches(self, *, wait: bool = True) -> None:
+        """The last session of the user has ended."""
+        self.watch.stop(wait=wait)
         self.pipelines.stop()
         self.rigs.stop()
-        self._calls.shutdown(wait=False, cancel_futures=True)
-        self._streams.shutdown(wait=False, cancel_futures=True)
 
 
 def console_of(request: Request) -> Console:
-    return cast("Console", request.app.state.console)
+    """The console of the request's session, or the one of a console without a login."""
+    own: Console | None = getattr(request.state, "console", None)
+    return own if own is not None else cast("Console", request.app.state.console)
+
+
+def has_console(request: Request) -> bool:
+    """Whether the request has a session, or there is no login."""
+    return getattr(request.state, "console", None) is not None or request.app.state.console is not None

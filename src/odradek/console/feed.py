@@ -1,4 +1,4 @@
-"""What a thread hands to a page that watches it: the newest records, counts, and how it ended. Of a bounded size."""
+"""The records that a thread hands to a page that watches it, with counts and how it ended. Of a bounded size."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Feed:
             self._is_done = True
 
     def take(self) -> Taken:
-        """What has come since the last call; counts are of the whole time."""
+        """The records since the last call; counts are of the whole time."""
         with self._lock:
             records = list(self._waiting)
             self._waiting.clear()

@@ -70,7 +70,7 @@ def locations(document: Any, path: Path) -> list[Location]:
     """The elements that a path leads to. The whole document is `[document][0]`."""
     found = [Location([document], 0)]
     for step in path:
-        found = [inner for place in found for inner in _below(place.value, step)]
+        found = [inner for each in found for inner in _below(each.value, step)]
     return found
 
 

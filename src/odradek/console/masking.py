@@ -67,9 +67,9 @@ def _mask_value(value: bytes, paths: Iterable[Path]) -> bytes:
         return HIDDEN.encode()
     root = [document]
     for path in paths:
-        for place in locations(root[0], path):
-            if place.container is not root and path:
-                place.container[place.key] = HIDDEN
+        for found in locations(root[0], path):
+            if found.container is not root and path:
+                found.container[found.key] = HIDDEN
             elif not path:
                 root[0] = HIDDEN
     try:
@@ -94,3 +94,23 @@ def write_json(document: Any, **settings: Any) -> str:
     except UnicodeEncodeError:
         return json.dumps(document, **settings)
     return text
+
+
+def indent_json(document: Any, characters: int) -> str:
+    """The first characters of the indented document. A small document can be huge when it is indented, so that no more
+    is built than is returned."""
+    for is_ascii in (False, True):
+        pieces: list[str] = []
+        left = characters
+        for piece in json.JSONEncoder(ensure_ascii=is_ascii, indent=2).iterencode(document):
+            pieces.append(piece[:left])
+            left -= len(piece)
+            if left <= 0:
+                break
+        text = "".join(pieces)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # halves of surrogate pairs
+            continue
+        return text
+    return ""  # unreachable: ASCII can be encoded

@@ -1,11 +1,12 @@
-"""A record as the console handles it: bytes, with the place where it was read."""
+"""A record as the console handles it: bytes, with the partition and the offset that they were read from."""
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import dataclass
 from typing import Any
+
+from odradek.record_text import text_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,9 @@ class Record:
 
     @property
     def size_bytes(self) -> int:
-        return len(self.key or b"") + len(self.value or b"")
+        """Key, value and headers."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers
 
 
 def json_line(record: Record) -> bytes:
@@ -30,17 +33,17 @@ def json_line(record: Record) -> bytes:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp_ms,
-        **_text_fields("key", record.key),
-        **_text_fields("value", record.value),
-        "headers": [{"key": name, **_text_fields("value", value)} for name, value in record.headers],
+        **text_fields("key", record.key),
+        **text_fields("value", record.value),
+        "headers": [{"key": name, **text_fields("value", value)} for name, value in record.headers],
     }
+    return _line(fields)
+
+
+def incomplete_line(reason: str, records: int) -> bytes:
+    """The last line of an export that lacks records."""
+    return _line({"incomplete": reason, "records": records})
+
+
+def _line(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _text_fields(name: str, value: bytes | None) -> dict[str, str | None]:
-    if value is None:
-        return {name: None}
-    try:
-        return {name: value.decode()}
-    except UnicodeDecodeError:
-        return {name: base64.b64encode(value).decode(), f"{name}_encoding": "base64"}

@@ -47,7 +47,7 @@ class RecordFilter:
             return [_text(value) for name, value in record.headers if not self.name or name == self.name]
         if self.field == "json":
             document = parse_json(record.value) if record.value is not None else NOT_JSON
-            return [] if document is NOT_JSON else [place.value for place in locations(document, self.path)]
+            return [] if document is NOT_JSON else [found.value for found in locations(document, self.path)]
         return [_text(record.key), _text(record.value), *(_text(value) for _name, value in record.headers)]
 
     def _holds(self, value: Any) -> bool:

@@ -34,13 +34,15 @@ SECTIONS = (
     ("transactions", "Transactions", "/transactions"),
     ("pipelines", "Pipelines", "/pipelines"),
     ("rigs", "Rigs", "/rigs"),
+    ("access", "Access", "/access"),
 )
 
 
 class Renderer:
-    def __init__(self, tokens: Tokens, *, addresses: Sequence[str], is_read_only: bool) -> None:
+    def __init__(self, tokens: Tokens, *, addresses: Sequence[str], is_read_only: bool, is_https: bool = False) -> None:
         self._tokens = tokens
         self.shows_section: dict[str, Callable[[Request], bool]] = {}  # of sections that are not always shown
+        self._is_https = is_https
         self._notice_key = secrets.token_bytes(32)
         self.environment = Environment(
             loader=FileSystemLoader(str(files("odradek.console").joinpath("templates"))),
@@ -63,13 +65,14 @@ class Renderer:
                 token=self._tokens.token_of(request.state.session),
                 notice=notice,
                 sections=[each for each in SECTIONS if self.shows_section.get(each[0], _always)(request)],
+                user=getattr(request.state, "user", ""),
                 is_fragment=request.headers.get("hx-request") == "true",
                 **values,
             ),
             status,
         )
         if notice:
-            response.delete_cookie(FLASH_COOKIE, samesite="strict", httponly=True)
+            response.delete_cookie(FLASH_COOKIE, samesite="lax", httponly=True, secure=self._is_https)
         return response
 
     def fragment(self, template: str, **values: Any) -> str:
@@ -81,7 +84,12 @@ class Renderer:
         if notice:
             text = base64.urlsafe_b64encode(notice[:LARGEST_NOTICE].encode()).decode()
             response.set_cookie(
-                FLASH_COOKIE, f"{text}.{self._sign(text)}", max_age=60, httponly=True, samesite="strict"
+                FLASH_COOKIE,
+                f"{text}.{self._sign(text)}",
+                max_age=60,
+                httponly=True,
+                samesite="lax",
+                secure=self._is_https,
             )
         return response
 

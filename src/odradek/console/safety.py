@@ -1,4 +1,4 @@
-"""What stands before every page: the Host header, the session of the browser, the token of a change, and the headers
+"""The checks before every page: the Host header, the session of the browser, the token of a change, and the headers
 that keep a browser from running anything that is not an asset of the console.
 
 A message is hostile input, and so is any other page that is open in the same browser.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("odradek.console")
 COOKIE = "odradek_console"
+HTTPS_PREFIX = "__Host-"  # browsers accept such a cookie from this host and by HTTPS only
+SESSION_PATHS = frozenset({"/login", "/logout"})  # forms of a read-only console
 SESSION_CHARACTERS = 43  # 32 random bytes
 TOKEN_FIELD = "token"
 TOKEN_HEADER = "x-odradek-token"
@@ -44,6 +46,10 @@ HEADERS = {
 }
 
 
+class AbortedResponse(Exception):
+    """A response that cannot be completed. The connection is closed without the end of the body."""
+
+
 class Tokens:
     """The token of a session is an HMAC of its id under a key that lives as long as the process."""
 
@@ -57,22 +63,23 @@ class Tokens:
         return hmac.new(self._key, session.encode(), hashlib.sha256).hexdigest()
 
 
-def session_of(headers: Headers) -> str:
+def session_of(headers: Headers, name: str = COOKIE) -> str:
     """The session of the cookie; empty without one, or if it is not one of ours."""
     cookie: SimpleCookie = SimpleCookie()
     try:
         cookie.load(headers.get("cookie", ""))
     except Exception:
         return ""
-    value = cookie[COOKIE].value if COOKIE in cookie else ""
+    value = cookie[name].value if name in cookie else ""
     return value if len(value) == SESSION_CHARACTERS else ""
 
 
-def refusal(method: str, headers: Headers, *, is_read_only: bool) -> str:
-    """Why a request is not served, whatever it asks for; empty if it is."""
+def refusal(method: str, headers: Headers, *, is_read_only: bool, hosts: frozenset[str] = frozenset()) -> str:
+    """Why a request is not served, whatever its path; empty if it is. `hosts` are served beside loopback addresses."""
     host = headers.get("host", "")
-    if not is_loopback(host_of(host)):
-        return f"the host {host[:100]!r} is not this console's; open it as localhost or 127.0.0.1"
+    if not is_loopback(host_of(host)) and host_of(host) not in hosts:
+        names = ", ".join(sorted(hosts)) or "localhost or 127.0.0.1"
+        return f"the host {host[:100]!r} is not this console's; open it as {names}"
     site = headers.get("sec-fetch-site", "same-origin")
     if method in SAFE_METHODS:
         # Another site may link to the console; it may not make a browser load anything of it in the background.
@@ -93,10 +100,21 @@ def refusal(method: str, headers: Headers, *, is_read_only: bool) -> str:
 class Safety:
     """The outermost layer of the application. Tokens of forms are checked where forms are read (`checked_form`)."""
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, *, is_read_only: bool) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        *,
+        is_read_only: bool,
+        hosts: frozenset[str] = frozenset(),
+        is_https: bool = False,
+    ) -> None:
         self._app = app
         self._tokens = tokens
         self._is_read_only = is_read_only
+        self._hosts = hosts
+        self._cookie = f"{HTTPS_PREFIX}{COOKIE}" if is_https else COOKIE
+        self._flags = "Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if is_https else "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,10 +122,9 @@ class Safety:
                 await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        session = session_of(headers)
-        is_new = not session
-        session = session or self._tokens.new_session()
-        scope.setdefault("state", {})["session"] = session
+        known = session_of(headers, self._cookie)
+        state = scope.setdefault("state", {})
+        state["session"] = known or self._tokens.new_session()
 
         is_started = False
 
@@ -120,16 +137,21 @@ class Safety:
                     answer[name] = value
                 if "cache-control" not in answer:
                     answer["cache-control"] = "no-store"
-                if is_new and not scope["path"].startswith("/assets/"):
-                    answer.append("set-cookie", f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict")
+                if state["session"] != known and not scope["path"].startswith("/assets/"):
+                    answer.append("set-cookie", f"{self._cookie}={state['session']}; {self._flags}")
             await send(message)
 
-        reason = refusal(scope["method"], headers, is_read_only=self._is_read_only)
+        is_read_only = self._is_read_only and scope["path"] not in SESSION_PATHS
+        reason = refusal(scope["method"], headers, is_read_only=is_read_only, hosts=self._hosts)
         if reason:
             await PlainTextResponse(f"refused: {reason}\n", 403)(scope, receive, guarded)
             return
         try:
             await self._app(scope, receive, guarded)
+        except AbortedResponse as reason:
+            LOG.warning(
+                "a response to %r was cut off: %s", scope["path"], str(reason).encode("unicode_escape").decode()
+            )
         except Exception:
             LOG.exception("a request to %r failed", scope["path"])
             if not is_started:

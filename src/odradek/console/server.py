@@ -9,7 +9,7 @@ import uvicorn
 
 from odradek.console.app import build_app
 from odradek.console.cluster.connection import Failure
-from odradek.console.settings import is_loopback
+from odradek.console.settings import problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,12 +22,10 @@ STOP_S = 2  # for pages that are being sent; streams end at once
 
 
 def listen(settings: ConsoleSettings) -> socket.socket:
-    """Failure for an address that others could reach, or that is taken."""
-    if not is_loopback(settings.host):
-        raise Failure(
-            f"--listen {settings.host}: other machines could open the console, and it has no login; "
-            "listen on 127.0.0.1, and reach it through an SSH tunnel (ssh -L)"
-        )
+    """Failure for settings that are not safe, or an address that is taken."""
+    problem = problem_of(settings)
+    if problem:
+        raise Failure(problem)
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -43,9 +41,13 @@ def listen(settings: ConsoleSettings) -> socket.socket:
     return listener
 
 
-def address_of(listener: socket.socket) -> str:
+def address_of(listener: socket.socket, settings: ConsoleSettings | None = None) -> str:
+    """The address to open in a browser."""
+    if settings is not None and settings.public_url:
+        return f"{settings.public_url.rstrip('/')}/"
+    scheme = "https" if settings is not None and settings.tls is not None else "http"
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    return f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
 
 
 def make_server(cluster: Cluster, settings: ConsoleSettings) -> uvicorn.Server:
@@ -59,8 +61,16 @@ def make_server(cluster: Cluster, settings: ConsoleSettings) -> uvicorn.Server:
         limit_concurrency=200,
         ws="none",
         lifespan="on",
+        proxy_headers=False,  # `changes.client_address` reads the address that a proxy has appended
+        ssl_certfile=None if settings.tls is None else settings.tls.certificate,
+        ssl_keyfile=None if settings.tls is None else settings.tls.key,
     )
-    return _Server(config, lambda: setattr(app.state.console, "is_stopping", True))
+    if settings.tls is not None:
+        try:
+            config.load()
+        except (OSError, ValueError) as problem:
+            raise Failure(f"--tls-cert {settings.tls.certificate}, --tls-key {settings.tls.key}: {problem}") from None
+    return _Server(config, app.state.threads.begin_stop)
 
 
 class _Server(uvicorn.Server):
@@ -79,5 +89,5 @@ def serve(cluster: Cluster, settings: ConsoleSettings, on_ready: Callable[[str],
     """Until Ctrl-C or SIGTERM."""
     with listen(settings) as listener:
         server = make_server(cluster, settings)
-        on_ready(address_of(listener))
+        on_ready(address_of(listener, settings))
         server.run(sockets=[listener])

@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
+SASL = ["-X", "security.protocol=SASL_SSL"]
 WITHOUT_STARLETTE = """
 import sys
 sys.modules["starlette"] = None
@@ -27,7 +28,16 @@ sys.exit(run(["console"]))
         (["--listen", "0.0.0.0:8484"], "other machines could open the console"),
         (["--listen", "console.example:8484"], "it has no login"),
         (["--listen", "127.0.0.1:99999"], "is not an address"),
-        (["--login"], "--login is not available"),
+        (["--listen", "0.0.0.0:8484", "--login", "sasl"], "security.protocol is plaintext"),
+        (["--listen", "0.0.0.0:8484", "--login", "sasl", *SASL], "would be sent unencrypted"),
+        (["--listen", "0.0.0.0:8484", "--login", "sasl", *SASL, "--behind-proxy"], "--public-url"),
+        (["--login", "sasl", *SASL, "-X", "sasl.mechanisms=GSSAPI"], "not GSSAPI"),
+        (["--login", "oidc", *SASL], "needs --oidc-issuer"),
+        (["--oidc-issuer", "https://issuer.example"], "need --login oidc"),
+        (["--public-url", "https://console.example"], "it has no login"),
+        (["--behind-proxy"], "it has no login"),
+        (["--tls-cert", __file__], "belong together"),
+        (["--listen", "127.0.0.1:0", "--tls-cert", __file__, "--tls-key", __file__], "--tls-key"),
         (["--mask", "card.number"], "is not a masking rule"),
         (["--mask", "$.a["], "is not a JSON path"),
         (["--schema", "orders"], "is not TOPIC=FILE.avsc"),

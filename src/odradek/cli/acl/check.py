@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.acl.options import OPERATION, PRINCIPAL
-from odradek.cli.acl.rules import OPERATIONS, as_row, describe, parse_resource
+from odradek.cli.acl.rules import OPERATIONS, as_row, parse_resource
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.security.acls.bindings import WILDCARD, AclFilter, PatternType
-from odradek.security.acls.decisions import AccessRules, Actor, Decision, Reason, decide
-from odradek.security.acls.index import AclDraft, AclIndex
+from odradek.security.acls.bindings import WILDCARD
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
+    from odradek.security.acls.decisions import Decision
 
 DENIED_EXIT_CODE = 1
 
@@ -53,43 +52,21 @@ def check(
     RESOURCE is topic:NAME, group:NAME, transactional-id:ID or cluster. super.users and
     allow.everyone.if.no.acl.found are read from a broker.
     """
-    from odradek.cli.acl.requests import find  # noqa: PLC0415 - help does not need it
+    from odradek.cli.acl.decision import UNKNOWN_SETTINGS, check_access, explanation  # noqa: PLC0415 - help does not need it
 
     parsed = parse_resource(resource)
     if parsed is None:
         raise click.UsageError(f"{resource}: expected topic:NAME, group:NAME, transactional-id:ID or cluster")
     kind, name = parsed
-    draft = AclDraft(AclIndex())
-    for rule in find(cluster, [AclFilter(kind, name, PatternType.MATCH)]):
-        draft.add(rule)
-    settings = _access_rules(cluster, as_json=as_json)
-    decision = decide(draft.finish(), settings, Actor(principal, host), OPERATIONS[operation], kind, name)
-    _print(decision, principal, operation, resource, as_json=as_json)
+    decision, knows_settings = check_access(cluster, principal, OPERATIONS[operation], kind, name, host)
+    if not knows_settings and not as_json:
+        note(UNKNOWN_SETTINGS)
+    _print(decision, explanation(decision), principal, operation, resource, as_json=as_json)
     if not decision.is_allowed:
         context.exit(DENIED_EXIT_CODE)
 
 
-def _access_rules(cluster: Cluster, *, as_json: bool) -> AccessRules:
-    """The settings of one broker. Apache Kafka does not show them."""
-    from odradek.cli.client.kafka_admin import ConfigResource, ResourceType  # noqa: PLC0415
-    from odradek.cli.client.settings import REQUEST_TIMEOUT_S  # noqa: PLC0415
-
-    admin = cluster.admin()
-    broker = str(next(iter(admin.list_topics(timeout=REQUEST_TIMEOUT_S).brokers)))
-    asked = ConfigResource(ResourceType.BROKER, broker)
-    (future,) = admin.describe_configs([asked], request_timeout=REQUEST_TIMEOUT_S).values()
-    found = cluster.finish(future, f"broker {broker}")
-    values = {name: found[name].value for name in ("super.users", "allow.everyone.if.no.acl.found") if name in found}
-    if "super.users" not in found and not as_json:
-        note("super.users and allow.everyone.if.no.acl.found of the brokers are not known")
-    names = (values.get("super.users") or "").split(";")
-    return AccessRules(
-        frozenset(name.strip() for name in names if name.strip()),
-        values.get("allow.everyone.if.no.acl.found") == "true",
-    )
-
-
-def _print(decision: Decision, principal: str, operation: str, resource: str, *, as_json: bool) -> None:
+def _print(decision: Decision, reason: str, principal: str, operation: str, resource: str, *, as_json: bool) -> None:
     rule = decision.binding
     if as_json:
         print_json(
@@ -105,10 +82,4 @@ def _print(decision: Decision, principal: str, operation: str, resource: str, *,
         return
     verb = "may" if decision.is_allowed else "may not"
     say(f"{principal} {verb} {operation} on {resource}")
-    if rule is not None:
-        say(f"  rule: {describe(rule)}")
-    elif decision.reason is Reason.RESOURCE_WITHOUT_ACLS:
-        setting = "true" if decision.is_allowed else "false"
-        say(f"  {decision.reason.value}, and allow.everyone.if.no.acl.found is {setting}")
-    else:
-        say(f"  {decision.reason.value}")
+    say(f"  {reason}")

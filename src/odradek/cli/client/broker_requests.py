@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.cli.client.cluster import split_addresses
-from odradek.cli.client.kafka_errors import unreachable
+from odradek.cli.client.kafka_errors import BadCredentials, NotAuthorized, unreachable
 from odradek.cli.client.wire_request import TIMEOUT_S, call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
@@ -58,7 +58,8 @@ def error_text(error_code: int, message: str | None, subject: str) -> str:
 def check(error_code: int, message: str | None, subject: str) -> None:
     """Failure for an error of a broker."""
     if error_code:
-        raise Failure(error_text(error_code, message, subject))
+        is_denial = ErrorCode(error_code).name.endswith("_AUTHORIZATION_FAILED")
+        raise (NotAuthorized if is_denial else Failure)(error_text(error_code, message, subject))
 
 
 class BrokerRequests:
@@ -81,6 +82,8 @@ class BrokerRequests:
         for address in list(self._addresses):
             try:
                 response = call(self._secure(*address), request, response_type, version, self.timeout_s)
+            except BadCredentials:
+                raise  # other brokers know the same users
             except Failure as failure:
                 reason = failure.message
                 continue

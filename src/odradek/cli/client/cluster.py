@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
-from odradek.cli.client.kafka_errors import NoSuchTopic, explain, unreachable
+from odradek.cli.client.kafka_errors import NoSuchTopic, NotAuthorized, explain, unreachable
 from odradek.cli.client.wire_security import SecuredAddress, wire_security
 from odradek.cli.framework.failure import Failure
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError
 
-    from odradek.cli.client.wire_security import WireSecurity
+    from odradek.cli.client.wire_security import BearerToken, WireSecurity
 
 CONNECT_TIMEOUT_S = 3.0
 REQUEST_TIMEOUT_S = 15.0
@@ -55,13 +55,14 @@ def split_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
 class Cluster:
     """Addresses and client properties of a cluster. Clients are created on demand."""
 
-    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], token: BearerToken | None = None) -> None:
         self.bootstrap_servers = properties.get("bootstrap.servers", bootstrap_servers)
         self.properties = dict(properties)
         self.last_error: KafkaError | None = None
         self._is_reachable = False
         self._admin: AdminClient | None = None
         self._wire_security: WireSecurity | None = None
+        self._token = token
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         """Failure unless one of the addresses accepts a connection."""
@@ -83,7 +84,7 @@ class Cluster:
     def address(self, host: str, port: int) -> SecuredAddress:
         """The address of a broker for requests that the client library cannot make, with the cluster's TLS and SASL."""
         if self._wire_security is None:
-            self._wire_security = wire_security(self.properties)
+            self._wire_security = wire_security(self.properties, self._token)
         return SecuredAddress(host, port, self._wire_security)
 
     def bootstrap_addresses(self) -> list[SecuredAddress]:
@@ -119,7 +120,9 @@ class Cluster:
         silent = logging.getLogger("odradek.cli.librdkafka")
         silent.propagate = False
         silent.addHandler(logging.NullHandler())
+        token = self._token
         return {
+            **({} if token is None else {"oauth_cb": lambda _config: (token.value, token.expires_s)}),
             "client.id": "odradek-cli",
             "socket.connection.setup.timeout.ms": 5000,
             **defaults,
@@ -232,6 +235,8 @@ class Cluster:
                 else f": {reported.str().split(' (after', maxsplit=1)[0]}"
             )
             line += f" [{self.bootstrap_servers}{detail}]"
+        if error.name().endswith("_AUTHORIZATION_FAILED"):
+            return NotAuthorized(line)
         return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)
 
 

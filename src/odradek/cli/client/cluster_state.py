@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import check
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -91,7 +92,7 @@ class PartitionState:
 class ClusterState:
     cluster: DescribedCluster
     partitions: Sequence[PartitionState]
-    knows_reassignments: bool = True  # False while no controller answers
+    knows_reassignments: bool = True  # False while no controller answers, or if the user may not know them
 
     @property
     def is_healthy(self) -> bool:
@@ -156,10 +157,18 @@ class MinInSync:
         self._known.clear()
 
 
-def read_state(requests: BrokerRequests, min_in_sync: MinInSync | None = None) -> ClusterState:
+def read_state(
+    requests: BrokerRequests, min_in_sync: MinInSync | None = None, *, may_lack_reassignments: bool = False
+) -> ClusterState:
+    """With `may_lack_reassignments`, a user without Describe on the cluster gets the state without reassignments."""
     cluster = requests.describe()
     metadata = requests.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False), MetadataResponse, 12)
-    moving = read_reassignments(requests)
+    try:
+        moving = read_reassignments(requests)
+    except NotAuthorized:
+        if not may_lack_reassignments:
+            raise
+        moving = None
     known = moving or {}
     topics = [topic for topic in metadata.topics if not topic.error_code and topic.name]
     minimum = (min_in_sync or MinInSync(requests)).of(topic.name or "" for topic in topics)

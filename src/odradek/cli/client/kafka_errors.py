@@ -14,6 +14,14 @@ class NoSuchTopic(Failure):
     pass
 
 
+class NotAuthorized(Failure):
+    """The access control lists do not allow the request to this user."""
+
+
+class BadCredentials(Failure):
+    """The broker does not accept the user with this secret."""
+
+
 def unreachable(address: str, reason: str) -> Failure:
     return Failure(
         f"no broker answers at {address} ({reason}); start one with `odradek broker`, "

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.cli.framework.failure import Failure
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ class Disks:
 
     sizes: Mapping[tuple[int, str, int], int] = field(default_factory=dict)  # by broker, topic and partition
     directories: tuple[LogDirectory, ...] = ()
+    is_denied: bool = False  # the user lacks Describe on the cluster
 
 
 def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
     """The log directories of the brokers that answer."""
     sizes: dict[tuple[int, str, int], int] = {}
     directories: list[LogDirectory] = []
+    is_denied = False
     for broker in state.brokers.values():
         if broker.is_fenced:
             continue
@@ -47,6 +50,7 @@ def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
             answer = requests.ask(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
         except Failure:
             continue
+        is_denied = is_denied or answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         for directory in answer.results:
             before = len(sizes)
             stored = 0
@@ -66,4 +70,4 @@ def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
                     directory.usable_bytes,
                 )
             )
-    return Disks(sizes, tuple(directories))
+    return Disks(sizes, tuple(directories), is_denied)

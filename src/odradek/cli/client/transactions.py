@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.wire_request import call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
@@ -98,7 +99,9 @@ def check(error_code: int, subject: str) -> None:
     """Failure for an error of the broker."""
     if error_code:
         error = ErrorCode(error_code)
-        raise Failure(f"{subject}: {ADVICE.get(error, 'the broker refused the request')} ({error.name})")
+        is_denial = error.name.endswith("_AUTHORIZATION_FAILED")
+        line = f"{subject}: {ADVICE.get(error, 'the broker refused the request')} ({error.name})"
+        raise (NotAuthorized if is_denial else Failure)(line)
 
 
 def retry_while_loading(ask: Callable[[], R], error_of: Callable[[R], int]) -> R:

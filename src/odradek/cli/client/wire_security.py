@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.cli.client.kafka_errors import BadCredentials
 from odradek.cli.framework.failure import Failure
 from odradek.host.tls_context import make_context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from odradek.security.sasl_client.credentials import MECHANISMS, SaslCredentials
+from odradek.security.sasl_client.oauthbearer import OauthbearerExchange
 from odradek.security.tls.pkcs12 import key_of_pkcs12
 from odradek.security.tls.store_problem import StoreProblem
 
@@ -54,7 +56,7 @@ class WireSecurity:
             assert isinstance(answer, SaslAuthenticateResponse)
             if answer.error_code:
                 reason = answer.error_message or ErrorCode(answer.error_code).name
-                raise Failure(f"the broker refused the credentials of {self.credentials.user}: {reason}")
+                raise BadCredentials(f"the broker refused the credentials of {self.credentials.user}: {reason}")
             try:
                 message = exchange.answer(bytes(answer.auth_bytes))
             except ValueError as problem:
@@ -70,7 +72,18 @@ class SecuredAddress(NamedTuple):
     security: WireSecurity | None
 
 
-def wire_security(properties: Mapping[str, str]) -> WireSecurity | None:
+class BearerToken(NamedTuple):
+    """An access token for OAUTHBEARER, and the time at which it expires, in seconds since the epoch."""
+
+    user: str
+    value: str
+    expires_s: float
+
+    def __repr__(self) -> str:
+        return f"BearerToken({self.user!r})"
+
+
+def wire_security(properties: Mapping[str, str], token: BearerToken | None = None) -> WireSecurity | None:
     """None for a plaintext listener. Failure for a protocol or a mechanism that is not supported."""
     protocol = properties.get("security.protocol", PROTOCOLS[0]).lower()
     if protocol not in PROTOCOLS:
@@ -78,7 +91,11 @@ def wire_security(properties: Mapping[str, str]) -> WireSecurity | None:
     if protocol == PROTOCOLS[0]:
         return None
     context = _context(properties) if protocol.endswith("ssl") else None
-    return WireSecurity(context, _credentials(properties) if protocol.startswith("sasl") else None)
+    if not protocol.startswith("sasl"):
+        return WireSecurity(context, None)
+    if token is not None:
+        return WireSecurity(context, SaslCredentials(OauthbearerExchange.mechanism, token.user, token.value))
+    return WireSecurity(context, _credentials(properties))
 
 
 def _credentials(properties: Mapping[str, str]) -> SaslCredentials:

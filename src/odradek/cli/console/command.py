@@ -13,6 +13,7 @@ import click
 
 from odradek.cli.client.cluster import split_addresses
 from odradek.cli.client.options import cluster_options
+from odradek.cli.console.login_options import LoginOptions, login_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
@@ -31,6 +32,10 @@ INSTALL = "pip install 'odradek[console]'"
         ("another cluster, which the console does not change", "odradek console -b kafka-1:9092 --read-only"),
         ("without card numbers and passwords", "odradek console --mask '$.card.number' --mask '$..password'"),
         ("Avro values of a topic as JSON", "odradek console --schema orders=orders.avsc"),
+        (
+            "users of the cluster log in",
+            "odradek console --login sasl --listen 10.0.0.7:8484 --tls-cert cert.pem --tls-key key.pem",
+        ),
         ("on a free port, for a script", "odradek console --listen 127.0.0.1:0 --format json"),
     ]
 )
@@ -40,7 +45,7 @@ INSTALL = "pip install 'odradek[console]'"
     type=TEXT,
     default=DEFAULT_LISTEN,
     show_default=True,
-    help="Address of the web page. Only addresses of this machine are allowed; port 0 is any free port.",
+    help="Address of the web page; port 0 is any free port. An address that others reach needs --login and TLS.",
 )
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
 @click.option(
@@ -59,7 +64,7 @@ INSTALL = "pip install 'odradek[console]'"
     multiple=True,
     help="Schema of a topic's values: FILE.avsc (Avro), or FILE.desc:MESSAGE (descriptor set of Protobuf). Repeatable.",
 )
-@click.option("--login", is_flag=True, help="Not available: the console serves this machine only.")
+@login_options
 @click.option("--stop-with", type=int, hidden=True, help="Descriptor; stop when its other end is closed.")
 @cluster_options
 def console(
@@ -68,15 +73,15 @@ def console(
     read_only: bool,
     masks: tuple[str, ...],
     schemas: tuple[str, ...],
-    login: bool,
+    access: LoginOptions,
     stop_with: int | None,
     cluster: Cluster,
     as_json: bool,
 ) -> None:
     """Serve a web page over a cluster: topics, messages, groups, brokers, transactions.
 
-    It works with any Kafka cluster. Everybody who can open the page on this machine has the rights of the given client
-    properties.
+    It works with any Kafka cluster. Without a login, everybody who can open the page on this machine has the rights of
+    the given client properties. With --login, users log in and have their own rights.
     """
     try:
         from odradek.console.decoding import SchemaError, load_decoder  # noqa: PLC0415 - help does not need it
@@ -87,8 +92,6 @@ def console(
         from odradek.console.settings import ConsoleSettings  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise Failure(f"the console needs the package {error.name}: {INSTALL}") from None
-    if login:
-        raise Failure("--login is not available; without a login the console listens on 127.0.0.1 only")
     host, port = parse_listen(listen)
     try:
         rules = tuple(parse_rule(rule) for rule in masks)
@@ -101,7 +104,7 @@ def console(
     log_changes()
     if stop_with is not None:
         threading.Thread(target=stop_with_owner, args=(stop_with,), daemon=True).start()
-    settings = ConsoleSettings(host, port, read_only, Preparation(rules, decoders))
+    settings = ConsoleSettings(host, port, read_only, Preparation(rules, decoders), **access.console_settings(cluster))
     serve(cluster, settings, lambda address: show_address(address, cluster, as_json))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.cli.framework.times import iso_text
 from odradek.cli.records.format_string import Piece, parse_format
+from odradek.record_text import text_fields
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -85,13 +85,3 @@ def json_writer(message: Message) -> bytes:
     fields.update(text_fields("value", _bytes(message.value())))
     fields["headers"] = [{"key": name, **text_fields("value", value)} for name, value in _headers(message)]
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def text_fields(name: str, value: bytes | None) -> dict[str, str | None]:
-    """`{"value": "text"}`, or base64 with `"value_encoding": "base64"` for bytes that are not UTF-8."""
-    if value is None:
-        return {name: None}
-    try:
-        return {name: value.decode()}
-    except UnicodeDecodeError:
-        return {name: base64.b64encode(value).decode(), f"{name}_encoding": "base64"}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 POLL_S = 0.2  # bounds how long Ctrl-C takes
 BATCH_RECORDS = 1000
 END_OF_PARTITION = "_PARTITION_EOF"
+NO_GROUP_RIGHTS = "GROUP_AUTHORIZATION_FAILED"  # librdkafka looks for a coordinator, although no group is joined
 
 
 class RecordReader:
@@ -92,6 +93,8 @@ class RecordReader:
         error = message.error()
         if error is None:
             return True
+        if error.name() == NO_GROUP_RIGHTS:
+            return False
         if error.name() != END_OF_PARTITION and (error.fatal() or not error.retriable()):
             raise self.cluster.failure(error, f"topic {self.topic}, partition {message.partition()}")
         return False

@@ -1,13 +1,19 @@
 """The connection to the cluster, and the failures that it reports, under names that the rest of the console uses."""
 
 from odradek.cli.client.cluster import Cluster
+from odradek.cli.client.kafka_errors import BadCredentials, NoSuchTopic, NotAuthorized
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import age_text, count_text, size_text
 from odradek.cli.framework.times import iso_text, parse_duration_ms, parse_time_ms
+from odradek.console.cluster.permissions import NotAllowed
 
 __all__ = [
+    "BadCredentials",
     "Cluster",
     "Failure",
+    "NoSuchTopic",
+    "NotAllowed",
+    "NotAuthorized",
     "age_text",
     "count_text",
     "iso_text",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import queue
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster.records import find_reading_ranges, follow, scan
-from odradek.console.feed import BATCH_RECORDS
-from odradek.console.record import json_line
+from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
+from odradek.console.kept_records import NewestRecords
+from odradek.console.record import incomplete_line, json_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,8 @@ FIRST_WINDOW = 1_000  # offsets of each partition
 MOST_SCANNED = 5_000_000
 SEARCH_S = 120.0
 EXPORT_RECORDS = 100_000
+EXPORT_BYTES = 512 * 1024 * 1024
+CHUNK_BYTES = 256 * 1024  # a queue of chunks is bounded in bytes by their size
 EXPORT_S = 600.0
 
 
@@ -54,21 +57,22 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
         ranges = find_reading_ranges(cluster, everything(reading))
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
         for window in backward_windows(ranges) if is_backward else [ranges]:
-            found: list[Record] = []
+            found = NewestRecords(MOST_MATCHES, KEPT_BYTES)
             for batch in scan(cluster, reading.topic, window, lambda: feed.is_stopped):
                 matching = _matching(batch, prepare, wanted)
                 seen += len(batch)
-                found += matching
+                if is_backward:
+                    found.add(matching)
                 feed.add(len(batch), [] if is_backward else matching[: MOST_MATCHES - matched])
                 matched += 0 if is_backward else len(matching)
                 if matched >= MOST_MATCHES or seen >= MOST_SCANNED or time.monotonic() > deadline:
                     feed.end(f"stopped after {seen:,} records; narrow the search for more")
                     return
-                del found[:-MOST_MATCHES]
             if is_backward:
-                found.sort(key=lambda each: (each.timestamp_ms or 0, each.offset), reverse=True)
-                feed.add(0, found[: MOST_MATCHES - matched])
-                matched += len(found)
+                newest = found.take()
+                newest.sort(key=lambda each: (each.timestamp_ms or 0, each.offset), reverse=True)
+                feed.add(0, newest[: MOST_MATCHES - matched])
+                matched += len(newest) + found.dropped
                 if matched >= MOST_MATCHES:
                     feed.end(f"stopped after {MOST_MATCHES} matches; narrow the search for more")
                     return
@@ -108,46 +112,85 @@ def _matching(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilte
     return [record for record in map(prepare, batch) if wanted.matches(record)]
 
 
+Chunks = queue.Queue["bytes | ExportEnd"]
+
+
+class ExportEnd(NamedTuple):
+    """`failure` is empty at the end of an export that has not failed."""
+
+    failure: str = ""
+
+
 def export(
     cluster: Cluster,
     reading: Reading,
     prepare: Preparation,
     wanted: RecordFilter,
-    chunks: queue.Queue[bytes | None],
+    chunks: Chunks,
     is_stopped: Callable[[], bool],
 ) -> None:
-    """Put JSON lines into the queue, and None at the end. A slow browser makes the reading slow."""
-    try:
-        for chunk in _lines(cluster, reading, prepare, wanted, is_stopped):
-            while not is_stopped():
-                try:
-                    chunks.put(chunk, timeout=0.5)
-                    break
-                except queue.Full:
-                    continue
-    finally:
+    """Put JSON lines into the queue, and the end. A slow browser makes the reading slow. An export that lacks records
+    ends with a line that gives the reason."""
+
+    def put(chunk: bytes | ExportEnd) -> None:
         while not is_stopped():
             try:
-                chunks.put(None, timeout=0.5)
-                break
+                chunks.put(chunk, timeout=0.5)
+                return
             except queue.Full:
                 continue
 
+    written = 0
+    failure = ""
+    try:
+        for chunk, records in _chunks(cluster, reading, prepare, wanted, is_stopped):
+            put(chunk)
+            written += records
+    except Failure as problem:
+        failure = problem.message
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    if failure:
+        put(incomplete_line(failure, written))
+    put(ExportEnd(failure))
 
-def _lines(
+
+def _chunks(
     cluster: Cluster,
     reading: Reading,
     prepare: Preparation,
     wanted: RecordFilter,
     is_stopped: Callable[[], bool],
-) -> Iterator[bytes]:
+) -> Iterator[tuple[bytes, int]]:
+    """JSON lines with the number of their records."""
     deadline = time.monotonic() + EXPORT_S
-    left = EXPORT_RECORDS
+    written = size_bytes = 0
+    limit = ""
     ranges = find_reading_ranges(cluster, everything(reading) if wanted.is_active else reading)
     for batch in scan(cluster, reading.topic, ranges, is_stopped):
-        found = _matching(batch, prepare, wanted)[:left]
-        left -= len(found)
-        if found:
-            yield b"".join(map(json_line, found))
-        if not left or time.monotonic() > deadline:
+        chunk = bytearray()
+        records = 0
+        for record in _matching(batch, prepare, wanted):
+            if written + records >= EXPORT_RECORDS:
+                limit = f"{EXPORT_RECORDS:,} records"
+            elif size_bytes >= EXPORT_BYTES:
+                limit = f"{EXPORT_BYTES:,} bytes"
+            if limit:
+                break
+            line = json_line(record)
+            chunk += line
+            size_bytes += len(line)
+            records += 1
+            if len(chunk) >= CHUNK_BYTES:
+                yield bytes(chunk), records
+                written += records
+                chunk.clear()
+                records = 0
+        if chunk:
+            yield bytes(chunk), records
+            written += records
+        if not limit and time.monotonic() > deadline:
+            limit = f"{EXPORT_S:g} seconds"
+        if limit:
+            yield incomplete_line(f"the limit of an export was reached: {limit}", written), 0
             return

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.framework.failure import Failure
 from odradek.cli.group.reset import alter, committed_offsets, consequence
 from odradek.cli.group.reset_plan import (
@@ -24,6 +25,7 @@ from odradek.cli.group.state import (
     read_lags,
     state_name,
 )
+from odradek.console.cluster.permissions import needs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +50,7 @@ class ListedGroup:
 class DescribedGroup:
     group: GroupState
     lags: Sequence[PartitionLag]
+    denial: str = ""  # the permission that the user lacks for a part
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +86,29 @@ def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
 
 
 def describe_group(cluster: Cluster, name: str) -> DescribedGroup:
-    group = read_group(cluster, name)
-    lags = read_lags(cluster, group)
+    """Without Read on its topics the lag has no time, and without Describe on them there is none."""
+    with needs("Describe", f"group {name}"):
+        group = read_group(cluster, name)
+    try:
+        lags = read_lags(cluster, group)
+    except NotAuthorized:
+        return DescribedGroup(group, [], "not allowed: the lag needs Describe on the topics of the group")
     behind = [each for each in lags if each.lag]
     if len(behind) <= MOST_TIMED:
-        add_time_lags(cluster, lags)
+        try:
+            add_time_lags(cluster, lags)
+        except NotAuthorized:
+            return DescribedGroup(group, lags, "not allowed: the lag in time needs Read on the topics of the group")
     return DescribedGroup(group, lags)
 
 
 def plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:
     """Before and after of each partition. Failure while the group has active members."""
+    with needs("Describe", f"group {name} and on its topics"):
+        return _plan_reset(cluster, name, goal)
+
+
+def _plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:
     before = committed_offsets(cluster, name, is_new_allowed=bool(goal.topics))
     keys = choose_partitions(cluster, goal.topics, before)
     if not keys:
@@ -118,12 +134,14 @@ def apply_reset(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
     for move in moves:
         if before.get((move.topic, move.partition)) != move.before:
             raise Failure(f"group {name} has committed other offsets since the preview; look at a new preview")
-    alter(cluster, name, moves)
+    with needs("Read", f"group {name} and on its topics"):
+        alter(cluster, name, moves)
 
 
 def delete_group(cluster: Cluster, name: str) -> None:
     futures = cluster.admin().delete_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)
-    cluster.finish(futures[name], f"group {name}")
+    with needs("Delete", f"group {name}"):
+        cluster.finish(futures[name], f"group {name}")
 
 
 def now_ms() -> int:

@@ -12,6 +12,7 @@ from odradek.cli.partition.plan import Move
 from odradek.cli.partition.reassign import planned_moves
 from odradek.cli.partition.requests import alter_reassignments
 from odradek.cli.partition.sizes import read_sizes, with_sizes
+from odradek.console.cluster.permissions import CLUSTER, needs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,8 @@ class MoveGoal:
 
 def plan(cluster: Cluster, goal: MoveGoal) -> list[Move]:
     requests = BrokerRequests(cluster)
-    state = read_state(requests)
+    with needs("Describe", CLUSTER):
+        state = read_state(requests)
     if not state.knows_reassignments:
         raise Failure("no controller answers; wait for an election, and try again")
     if not goal.topics and not goal.drain:
@@ -51,8 +53,10 @@ def begin(cluster: Cluster, targets: Targets, before: Targets) -> None:
     for key in targets:
         if present.get(key) != before[key]:
             raise Failure(f"{key[0]}-{key[1]} has other replicas than the preview shows; look at a new preview")
-    alter_reassignments(requests, targets)
+    with needs("Alter", CLUSTER):
+        alter_reassignments(requests, targets)
 
 
 def cancel(cluster: Cluster, partitions: Sequence[tuple[str, int]]) -> None:
-    alter_reassignments(BrokerRequests(cluster), dict.fromkeys(partitions))
+    with needs("Alter", CLUSTER):
+        alter_reassignments(BrokerRequests(cluster), dict.fromkeys(partitions))

@@ -21,6 +21,7 @@ from odradek.cli.pipeline.redriving import (
     read_ledger,
     redrive,
 )
+from odradek.console.cluster.permissions import needs
 from odradek.console.pipelines import Pipelines
 from odradek.pipelines.operating.status_record import TOPIC
 
@@ -138,6 +139,11 @@ def list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLet
 
     Only so many records are read, and long values are cut: a dead letter may be as large as any record.
     """
+    with needs("Read", f"topic {selection.topic}"):
+        return _list_letters(cluster, selection)
+
+
+def _list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLetter], int]:
     topic = selection.topic
     partitions = cluster.choose_partitions(topic, ())
     share = max(READ_LETTERS // len(partitions), LEAST_OF_PARTITION)

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.records.record_reader import RecordReader
+from odradek.console.cluster.permissions import needs
 from odradek.console.record import Record
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ SCAN_SETTINGS = {**CONSUMER_SETTINGS, "queued.min.messages": 20_000}  # the limi
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What to read: of one partition or all, from `start`, which is newest, oldest, offset or time."""
+    """A range of records: of one partition or all, from `start`, which is newest, oldest, offset or time."""
 
     topic: str
     partition: int | None = None
@@ -63,20 +64,23 @@ def record_of(message: Message) -> Record:
 def find_reading_ranges(cluster: Cluster, reading: Reading, *, newest: int | None = None) -> list[PartitionRange]:
     """The ranges from the start of a reading to the ends of its partitions."""
     wanted = () if reading.partition is None else (reading.partition,)
-    partitions = cluster.choose_partitions(reading.topic, wanted)
+    with needs("Describe", f"topic {reading.topic}"):
+        partitions = cluster.choose_partitions(reading.topic, wanted)
     starts = {
         "newest": Start(last=newest if newest is not None else reading.limit),
         "oldest": Start(from_beginning=True),
         "offset": Start(offset=reading.offset),
         "time": Start(from_time_ms=reading.time_ms),
     }
-    return find_ranges(cluster, reading.topic, partitions, starts[reading.start])
+    with needs("Describe", f"topic {reading.topic}"):
+        return find_ranges(cluster, reading.topic, partitions, starts[reading.start])
 
 
 def read_page(cluster: Cluster, reading: Reading) -> list[Record]:
     """At most `limit` records: the newest first, or in the order of their time from the start."""
     wanted = () if reading.partition is None else (reading.partition,)
-    partitions = len(cluster.choose_partitions(reading.topic, wanted))
+    with needs("Describe", f"topic {reading.topic}"):
+        partitions = len(cluster.choose_partitions(reading.topic, wanted))
     share = max(1, min(reading.limit, MOST_READ_FOR_PAGE // partitions))
     found = find_reading_ranges(cluster, reading, newest=share)
     ranges = [PartitionRange(r.partition, r.start_offset, min(r.end_offset, r.start_offset + share)) for r in found]
@@ -102,12 +106,13 @@ def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Re
     raise Failure(f"{topic}-{partition} has no record at offset {offset}; it was deleted, or compacted away")
 
 
-def read_selected(cluster: Cluster, topic: str, places: Sequence[tuple[int, int]]) -> Iterator[Record]:
+def read_selected(cluster: Cluster, topic: str, positions: Sequence[tuple[int, int]]) -> Iterator[Record]:
     """The records at these partitions and offsets that exist, by partition and offset."""
-    partitions = cluster.choose_partitions(topic, [partition for partition, _offset in places])
-    earliest = cluster.earliest_offsets(topic, partitions)
-    latest = cluster.latest_offsets(topic, partitions)
-    wanted = {place for place in places if earliest[place[0]] <= place[1] < latest[place[0]]}
+    with needs("Describe", f"topic {topic}"):
+        partitions = cluster.choose_partitions(topic, [partition for partition, _offset in positions])
+        earliest = cluster.earliest_offsets(topic, partitions)
+        latest = cluster.latest_offsets(topic, partitions)
+    wanted = {each for each in positions if earliest[each[0]] <= each[1] < latest[each[0]]}
     pending = sorted(wanted)
     while pending:
         partition, first = pending[0]
@@ -123,8 +128,8 @@ def read_selected(cluster: Cluster, topic: str, places: Sequence[tuple[int, int]
 def scan(
     cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], is_stopped: Callable[[], bool]
 ) -> Iterator[list[Record]]:
-    """All records of ranges in batches, until their ends, or until the caller stops."""
-    for batch in _batches(cluster, topic, ranges, SCAN_SETTINGS):
+    """All records of ranges in batches, until their ends, or until the caller stops. Failure if they stop coming."""
+    for batch in _batches(cluster, topic, ranges, SCAN_SETTINGS, must_reach_ends=True):
         yield [record_of(message) for message in batch]
         if is_stopped():
             return
@@ -136,9 +141,12 @@ def follow(
     """New records in batches, until the caller stops."""
     reading = Reading(topic, partition, "newest")
     ranges = find_reading_ranges(cluster, reading, newest=0)
-    with RecordReader(
-        cluster, topic, ranges, until_end=False, idle_timeout_ms=500, settings=CONSUMER_SETTINGS
-    ) as reader:
+    with (
+        needs("Read", f"topic {topic}"),
+        RecordReader(
+            cluster, topic, ranges, until_end=False, idle_timeout_ms=500, settings=CONSUMER_SETTINGS
+        ) as reader,
+    ):
         while not is_stopped():
             for batch in reader.batches():
                 yield [record_of(message) for message in batch]
@@ -147,12 +155,25 @@ def follow(
 
 
 def _batches(
-    cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], settings: Mapping[str, Any] = CONSUMER_SETTINGS
+    cluster: Cluster,
+    topic: str,
+    ranges: Sequence[PartitionRange],
+    settings: Mapping[str, Any] = CONSUMER_SETTINGS,
+    *,
+    must_reach_ends: bool = False,
 ) -> Iterator[list[Message]]:
     if not any(each.start_offset < each.end_offset for each in ranges):
         return
     try:
-        with RecordReader(cluster, topic, ranges, until_end=True, idle_timeout_ms=IDLE_MS, settings=settings) as reader:
+        with (
+            needs("Read", f"topic {topic}"),
+            RecordReader(cluster, topic, ranges, until_end=True, idle_timeout_ms=IDLE_MS, settings=settings) as reader,
+        ):
             yield from reader.batches()
+            if must_reach_ends and reader.ends:
+                partition, end = min(reader.ends.items())
+                raise Failure(
+                    f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end}"
+                )
     except KafkaException as error:
         raise cluster.failure(error.args[0], f"topic {topic}") from None

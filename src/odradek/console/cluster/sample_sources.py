@@ -1,6 +1,6 @@
 """Where the values of the charts come from: functions of two snapshots, the previous one and the present one.
 
-The values of `from_offsets_and_sizes` can be asked of any Kafka cluster. A source that knows more, such as the metrics
+The values of `from_offsets_and_sizes` can be read from any Kafka cluster. A source that knows more, such as the metrics
 of brokers, adds values under names of its own, and `views/charts` the charts that show them.
 """
 

@@ -49,7 +49,7 @@ class TopicSummary:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is found by looking at every partition, once for each snapshot."""
+    """Counts over all partitions, made once for each snapshot."""
 
     offline: int
     under_replicated: int
@@ -100,11 +100,12 @@ def summarize(
 ) -> dict[str, TopicSummary]:
     """One summary for each topic, in the order of their names."""
     topics: dict[str, TopicSummary] = {}
+    unknown = -1 if disks.is_denied else 0
     for partition in state.partitions:
         name = partition.topic
         topic = topics.get(name)
         if topic is None:
-            topic = topics[name] = TopicSummary(name, records_per_s=rates.get(name, 0.0))
+            topic = topics[name] = TopicSummary(name, size_bytes=unknown, records_per_s=rates.get(name, 0.0))
         key = (name, partition.index)
         topic.partitions += 1
         topic.replicas = max(topic.replicas, len(partition.replicas))

@@ -8,6 +8,7 @@ from odradek.cli.client.kafka_admin import AlterConfigOpType, ConfigEntry, Confi
 from odradek.cli.client.setting_names import suggesting_names
 from odradek.cli.client.settings import Setting, alter_settings, read_settings
 from odradek.cli.framework.failure import Failure
+from odradek.console.cluster.permissions import needs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ def create_topic(
     cluster: Cluster, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
 ) -> None:
     """Numbers that are −1 are chosen by the broker."""
-    with suggesting_names(configs):
+    with suggesting_names(configs), needs("Create", f"topic {name}"):
         is_created = cluster.create_topic(name, partitions, replication_factor, configs)
     if not is_created:
         raise Failure(f"topic {name} already exists")
@@ -31,21 +32,30 @@ def create_topic(
 
 def grow_topic(cluster: Cluster, name: str, partitions: int) -> None:
     futures = cluster.admin().create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S)
-    cluster.finish(futures[name], f"topic {name}")
+    with needs("Alter", f"topic {name}"):
+        cluster.finish(futures[name], f"topic {name}")
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
     futures = cluster.admin().delete_topics([name], request_timeout=REQUEST_TIMEOUT_S)
-    cluster.finish(futures[name], f"topic {name}")
+    with needs("Delete", f"topic {name}"):
+        cluster.finish(futures[name], f"topic {name}")
+
+
+def check_topic(cluster: Cluster, name: str) -> None:
+    """Failure if the user may not see the topic, or if it does not exist."""
+    with needs("Describe", f"topic {name}"):
+        cluster.describe_topic(name)
 
 
 def topic_settings(cluster: Cluster, name: str) -> list[Setting]:
-    return read_settings(cluster, ResourceType.TOPIC, name)
+    with needs("DescribeConfigs", f"topic {name}"):
+        return read_settings(cluster, ResourceType.TOPIC, name)
 
 
 def alter_topic_setting(cluster: Cluster, name: str, setting: str, value: str | None) -> None:
     """Set a setting of the topic, or return it to its default if the value is None."""
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     change = ConfigEntry(setting, value, incremental_operation=operation)
-    with suggesting_names([setting]):
+    with suggesting_names([setting]), needs("AlterConfigs", f"topic {name}"):
         alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change]))

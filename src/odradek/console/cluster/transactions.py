@@ -9,6 +9,7 @@ from odradek.cli.client import transactions as requests
 from odradek.cli.client.transactions import ListedTransaction, OpenTransaction
 from odradek.cli.framework.failure import Failure
 from odradek.cli.transaction.describe import as_object
+from odradek.console.cluster.permissions import CLUSTER, needs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ __all__ = ["ListedTransaction", "OpenTransaction"]
 
 @dataclass(frozen=True, slots=True)
 class DescribedTransaction:
-    """What the coordinator knows, and what is open in the partitions."""
+    """The state that the coordinator has, and the parts that are open in partitions."""
 
     facts: Mapping[str, Any]
     open: Sequence[OpenTransaction]
@@ -33,11 +34,13 @@ def list_transactions(cluster: Cluster) -> list[ListedTransaction]:
 
 def describe_transaction(cluster: Cluster, name: str, now_ms: int) -> DescribedTransaction:
     brokers = requests.read_brokers(cluster)
-    coordinator, state = requests.describe_transaction(brokers, name)
+    with needs("Describe", f"transactional-id {name}"):
+        coordinator, state = requests.describe_transaction(brokers, name)
     facts = as_object(coordinator, state, now_ms)
     keys = {(each["topic"], each["partition"]) for each in facts["partitions"]}
     leaders = requests.partition_leaders(cluster, brokers, {topic for topic, _ in keys}) if keys else {}
-    found = requests.read_open_transactions({key: leaders[key] for key in keys if key in leaders})
+    with needs("Read", "the topics of the transaction"):
+        found = requests.read_open_transactions({key: leaders[key] for key in keys if key in leaders})
     return DescribedTransaction(facts, [each for each in found if each.producer_id == state.producer_id])
 
 
@@ -50,4 +53,5 @@ def abort_in_partition(cluster: Cluster, topic: str, partition: int, start_offse
     chosen = next((each for each in found if each.start_offset == start_offset), None)
     if chosen is None:
         raise Failure(f"no open transaction of {topic}-{partition} begins at offset {start_offset}")
-    requests.abort_transaction(chosen)
+    with needs("Alter", CLUSTER):
+        requests.abort_transaction(chosen)

@@ -76,10 +76,11 @@ class ClusterWatch:
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
+    def stop(self, *, wait: bool = True) -> None:
         self._is_stopped.set()
         self._is_due.set()
-        self._threads[0].join(REQUEST_TIMEOUT_S)
+        if wait:
+            self._threads[0].join(REQUEST_TIMEOUT_S)
 
     @property
     def latest(self) -> Snapshot | None:
@@ -133,7 +134,7 @@ class ClusterWatch:
         if is_slow_due and self._min_in_sync is not None:
             self._min_in_sync.forget()
             self._slow_read_at = now
-        state = read_state(self._requests, self._min_in_sync)
+        state = read_state(self._requests, self._min_in_sync, may_lack_reassignments=True)
         time_s = time.time()
         ends = read_offsets(self._requests, state, LATEST)
         if before is None or is_slow_due or len(before.starts) != len(ends):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import KafkaException
 
 from odradek.cli.framework.failure import Failure
+from odradek.console.cluster.permissions import NotAllowed, needs
 from odradek.console.cluster.records import read_selected
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
 WRITE_TIMEOUT_S = 15.0
+REPLAY_BYTES = 32 * 1024 * 1024  # of records that are copied at once
 CHOSEN_BY_KEY = -1
 
 
@@ -35,7 +37,8 @@ class NewRecord(NamedTuple):
 
 def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) -> list[Written]:
     """Failure unless the cluster has acknowledged all of them; it says how many it has."""
-    cluster.choose_partitions(topic, [each.partition for each in records if each.partition != CHOSEN_BY_KEY])
+    with needs("Describe", f"topic {topic}"):
+        cluster.choose_partitions(topic, [each.partition for each in records if each.partition != CHOSEN_BY_KEY])
     written: list[Written] = []
     failures: list[KafkaError] = []
 
@@ -64,6 +67,8 @@ def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) ->
     deadline = time.monotonic() + WRITE_TIMEOUT_S
     while producer.flush(0.5) and time.monotonic() < deadline:
         pass
+    if failures and failures[0].name() == "TOPIC_AUTHORIZATION_FAILED" and not written:
+        raise NotAllowed(f"not allowed: needs Write on topic {topic}")
     if failures:
         line = cluster.failure(failures[0], f"topic {topic}").message
         raise Failure(f"{line}; {len(written)} of {len(records)} records were written")
@@ -72,10 +77,17 @@ def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) ->
     return written
 
 
-def replay(cluster: Cluster, source: str, places: Sequence[tuple[int, int]], target: str) -> int:
+def replay(cluster: Cluster, source: str, positions: Sequence[tuple[int, int]], target: str) -> int:
     """Copy records with their keys, values and headers into another topic. Returns their number."""
-    cluster.describe_topic(target)
-    found = [NewRecord(each.key, each.value, each.headers) for each in read_selected(cluster, source, places)]
+    with needs("Describe", f"topic {target}"):
+        cluster.describe_topic(target)
+    found: list[NewRecord] = []
+    size_bytes = 0
+    for each in read_selected(cluster, source, positions):
+        found.append(NewRecord(each.key, each.value, each.headers))
+        size_bytes += each.size_bytes
+        if size_bytes > REPLAY_BYTES:
+            raise Failure(f"nothing was copied: the records are larger than {REPLAY_BYTES:,} bytes; select fewer")
     if not found:
         raise Failure(f"topic {source} has none of the selected records any more")
     return len(write_records(cluster, target, found))

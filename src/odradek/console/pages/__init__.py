@@ -1,9 +1,13 @@
-"""One file per page: its routes, what it asks the cluster, and the view that it renders."""
+"""One file per page: its routes, the requests to the cluster that it needs, and the view that it renders."""
 
 from odradek.console.pages import (
+    access,
+    access_quotas,
+    access_rules,
     brokers,
     dead_letters,
     groups,
+    login,
     messages,
     overview,
     pipelines,
@@ -14,4 +18,20 @@ from odradek.console.pages import (
     transactions,
 )
 
-PAGES = (overview, topics, topic, messages, produce, groups, brokers, transactions, pipelines, dead_letters, rigs)
+PAGES = (
+    overview,
+    topics,
+    topic,
+    messages,
+    produce,
+    groups,
+    brokers,
+    transactions,
+    pipelines,
+    dead_letters,
+    rigs,
+    access,
+    access_rules,
+    access_quotas,
+    login,
+)

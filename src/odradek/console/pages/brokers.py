@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, log_change
+from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import moves
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
@@ -39,6 +39,7 @@ async def _page(request: Request, form: Form, planned: list[moves.Move] | None =
         rows=broker_rows(snapshot),
         used_percent=used_percent,
         moving=snapshot.health.moving,
+        is_denied=snapshot.disks.is_denied,
         form=form,
         planned=planned,
         copied=bytes_to_copy(planned or []),
@@ -89,10 +90,10 @@ async def begin(request: Request) -> Response:
     form = await checked_form(request)
     try:
         after, before = parse_plan(form.text("plan"))
-        await console.call(moves.begin, after, before)
+        change = f"move {len(after)} partitions: {sorted(after.items())[:20]}"
+        await make_change(request, change, moves.begin, after, before)
     except (Failure, FormError) as failure:
         return await _page(request, form, error=failure.message if isinstance(failure, Failure) else str(failure))
-    log_change(request, f"began to move {len(after)} partitions: {sorted(after.items())[:20]}")
     await console.run(console.watch.look_again)
     return console.renderer.redirect("/brokers", f"Began to move {plural(len(after), 'partition')}.")
 
@@ -105,10 +106,9 @@ async def cancel(request: Request) -> Response:
     if not running:
         return console.renderer.redirect("/brokers", "No partition is being moved.")
     try:
-        await console.call(moves.cancel, running)
+        await make_change(request, f"cancel {len(running)} moves", moves.cancel, running)
     except Failure as failure:
         return await _page(request, form, error=failure.message)
-    log_change(request, f"cancelled {len(running)} moves")
     await console.run(console.watch.look_again)
     return console.renderer.redirect("/brokers", f"Cancelled {plural(len(running), 'move')}.")
 

@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, log_change
+from odradek.console.changes import checked_form, log_change, make_change
 from odradek.console.cluster import pipelines
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
 from odradek.console.forms import Form, FormError
-from odradek.console.pages.produce import parse_places
+from odradek.console.pages.produce import parse_positions
 from odradek.console.record import Record
 from odradek.console.views.figures import plural
 from odradek.console.views.letters import choices, letter_row
@@ -98,7 +98,7 @@ def _chosen(request: Request, form: Form) -> pipelines.Selection:
     selection = selection_of(request.query_params)
     if form.has("all"):
         return selection
-    return replace(selection, places=frozenset(parse_places(form.all("record"))))
+    return replace(selection, places=frozenset(parse_positions(form.all("record"))))
 
 
 def _planned(selection: pipelines.Selection, text: str) -> pipelines.Selection:
@@ -107,7 +107,7 @@ def _planned(selection: pipelines.Selection, text: str) -> pipelines.Selection:
         bounds = json.loads(text)
         limit = min(int(bounds["count"]), pipelines.MOST_LETTERS)
         if "records" in bounds:
-            return replace(selection, places=frozenset(parse_places(bounds["records"])))
+            return replace(selection, places=frozenset(parse_positions(bounds["records"])))
         ends = {int(partition): int(end) for partition, end in bounds["ends"].items()}
     except (ValueError, TypeError, KeyError, AttributeError):
         raise FormError("the preview cannot be read; look at a new one") from None
@@ -120,7 +120,8 @@ async def apply(request: Request) -> Response:
     selection = selection_of(request.query_params)
     try:
         planned = _planned(selection, form.text("bounds"))
-        done = await console.call(_redrive, request, planned, again=form.has("again"))
+        change = f"write dead letters of {selection.topic} back"
+        done = await make_change(request, change, _redrive, request, planned, again=form.has("again"))
     except (Failure, FormError) as failure:
         return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
     if not done.records:

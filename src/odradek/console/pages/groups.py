@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, log_change
+from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import groups
 from odradek.console.cluster.connection import Failure, parse_time_ms
 from odradek.console.context import console_of
@@ -148,11 +148,10 @@ async def apply_reset(request: Request) -> Response:
     name = name_of(request)
     try:
         moves = parse_plan(form.text("plan"))
-        await console.call(groups.apply_reset, name, moves)
+        await make_change(request, f"reset {len(moves)} offsets of group {name}", groups.apply_reset, name, moves)
     except (Failure, FormError) as failure:
         text = failure.message if isinstance(failure, Failure) else str(failure)
         return await _reset_page(request, form, error=text)
-    log_change(request, f"reset {len(moves)} offsets of group {name}")
     return console.renderer.redirect(address_of(name), f"Reset {plural(len(moves), 'offset')} of group {name}.")
 
 
@@ -163,10 +162,9 @@ async def delete(request: Request) -> Response:
     if form.text("confirmation") != name.strip():
         return await show(request, f"nothing was deleted: type the name of the group, {name}, to confirm")
     try:
-        await console.call(groups.delete_group, name)
+        await make_change(request, f"delete group {name}", groups.delete_group, name)
     except Failure as failure:
         return await show(request, failure.message)
-    log_change(request, f"deleted group {name}")
     return console.renderer.redirect("/groups", f"Deleted group {name}.")
 
 

@@ -1,4 +1,4 @@
-"""Messages of a topic: a page of them, one in full, what is found, what arrives, and the export of all that."""
+"""Messages of a topic: a page of them, one in full, those that a search finds, those that arrive, and their export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from odradek.console.cluster import feeds
-from odradek.console.cluster.connection import Failure, parse_time_ms
+from odradek.console.cluster.connection import Failure, NotAllowed, parse_time_ms
 from odradek.console.cluster.records import Reading, read_page, read_record
 from odradek.console.context import console_of
 from odradek.console.feed import Feed
@@ -23,6 +23,7 @@ from odradek.console.json_path import PathError
 from odradek.console.pages.topic import find_topic
 from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
 from odradek.console.rendering import event
+from odradek.console.safety import AbortedResponse
 from odradek.console.views.messages import FORMATS, consume_command, detail, neighbours, row
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ LARGEST_TEXT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class MessagesQuery:
-    """What the address asks for: the reading, the filter, and how values are shown."""
+    """The fields of the address: the range of records, the filter, and how values are shown."""
 
     reading: Reading
     wanted: RecordFilter
@@ -87,23 +88,26 @@ def query_of(request: Request) -> MessagesQuery:
 
 
 async def show(request: Request, error: str = "", filled: Mapping[str, str] | None = None) -> Response:
-    """With a filter the page comes without records: the browser asks for the stream of the search."""
+    """With a filter the page comes without records: the browser requests the stream of the search."""
     console = console_of(request)
     snapshot, topic = await find_topic(request)
+    status = 422
     try:
         query = query_of(request)
         is_search = query.wanted.is_active
         records = [] if is_search else await console.call(read_page, query.reading)
     except (FormError, Failure) as failure:
+        status = 403 if isinstance(failure, NotAllowed) else 422
         error = error or (failure.message if isinstance(failure, Failure) else str(failure))
         query = parse_messages_query(topic.name, {}, 0)
         is_search, records = False, []
-    rows = [row(console.settings.preparation(record), query.form) for record in records]
-    place = (topic.name, query.reading.partition or 0)
+    prepare, form = console.settings.preparation, query.form
+    rows = await console.run(lambda: [row(prepare(record), form) for record in records]) if records else []
+    partition = (topic.name, query.reading.partition or 0)
     return console.renderer.page(
         request,
         "messages_table.html" if request.headers.get("hx-target") == "messages" else "messages.html",
-        422 if error else 200,
+        status if error else 200,
         section="topics",
         tab="messages",
         topic=topic,
@@ -111,7 +115,7 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
         fields=request.query_params,
         rows=rows,
         is_search=is_search,
-        neighbours=neighbours(rows, query.reading, snapshot.starts.get(place, 0), snapshot.ends.get(place, 0)),
+        neighbours=neighbours(rows, query.reading, snapshot.starts.get(partition, 0), snapshot.ends.get(partition, 0)),
         limits=LIMITS,
         filter_fields=FIELDS,
         comparisons=COMPARISONS,
@@ -129,7 +133,8 @@ async def show_record(request: Request) -> Response:
     offset = parse_number(request.query_params.get("offset", ""), "offset", 0, INT64_MAX)
     form = request.query_params.get("format", "auto")
     record = await console.call(read_record, request.path_params["name"], partition, offset)
-    view = detail(console.settings.preparation(record), form if form in FORMATS else "auto")
+    prepare = console.settings.preparation
+    view = await console.run(lambda: detail(prepare(record), form if form in FORMATS else "auto"))
     template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
     return console.renderer.page(request, template, section="topics", view=view, formats=FORMATS, form=form)
 
@@ -178,7 +183,7 @@ async def _events(
 async def export(request: Request) -> Response:
     console = console_of(request)
     query = query_of(request)
-    chunks: queue.Queue[bytes | None] = queue.Queue(maxsize=8)
+    chunks: feeds.Chunks = queue.Queue(maxsize=8)
     feed = Feed()
     prepare = console.settings.preparation
     console.start_stream(
@@ -189,7 +194,8 @@ async def export(request: Request) -> Response:
     return StreamingResponse(_chunks(console, chunks, feed), media_type="application/x-ndjson", headers=headers)
 
 
-async def _chunks(console: Console, chunks: queue.Queue[bytes | None], feed: Feed) -> AsyncIterator[bytes]:
+async def _chunks(console: Console, chunks: feeds.Chunks, feed: Feed) -> AsyncIterator[bytes]:
+    """AbortedResponse, so that the browser reports a failed download, unless all that was read has been sent."""
     try:
         while not console.is_stopping:
             try:
@@ -197,9 +203,12 @@ async def _chunks(console: Console, chunks: queue.Queue[bytes | None], feed: Fee
             except queue.Empty:
                 await asyncio.sleep(0.02)
                 continue
-            if chunk is None:
+            if isinstance(chunk, feeds.ExportEnd):
+                if chunk.failure:
+                    raise AbortedResponse(f"export: {chunk.failure}")
                 return
             yield chunk
+        raise AbortedResponse("export: the console or the session has ended")
     finally:
         feed.stop()
 

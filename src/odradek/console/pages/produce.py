@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, log_change
+from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster.connection import Failure
 from odradek.console.cluster.writing import CHOSEN_BY_KEY, NewRecord, replay, write_records
 from odradek.console.context import console_of
@@ -23,7 +23,7 @@ PRODUCE_FIELDS = ("key", "value", "headers", "partition")
 
 
 def new_record(form: Form) -> NewRecord:
-    """FormError for headers that are not name=value. An empty key is no key; a value is null only if asked for."""
+    """FormError for headers that are not name=value. An empty key is no key; `null` of the form makes a null value."""
     key = form.raw("key") or ""
     value = None if form.has("null") else (form.raw("value") or "").encode()
     headers = []
@@ -41,24 +41,25 @@ async def produce(request: Request) -> Response:
     form = await checked_form(request)
     name = request.path_params["name"]
     try:
-        (written,) = await console.call(write_records, name, [new_record(form)])
+        (written,) = await make_change(request, f"write a record to {name}", write_records, name, [new_record(form)])
     except (Failure, FormError) as failure:
         text = failure.message if isinstance(failure, Failure) else str(failure)
         return await show(request, text, {field: form.raw(field) or "" for field in PRODUCE_FIELDS})
-    log_change(request, f"wrote a record to {name}-{written.partition} at offset {written.offset}")
     notice = f"Wrote a record to partition {written.partition} at offset {written.offset:,}."
     return console.renderer.redirect(f"/topics/{name}/messages", notice)
 
 
-def parse_places(texts: list[str]) -> list[tuple[int, int]]:
+def parse_positions(texts: list[str]) -> list[tuple[int, int]]:
     """`partition:offset` of each selected record."""
     if not 0 < len(texts) <= MOST_REPLAYED:
         raise FormError(f"select 1 to {MOST_REPLAYED} records")
-    places = []
+    positions = []
     for text in texts:
         partition, _, offset = text.partition(":")
-        places.append((parse_number(partition, "record", 0, INT32_MAX), parse_number(offset, "record", 0, INT64_MAX)))
-    return places
+        positions.append(
+            (parse_number(partition, "record", 0, INT32_MAX), parse_number(offset, "record", 0, INT64_MAX))
+        )
+    return positions
 
 
 async def replay_selection(request: Request) -> Response:
@@ -68,10 +69,11 @@ async def replay_selection(request: Request) -> Response:
     try:
         if not target:
             raise FormError("name the topic that the records go to")
-        count = await console.call(replay, name, parse_places(form.all("record")), target)
+        positions = parse_positions(form.all("record"))
+        change = f"copy {len(positions)} records of {name} to {target}"
+        count = await make_change(request, change, replay, name, positions, target)
     except (Failure, FormError) as failure:
         return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
-    log_change(request, f"copied {count} records of {name} to {target}")
     return console.renderer.redirect(
         f"/topics/{target}/messages", f"Copied {plural(count, 'record')} of {name} to {target}."
     )

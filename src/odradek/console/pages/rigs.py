@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from odradek.console.context import console_of
+from odradek.console.context import console_of, has_console
 from odradek.console.rendering import event
 from odradek.console.rigs import READINGS
 from odradek.console.views import rigs
@@ -29,6 +29,8 @@ LONGEST_NAME = 80
 
 def has_rigs(request: Request) -> bool:
     """Whether the example's topic exists, as far as the last round has seen."""
+    if not has_console(request):
+        return False
     snapshot = console_of(request).watch.latest
     return snapshot is not None and READINGS in snapshot.topics
 

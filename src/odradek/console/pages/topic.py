@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, log_change
-from odradek.console.cluster.connection import Failure
-from odradek.console.cluster.topics import alter_topic_setting, delete_topic, grow_topic, topic_settings
+from odradek.console.changes import checked_form, make_change
+from odradek.console.cluster.connection import Failure, NoSuchTopic
+from odradek.console.cluster.topics import alter_topic_setting, check_topic, delete_topic, grow_topic, topic_settings
 from odradek.console.context import console_of
 from odradek.console.forms import FormError, parse_number
 from odradek.console.pages.topics import MOST_PARTITIONS
@@ -33,6 +33,10 @@ async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
     if name not in snapshot.topics:
         snapshot = await console.run(console.watch.look_again)
     if name not in snapshot.topics:
+        try:
+            await console.call(check_topic, name)
+        except NoSuchTopic:
+            raise HTTPException(404) from None
         raise HTTPException(404)
     return snapshot, snapshot.topics[name]
 
@@ -80,12 +84,11 @@ async def change_setting(request: Request) -> Response:
     name = request.path_params["name"]
     setting = form.text("setting")[:200]
     value = None if form.has("reset") else form.text("value")[:LARGEST_VALUE]
+    change = f"{setting} has its default value again" if value is None else f"{setting} = {value}"
     try:
-        await console.call(alter_topic_setting, name, setting, value)
+        await make_change(request, f"topic {name}: {change}", alter_topic_setting, name, setting, value)
     except Failure as failure:
         return await show_settings(request, failure.message)
-    change = f"{setting} has its default value again" if value is None else f"{setting} = {value}"
-    log_change(request, f"topic {name}: {change}")
     return console.renderer.redirect(f"/topics/{name}/settings", f"{name}: {change}.")
 
 
@@ -95,12 +98,11 @@ async def grow(request: Request) -> Response:
     name = request.path_params["name"]
     try:
         partitions = form.number("partitions", 1, MOST_PARTITIONS)
-        await console.call(grow_topic, name, partitions)
+        await make_change(request, f"topic {name}: {partitions} partitions", grow_topic, name, partitions)
     except Failure as failure:
         return await show(request, failure.message)
     except FormError as error:
         return await show(request, str(error))
-    log_change(request, f"topic {name} has {partitions} partitions")
     await console.run(console.watch.look_again)
     return console.renderer.redirect(f"/topics/{name}", f"{name} now has {partitions:,} partitions.")
 
@@ -112,10 +114,9 @@ async def delete(request: Request) -> Response:
     if form.text("confirmation") != name:
         return await show(request, f"nothing was deleted: type the name of the topic, {name}, to confirm")
     try:
-        await console.call(delete_topic, name)
+        await make_change(request, f"delete topic {name}", delete_topic, name)
     except Failure as failure:
         return await show(request, failure.message)
-    log_change(request, f"deleted topic {name}")
     await console.run(console.watch.look_again)
     return console.renderer.redirect("/topics", f"Deleted topic {name}.")
 

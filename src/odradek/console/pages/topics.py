@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, log_change
+from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster.connection import Failure
 from odradek.console.cluster.topics import create_topic
 from odradek.console.context import console_of
@@ -58,12 +58,12 @@ async def create(request: Request) -> Response:
         partitions = form.number("partitions", 1, MOST_PARTITIONS, -1)
         replicas = form.number("replicas", 1, 100, -1)
         configs = parse_settings(form.text("settings"))
-        await console.call(create_topic, name, partitions, replicas, configs)
+        change = f"create topic {name} ({partitions} partitions, {replicas} replicas, {configs})"
+        await make_change(request, change, create_topic, name, partitions, replicas, configs)
     except Failure as failure:
         return _form(request, form, failure.message, 422)
     except FormError as error:
         return _form(request, form, str(error), 422)
-    log_change(request, f"created topic {name} ({partitions} partitions, {replicas} replicas, {configs})")
     snapshot = await console.run(console.watch.look_again)
     topic = snapshot.topics.get(name)
     with_partitions = f" with {plural(topic.partitions, 'partition')}" if topic is not None else ""

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, log_change
+from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import transactions
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
@@ -72,10 +72,10 @@ async def abort(request: Request) -> Response:
     try:
         partition = form.number("partition", 0, INT32_MAX)
         start_offset = form.number("start_offset", 0, INT64_MAX)
-        await console.call(transactions.abort_in_partition, topic, partition, start_offset)
+        change = f"abort the transaction of {name} in {topic}-{partition} from offset {start_offset}"
+        await make_change(request, change, transactions.abort_in_partition, topic, partition, start_offset)
     except (Failure, FormError) as failure:
         return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
-    log_change(request, f"aborted the transaction of {name} in {topic}-{partition} from offset {start_offset}")
     notice = f"Wrote an abort marker to {topic}-{partition}."
     return console.renderer.redirect(f"/transaction?{urlencode({'id': name})}", notice)
 

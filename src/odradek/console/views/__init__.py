@@ -1,1 +1,1 @@
-"""What a template shows, made from what the cluster has answered. Pure."""
+"""The values that templates show, made from the answers of the cluster. Pure."""

@@ -54,7 +54,7 @@ def broker_rows(snapshot: Snapshot) -> list[BrokerRow]:
 
 
 def used_percent(directory: LogDirectory) -> int | None:
-    """How full the volume is; None if the broker does not tell."""
+    """How full the volume is; None if the broker does not report it."""
     if directory.total_bytes <= 0:
         return None
     return round(100 * (directory.total_bytes - directory.usable_bytes) / directory.total_bytes)

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.masking import NOT_JSON, parse_json, write_json
+from odradek.console.masking import NOT_JSON, indent_json, parse_json
 from odradek.console.views.figures import moment
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ KEY_CHARACTERS = 60
 FULL_CHARACTERS = 200_000
 HEX_BYTES = 16_384
 MOST_HEADERS = 200
+CONTROLS = (*range(0x20), *range(0x7F, 0xA0), *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070))
+ESCAPES = {code: f"\\u{code:04x}" for code in (*CONTROLS, 0x061C, 0xFEFF) if chr(code) not in "\n\r\t"}
 FORMATS = ("auto", "json", "text", "hex")
 
 
@@ -42,15 +44,26 @@ def decode(value: bytes | None, form: str = "auto") -> Decoded:
         document = parse_json(value)
         if document is not NOT_JSON and (form == "json" or isinstance(document, dict | list)):
             with contextlib.suppress(RecursionError):  # nested too deeply to be indented
-                return Decoded("json", write_json(document, indent=2)[:FULL_CHARACTERS])
+                return Decoded("json", cut(indent_json(document, FULL_CHARACTERS + 1)))
     if form != "hex":
         try:
             text = value.decode(errors="strict" if form == "auto" else "replace")
         except UnicodeDecodeError:
             return Decoded("hex", hexadecimal(value))
         if form != "auto" or all(character.isprintable() or character in "\n\r\t" for character in text[:2000]):
-            return Decoded("text", text[:FULL_CHARACTERS])
+            return Decoded("text", cut(text))
     return Decoded("hex", hexadecimal(value))
+
+
+def cut(text: str) -> str:
+    """At most FULL_CHARACTERS, with characters that hide or reorder others as escapes."""
+    shown = visible(text[:FULL_CHARACTERS])
+    return shown if len(text) <= FULL_CHARACTERS else f"{shown}\n… cut after {FULL_CHARACTERS:,} characters"
+
+
+def visible(text: str) -> str:
+    """Text in which control characters, such as those of terminals and of bidirectional text, are escapes."""
+    return text.translate(ESCAPES)
 
 
 def hexadecimal(value: bytes) -> str:
@@ -72,16 +85,16 @@ def one_line(value: bytes | None, characters: int, form: str = "auto") -> Decode
         return Decoded("null", "null")
     if not value:
         return Decoded("empty", "empty")
-    cut = value[: characters * 4]
+    start = value[: characters * 4]
     if form != "hex":
         try:
-            text = cut.decode(errors="strict" if len(cut) == len(value) and form == "auto" else "replace")
+            text = start.decode(errors="strict" if len(start) == len(value) and form == "auto" else "replace")
         except UnicodeDecodeError:
-            return Decoded("hex", cut[: characters // 3].hex(" "))
+            return Decoded("hex", start[: characters // 3].hex(" "))
         if form != "auto" or "\ufffd" not in text[:characters]:
             shown = "".join(character if character.isprintable() else "·" for character in text)
             return Decoded("text", shown if len(shown) <= characters else shown[: characters - 1] + "…")
-    return Decoded("hex", cut[: characters // 3].hex(" "))
+    return Decoded("hex", start[: characters // 3].hex(" "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +107,7 @@ class RecordRow:
     headers: int
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         return f"{self.partition}:{self.offset}"
 
 
@@ -119,7 +132,7 @@ class RecordDetail:
 
 
 def detail(record: Record, form: str) -> RecordDetail:
-    headers = [(name, one_line(value, 400)) for name, value in record.headers[:MOST_HEADERS]]
+    headers = [(visible(name[:400]), one_line(value, 400)) for name, value in record.headers[:MOST_HEADERS]]
     return RecordDetail(record, moment(record.timestamp_ms), decode(record.key), decode(record.value, form), headers)
 
 

@@ -33,7 +33,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class TopicQuery:
-    """What the address of the list asks for."""
+    """The search, the order and the page of the list, from its address."""
 
     search: str = ""
     sort: str = "name"
@@ -43,7 +43,7 @@ class TopicQuery:
     page: int = 1
 
     def fields(self, **changes: object) -> dict[str, object]:
-        """The fields of an address that asks for this, with some changed."""
+        """The fields of an address of this list, with some changed."""
         present: dict[str, object] = {
             "q": self.search,
             "sort": self.sort if self.sort != "name" else "",

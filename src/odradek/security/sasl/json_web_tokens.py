@@ -121,6 +121,11 @@ def _algorithms(entry: Mapping[str, Any]) -> frozenset[str]:
 
 
 def validate_token(token: str, keys: Keys, rules: TokenRules, now_ms: int) -> ValidToken:
+    return check_claims(signed_claims(token, keys), rules, now_ms)
+
+
+def signed_claims(token: str, keys: Keys) -> Mapping[str, Any]:
+    """The claims of a token whose signature is genuine; they are not checked."""
     from joserfc import jws  # noqa: PLC0415 - see above
     from joserfc.errors import JoseError  # noqa: PLC0415
 
@@ -143,10 +148,10 @@ def validate_token(token: str, keys: Keys, rules: TokenRules, now_ms: int) -> Va
         raise InvalidToken(f"the signature or the content is invalid: {type(problem).__name__}") from None
     if not isinstance(claims, dict):
         raise InvalidToken("the content is not an object")
-    return _check_claims(claims, rules, now_ms)
+    return claims
 
 
-def _check_claims(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> ValidToken:
+def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> ValidToken:
     now_s, skew_s = now_ms / 1000, rules.clock_skew_s
     expires_s, not_before_s = _time(claims, "exp"), _time(claims, "nbf")
     if expires_s is None or _time(claims, "iat") is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.security.jaas import PLAIN_MODULE, SCRAM_MODULE, parse_jaas
+from odradek.security.sasl_client.oauthbearer import OauthbearerExchange
 from odradek.security.sasl_client.plain import PlainExchange
 from odradek.security.sasl_client.scram import HASHES, ScramExchange
 
@@ -29,6 +30,8 @@ class SaslCredentials:
     def exchange(self, nonce: str) -> SaslExchange:
         if self.mechanism == PlainExchange.mechanism:
             return PlainExchange(self.user, self.password)
+        if self.mechanism == OauthbearerExchange.mechanism:
+            return OauthbearerExchange(self.password)
         return ScramExchange(self.mechanism, self.user, self.password, nonce, is_token=self.is_token)
 
 

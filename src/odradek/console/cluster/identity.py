@@ -1,0 +1,52 @@
+"""The cluster as one user sees it: the same addresses and TLS properties, with the credentials of that user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster import Cluster
+from odradek.cli.client.kafka_errors import BadCredentials
+from odradek.cli.client.wire_security import BearerToken
+from odradek.cli.framework.failure import Failure
+from odradek.security.sasl_client.credentials import MECHANISMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["BadCredentials", "check_login", "cluster_of_token", "cluster_of_user", "log_in"]
+
+LOGIN_TIMEOUT_S = 8.0
+BEARER = "OAUTHBEARER"
+
+
+def check_login(cluster: Cluster, mechanism: str) -> None:
+    """Failure unless users can log in to the cluster with its client properties."""
+    protocol = cluster.properties.get("security.protocol", "plaintext").lower()
+    if not protocol.startswith("sasl"):
+        raise Failure(
+            f"--login needs a listener of the cluster with SASL, and security.protocol is {protocol}; "
+            "give -X security.protocol=SASL_SSL, or the client properties with --command-config"
+        )
+    if mechanism not in (*MECHANISMS, BEARER):
+        raise Failure(f"--login sasl knows {', '.join(MECHANISMS)}, not {mechanism}; give -X sasl.mechanisms=…")
+
+
+def cluster_of_user(cluster: Cluster, mechanism: str, user: str, password: str) -> Cluster:
+    named = {"sasl.mechanisms": mechanism, "sasl.username": user, "sasl.password": password}
+    return Cluster(cluster.bootstrap_servers, {**_without_credentials(cluster.properties), **named})
+
+
+def cluster_of_token(cluster: Cluster, user: str, token: str, expires_s: float) -> Cluster:
+    properties = {**_without_credentials(cluster.properties), "sasl.mechanisms": BEARER}
+    return Cluster(cluster.bootstrap_servers, properties, BearerToken(user, token, expires_s))
+
+
+def log_in(cluster: Cluster) -> None:
+    """BadCredentials if a broker refuses the user; Failure if none answers."""
+    BrokerRequests(cluster, LOGIN_TIMEOUT_S).describe()
+
+
+def _without_credentials(properties: Mapping[str, str]) -> dict[str, str]:
+    """The user that the console was started with gives nothing to those who log in."""
+    return {name: value for name, value in properties.items() if not name.startswith("sasl.")}

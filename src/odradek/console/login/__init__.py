@@ -1,0 +1,1 @@
+"""Logins: sessions with the connections of their users, limits on attempts, and OpenID Connect."""

@@ -1,0 +1,58 @@
+"""The state of logins of a console: sessions, identities, attempts, and logins that a provider has not answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from odradek.console.login.attempts import LoginAttempts
+from odradek.console.login.identities import Identities
+from odradek.console.login.oidc_provider import OidcProvider
+from odradek.console.login.oidc_rules import PendingLogins
+from odradek.console.login.sessions import Sessions
+from odradek.console.settings import OidcLogin
+
+if TYPE_CHECKING:
+    from odradek.console.cluster.connection import Cluster
+    from odradek.console.context import Console, Threads
+    from odradek.console.login.sessions import Session
+    from odradek.console.rendering import Renderer
+    from odradek.console.settings import ConsoleSettings
+
+HOUSEKEEPING_S = 5.0
+LOGINS_AT_ONCE = 4  # further ones are refused, so that guesses do not occupy the threads of users
+
+
+class Logins:
+    """One owner, on the event loop."""
+
+    def __init__(self, settings: ConsoleSettings, cluster: Cluster, renderer: Renderer, threads: Threads) -> None:
+        assert settings.login is not None
+        self.method = settings.login
+        self.cluster = cluster  # its addresses and TLS properties; nobody acts as its user
+        self.threads = threads
+        self.attempts = LoginAttempts(time.monotonic)
+        self.pending = PendingLogins(time.monotonic)
+        self.provider = OidcProvider(self.method) if isinstance(self.method, OidcLogin) else None
+        self.running = 0
+        self._identities = Identities(settings, renderer, threads)
+        self.sessions: Sessions[Console] = Sessions(
+            time.monotonic,
+            self._close,
+            idle_timeout_s=settings.idle_timeout_s,
+            timeout_s=settings.session_timeout_s,
+        )
+
+    def begin(self, user: str, secret: str, cluster: Cluster, lifetime_s: float | None = None) -> Session[Console]:
+        """TooManySessions, TooManyIdentities."""
+        return self.sessions.begin(user, lambda: self._identities.open(user, secret, cluster), lifetime_s)
+
+    def _close(self, session: Session[Console]) -> None:
+        self._identities.close(session.content)
+
+    async def run_housekeeping(self) -> None:
+        """Sessions end on time, with their connections, also when nobody requests anything."""
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_S)
+            self.sessions.end_expired()

@@ -1,0 +1,103 @@
+"""The sessions of users who have logged in, bounded in number and in time. Only the event loop uses them.
+
+A session has an id of 32 random bytes, which is the only part of it that a browser gets. It ends after a time without
+a request, after a time that no request extends, by a logout, or when its user logs in too often elsewhere.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_SESSIONS = 100
+MOST_SESSIONS_OF_USER = 5
+
+C = TypeVar("C")
+
+
+class TooManySessions(Exception):
+    """As many users are logged in as the console allows."""
+
+
+@dataclass(slots=True)
+class Session(Generic[C]):
+    """`content` is what the session keeps for its user; times are in seconds of the clock of its owner."""
+
+    id: str
+    user: str
+    content: C
+    ends_s: float
+    idle_ends_s: float
+
+
+class Sessions(Generic[C]):
+    def __init__(
+        self,
+        now_s: Callable[[], float],
+        on_end: Callable[[Session[C]], None],
+        *,
+        idle_timeout_s: float,
+        timeout_s: float,
+        most: int = MOST_SESSIONS,
+        most_of_user: int = MOST_SESSIONS_OF_USER,
+    ) -> None:
+        self._now_s = now_s
+        self._on_end = on_end
+        self._idle_timeout_s = idle_timeout_s
+        self._timeout_s = timeout_s
+        self._most = most
+        self._most_of_user = most_of_user
+        self._sessions: dict[str, Session[C]] = {}  # those that were used least recently come first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, user: str, new_content: Callable[[], C], lifetime_s: float | None = None) -> Session[C]:
+        """A session with a new id, of at most `lifetime_s`. The user's session that was used least recently ends if the
+        user has too many. TooManySessions if others have them."""
+        self.end_expired()
+        own = [each for each in self._sessions.values() if each.user == user]
+        for session in own[: max(len(own) - self._most_of_user + 1, 0)]:
+            self.end(session.id)
+        if len(self._sessions) >= self._most:
+            raise TooManySessions
+        now_s = self._now_s()
+        length_s = self._timeout_s if lifetime_s is None else min(self._timeout_s, lifetime_s)
+        session = Session(
+            secrets.token_urlsafe(32), user, new_content(), now_s + length_s, now_s + self._idle_timeout_s
+        )
+        self._sessions[session.id] = session
+        return session
+
+    def find(self, session_id: str, *, is_use: bool = True) -> Session[C] | None:
+        """The session, unless it has ended. `is_use` is false for requests that a page makes by itself."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return None
+        now_s = self._now_s()
+        if now_s >= min(session.ends_s, session.idle_ends_s):
+            self.end(session_id)
+            return None
+        if is_use:
+            session.idle_ends_s = now_s + self._idle_timeout_s
+            self._sessions[session_id] = self._sessions.pop(session_id)
+        return session
+
+    def end(self, session_id: str) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._on_end(session)
+
+    def end_expired(self) -> None:
+        now_s = self._now_s()
+        for session in list(self._sessions.values()):
+            if now_s >= min(session.ends_s, session.idle_ends_s):
+                self.end(session.id)
+
+    def end_all(self) -> None:
+        for session_id in list(self._sessions):
+            self.end(session_id)

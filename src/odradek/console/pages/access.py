@@ -1,0 +1,128 @@
+"""Users of the cluster: the list, and the forms that add one, change a password and remove one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.routing import Route
+
+from odradek.console.changes import checked_form, make_change
+from odradek.console.cluster import access
+from odradek.console.cluster.connection import Failure
+from odradek.console.context import console_of
+from odradek.console.forms import FormError, parse_number
+from odradek.console.views.access import user_rows
+from odradek.console.views.paging import page_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+LARGEST_NAME = 255
+LARGEST_PASSWORD = 4096
+
+
+async def show(request: Request, error: str = "") -> Response:
+    console = console_of(request)
+    search = request.query_params.get("q", "")[:200]
+    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
+    denial = ""
+    credentials: list[access.Credential] = []
+    try:
+        credentials = await console.call(access.list_users)
+    except Failure as failure:
+        denial = failure.message
+    template = "access_users_table.html" if request.headers.get("hx-target") == "users" else "access_users.html"
+    return console.renderer.page(
+        request,
+        template,
+        422 if error else 200,
+        section="access",
+        tab="users",
+        page=page_of(user_rows(credentials, search), number),
+        has_users=bool(credentials),
+        search=search,
+        mechanisms=access.MECHANISMS,
+        denial=denial,
+        error=error,
+    )
+
+
+def parse_name(text: str) -> str:
+    if not 0 < len(text) <= LARGEST_NAME or not text.isprintable():
+        raise FormError(f"the name of a user has 1 to {LARGEST_NAME} printable characters")
+    return text
+
+
+def parse_password(first: str, second: str) -> str:
+    """The password of a form, which has it twice."""
+    if first != second:
+        raise FormError("the two passwords differ")
+    if not 0 < len(first) <= LARGEST_PASSWORD:
+        raise FormError(f"a password has 1 to {LARGEST_PASSWORD} characters")
+    return first
+
+
+def _text(problem: Failure | FormError) -> str:
+    return problem.message if isinstance(problem, Failure) else str(problem)
+
+
+async def add(request: Request) -> Response:
+    console = console_of(request)
+    form = await checked_form(request)
+    try:
+        name = parse_name(form.text("name"))
+        password = parse_password(form.raw("password") or "", form.raw("again") or "")
+        mechanisms = [each for each in access.MECHANISMS if form.has(each)]
+        if not mechanisms:
+            raise FormError("choose a mechanism")
+        change = f"add user {name} with {', '.join(mechanisms)}"
+        await make_change(request, change, access.add_user, name, password, mechanisms)
+    except (Failure, FormError) as problem:
+        return await show(request, _text(problem))
+    return console.renderer.redirect("/access", f"Added user {name}.")
+
+
+async def change_password(request: Request) -> Response:
+    """A user who changes the own password logs in again: the connections of the session have the former one."""
+    console = console_of(request)
+    form = await checked_form(request)
+    try:
+        name = parse_name(form.text("name"))
+        password = parse_password(form.raw("password") or "", form.raw("again") or "")
+        await make_change(request, f"change the password of user {name}", access.change_password, name, password)
+    except (Failure, FormError) as problem:
+        return await show(request, _text(problem))
+    if getattr(request.state, "user", "") == name:
+        request.app.state.logins.sessions.end(request.state.session)
+        return console.renderer.redirect("/login", "Your password was changed. Log in with the new one.")
+    return console.renderer.redirect("/access", f"Changed the password of user {name}.")
+
+
+async def remove(request: Request) -> Response:
+    console = console_of(request)
+    form = await checked_form(request)
+    name = form.text("name")
+    if form.text("confirmation") != name:
+        return await show(request, f"nothing was removed: type the name of the user, {name}, to confirm")
+    try:
+        await make_change(request, f"remove user {name}", access.remove_user, parse_name(name))
+    except (Failure, FormError) as problem:
+        return await show(request, _text(problem))
+    return console.renderer.redirect("/access", f"Removed user {name}.")
+
+
+async def show_user(request: Request) -> Response:
+    """The forms for one user."""
+    console = console_of(request)
+    name = parse_name(request.query_params.get("name", ""))
+    return console.renderer.page(request, "access_user.html", section="access", tab="users", name=name)
+
+
+ROUTES = [
+    Route("/access", show),
+    Route("/access/user", show_user),
+    Route("/access/users", add, methods=["POST"]),
+    Route("/access/users/password", change_password, methods=["POST"]),
+    Route("/access/users/remove", remove, methods=["POST"]),
+]

@@ -1,0 +1,181 @@
+"""Users, access rules and quotas as they are shown, and the forms that describe them. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from odradek.console.cluster.access import (
+    OPERATIONS,
+    TYPES,
+    Access,
+    AclBinding,
+    AclFilter,
+    Operation,
+    Part,
+    PatternType,
+    Permission,
+    ResourceType,
+    Selection,
+    as_row,
+    describe,
+    entity_text,
+    value_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from odradek.console.cluster.access import Credential, Entity
+
+RULE_FIELDS = len(AclBinding._fields)
+ENTITY_TYPES = (("user", "User"), ("client-id", "Client id"), ("ip", "Address"))
+
+
+class AccessFormError(ValueError):
+    """A field of the Access pages that cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    name: str
+    mechanisms: str
+    iterations: str
+
+
+def user_rows(credentials: Iterable[Credential], search: str) -> list[UserRow]:
+    """One row for each user whose name has all words of the search."""
+    by_name: dict[str, list[Credential]] = {}
+    for each in credentials:
+        by_name.setdefault(each.user, []).append(each)
+    words = search.lower().split()
+    return [
+        UserRow(
+            name,
+            ", ".join(each.mechanism for each in found),
+            ", ".join(sorted({f"{each.iterations:,}" for each in found})),
+        )
+        for name, found in sorted(by_name.items())
+        if all(word in name.lower() for word in words)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """`code` is the rule as a form carries it."""
+
+    code: str
+    fields: Mapping[str, str]
+    sentence: str
+
+
+def rule_row(rule: AclBinding) -> RuleRow:
+    return RuleRow(json.dumps(list(rule)), as_row(rule), describe(rule))
+
+
+def parse_rules(codes: Sequence[str], most: int) -> list[AclBinding]:
+    """AccessFormError for anything but codes of `rule_row`."""
+    if not 0 < len(codes) <= most:
+        raise AccessFormError(f"select 1 to {most} rules")
+    rules = []
+    for code in codes:
+        try:
+            kind, name, pattern, principal, host, operation, permission = json.loads(code)
+            rule = AclBinding(
+                ResourceType(kind),
+                name,
+                PatternType(pattern),
+                principal,
+                host,
+                Operation(operation),
+                Permission(permission),
+            )
+        except (ValueError, TypeError):
+            raise AccessFormError("a selected rule cannot be read; reload the page") from None
+        is_exact = rule.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED) and rule.operation > Operation.ANY
+        is_exact = is_exact and rule.permission in (Permission.ALLOW, Permission.DENY)
+        if not is_exact or not all(isinstance(text, str) and text for text in (name, principal, host)):
+            raise AccessFormError("a selected rule cannot be read; reload the page")
+        rules.append(rule)
+    return rules
+
+
+def rule_filters(fields: Mapping[str, str]) -> list[AclFilter]:
+    """Filters of the address: kind, name (rules that apply to it, or with exactly it), principal."""
+    kind, name = fields.get("kind", ""), fields.get("name", "").strip()
+    kinds = [TYPES[kind]] if kind in TYPES else list(TYPES.values())
+    pattern = PatternType.MATCH if fields.get("applies") and name else PatternType.ANY
+    principal = fields.get("principal", "").strip() or None
+    return [AclFilter(each, name or None, pattern, principal=principal) for each in kinds]
+
+
+def parse_principal(text: str) -> str:
+    kind, colon, name = text.partition(":")
+    if not (kind and colon and name) or not text.isprintable():
+        raise AccessFormError(f"{text[:60]!r} is not TYPE:NAME, such as User:alice or User:*")
+    return text
+
+
+def parse_access(role: str, operation: str) -> Access:
+    if role == "producer":
+        return Access(producer=True)
+    if role == "consumer":
+        return Access(consumer=True)
+    if operation not in OPERATIONS:
+        raise AccessFormError("choose an operation")
+    return Access((OPERATIONS[operation],))
+
+
+def parse_selection(topic: str, group: str, transactional_id: str, *, cluster: bool) -> Selection:
+    return Selection(
+        (topic,) if topic else (), (group,) if group else (), (transactional_id,) if transactional_id else (), cluster
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    entity: str
+    code: str
+    key: str
+    limit: str
+
+
+def quota_rows(quotas: Mapping[Entity, Mapping[str, float]], search: str) -> list[QuotaRow]:
+    words = search.lower().split()
+    return [
+        QuotaRow(entity_text(entity), json.dumps([list(part) for part in entity]), key, value_text(key, value))
+        for entity, limits in quotas.items()
+        if all(word in entity_text(entity).lower() for word in words)
+        for key, value in sorted(limits.items())
+    ]
+
+
+def parse_entity(code: str) -> Entity:
+    """The entity of a row; AccessFormError for anything else."""
+    try:
+        parts = tuple(Part(str(kind), None if name is None else str(name)) for kind, name in json.loads(code))
+    except (ValueError, TypeError):
+        parts = ()
+    return checked_entity(parts)
+
+
+def new_entity(names: Mapping[str, str], defaults: Mapping[str, Any]) -> Entity:
+    """The entity of a form: a name or the default for a user, a client id or an address."""
+    parts = []
+    for kind, title in ENTITY_TYPES:
+        name, is_default = names.get(kind, ""), bool(defaults.get(kind))
+        if name and is_default:
+            raise AccessFormError(f"{title}: give a name, or choose the default of all others")
+        if name or is_default:
+            parts.append(Part(kind, name or None))
+    return checked_entity(tuple(parts))
+
+
+def checked_entity(parts: Entity) -> Entity:
+    kinds = [part.type for part in parts]
+    if not parts or not set(kinds) <= {kind for kind, _ in ENTITY_TYPES} or len(set(kinds)) < len(kinds):
+        raise AccessFormError("say whom the quota limits: a user, a client id, both, or an address")
+    if "ip" in kinds and len(kinds) > 1:
+        raise AccessFormError("an address cannot be combined with a user or a client id")
+    return parts

@@ -1,0 +1,260 @@
+"""Logins with users of the cluster: every page is made over the connections of its user."""
+
+from __future__ import annotations
+
+import http.client
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import pytest
+
+from odradek.cli.acl.rules import Access, Selection
+from odradek.cli.user.credentials import set_password
+from odradek.console.settings import SaslLogin
+from odradek.security.authorizer import Operation
+from tests.console.conftest import Visitor, running_console
+from tests.console.secured import MECHANISM, PASSWORDS, SASL, SecuredCluster, allow, secured_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[SecuredCluster]:
+    with secured_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def address(secured: SecuredCluster) -> Iterator[str]:
+    with running_console(secured.address, SASL, login=SaslLogin(MECHANISM)) as console:
+        yield console
+
+
+def visitor_of(address: str, user: str) -> Visitor:
+    visitor = Visitor(address)
+    assert visitor.log_in(user, PASSWORDS[user]).status == 200
+    return visitor
+
+
+@pytest.fixture(scope="module")
+def ann(address: str) -> Visitor:
+    return visitor_of(address, "ann")
+
+
+@pytest.fixture(scope="module")
+def ben(address: str) -> Visitor:
+    return visitor_of(address, "ben")
+
+
+@pytest.fixture(scope="module")
+def admin(address: str) -> Visitor:
+    return visitor_of(address, "admin")
+
+
+PATHS = ["/", "/topics", "/topics/ann-orders/messages", "/topics/ann-orders/export", "/groups", "/access", "/nowhere"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_is_shown_without_a_login(address: str, path: str) -> None:
+    answer = Visitor(address).get(path)
+    assert answer.status == 303
+    assert answer.headers["location"].startswith("/login")
+    assert b"orders" not in answer.body
+
+
+def test_streams_and_forms_without_a_login_are_refused(address: str) -> None:
+    visitor = Visitor(address)
+    visitor.get("/login")
+    assert visitor.get("/topics/ann-orders/tail", accept="text/event-stream").status == 401
+    assert visitor.post("/topics/ann-orders/delete", {"confirmation": "ann-orders"}).status == 401
+    panel = visitor.get("/overview/panel", hx_request="true")
+    assert (panel.status, panel.headers["hx-redirect"]) == (401, "/login")
+
+
+@pytest.mark.parametrize(("user", "password"), [("ann", "wrong"), ("nobody", "wrong"), ("ann\0x", "x"), ("", "")])
+def test_refusals_do_not_tell_whether_a_user_exists(address: str, user: str, password: str) -> None:
+    visitor = Visitor(address)
+    answer = visitor.log_in(user, password)
+    assert answer.status == 401
+    assert "The user or the password is wrong." in answer.text
+    assert visitor.get("/").status == 303
+
+
+def test_a_login_needs_the_token_of_the_login_page(address: str) -> None:
+    visitor = Visitor(address)
+    visitor.get("/login")
+    answer = visitor.post("/login", {"user": "ann", "password": PASSWORDS["ann"]}, token="0" * 64)
+    assert answer.status == 403
+
+
+def test_a_session_gets_a_new_id(address: str) -> None:
+    """An id that another has set in the browser is not that of the session (session fixation)."""
+    visitor = Visitor(address)
+    visitor.cookies["odradek_console"] = "A" * 43
+    visitor.log_in("ann", PASSWORDS["ann"])
+    assert visitor.cookies["odradek_console"] != "A" * 43
+    attacker = Visitor(address)
+    attacker.cookies["odradek_console"] = "A" * 43
+    assert attacker.get("/topics").status == 303
+
+
+def test_a_cookie_has_no_credentials(ann: Visitor) -> None:
+    assert set(ann.cookies) <= {"odradek_console", "odradek_notice"}
+    assert "ann" not in ann.cookies["odradek_console"]
+
+
+def test_each_user_sees_the_own_topics(ann: Visitor, ben: Visitor, admin: Visitor) -> None:
+    for visitor, own, other in ((ann, "ann-orders", "ben-orders"), (ben, "ben-orders", "ann-orders")):
+        for path in ("/", "/topics", "/topics?q=orders"):
+            page = visitor.get(path)
+            assert own in page.text or path == "/"
+            assert other not in page.text, path
+    both = admin.get("/topics").text
+    assert "ann-orders" in both
+    assert "ben-orders" in both
+
+
+def test_records_of_others_are_not_allowed_and_the_page_says_why(ann: Visitor) -> None:
+    assert "record of ann-orders" in ann.get("/topics/ann-orders/messages").text
+    for path in ("/topics/ben-orders", "/topics/ben-orders/messages", "/topics/ben-orders/record?partition=0&offset=0"):
+        answer = ann.get(path)
+        assert answer.status == 403, path
+        assert "not allowed: needs Describe on topic ben-orders" in answer.text
+        assert "record of ben-orders" not in answer.text
+    stream = ann.get("/topics/ben-orders/search?text=record&start=oldest", accept="text/event-stream")
+    assert "needs Describe on topic ben-orders" in stream.text
+
+
+def test_records_need_read_and_a_topic_needs_describe(ann: Visitor) -> None:
+    assert ann.get("/topics/ann-seen").status == 200
+    page = ann.get("/topics/ann-seen/messages")
+    assert page.status == 403
+    assert "not allowed: needs Read on topic ann-seen" in page.text
+    with pytest.raises(http.client.IncompleteRead) as cut:
+        ann.get("/topics/ann-seen/export?start=oldest")
+    assert b"not allowed: needs Read on topic ann-seen" in cut.value.partial
+    assert b"record of" not in cut.value.partial
+
+
+def test_live_figures_are_those_of_the_own_topics(ann: Visitor, ben: Visitor) -> None:
+    for visitor, other in ((ann, "ben-orders"), (ben, "ann-orders")):
+        assert other not in visitor.get("/overview/panel", hx_request="true").text
+
+
+def test_a_change_without_the_right_names_the_permission(ann: Visitor) -> None:
+    ann.get("/topics/ann-orders")
+    page = ann.post("/topics/ann-orders/messages", {"value": "x"})
+    assert "not allowed: needs Write on topic ann-orders" in page.text
+    assert (
+        "needs Delete on topic ann-orders" in ann.post("/topics/ann-orders/delete", {"confirmation": "ann-orders"}).text
+    )
+    assert "needs Create on topic new" in ann.post("/new-topic", {"name": "new"}).text
+    assert "needs Alter on topic ann-orders" in ann.post("/topics/ann-orders/partitions", {"partitions": "2"}).text
+
+
+def test_parts_that_are_not_allowed_do_not_break_a_page(ann: Visitor) -> None:
+    for path, words in {
+        "/": "Sizes are not shown: not allowed: needs Describe on the cluster",
+        "/brokers": "needs Describe on the cluster",
+        "/access": "Users cannot be listed: not allowed: needs Describe on the cluster",
+        "/access/rules": "Rules cannot be listed: not allowed: needs Describe on the cluster",
+        "/access/quotas": "Quotas cannot be listed: not allowed: needs DescribeConfigs on the cluster",
+    }.items():
+        answer = ann.get(path)
+        assert answer.status == 200, path
+        assert words in answer.text, path
+    for path in ("/groups", "/transactions", "/topics"):
+        assert ann.get(path).status == 200, path
+    assert "needs DescribeConfigs on topic ann-orders" in ann.get("/topics/ann-orders/settings").text
+
+
+def test_a_group_of_others_is_not_allowed(ann: Visitor) -> None:
+    answer = ann.get("/group?name=ben-group")
+    assert answer.status == 403
+    assert "not allowed: needs Describe on group ben-group" in answer.text
+
+
+def test_a_user_writes_as_himself(ben: Visitor) -> None:
+    ben.get("/topics/ben-orders/messages")
+    assert "Wrote a record" in ben.post("/topics/ben-orders/messages", {"value": "by ben"}).text
+
+
+def test_a_logout_ends_the_session_for_good(address: str) -> None:
+    visitor = visitor_of(address, "ann")
+    visitor.get("/new-topic")
+    kept = dict(visitor.cookies)
+    assert "You are logged out." in visitor.post("/logout", {}).text
+    assert visitor.get("/topics").status == 303
+    visitor.cookies = kept
+    assert visitor.get("/topics").status == 303
+
+
+def test_a_login_does_not_lead_to_other_sites(address: str) -> None:
+    for target in ("https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/\t/evil"):
+        visitor = Visitor(address)
+        visitor.get("/login")
+        body_fields = {"user": "ann", "password": PASSWORDS["ann"], "next": target, "token": visitor.token}
+        answer = visitor.request("POST", "/login", urlencode(body_fields))
+        assert (answer.status, answer.headers["location"]) == (303, "/"), target
+
+
+def test_the_page_that_was_wanted_follows_the_login(address: str) -> None:
+    visitor = Visitor(address)
+    answer = visitor.get("/topics?q=ann")
+    assert answer.headers["location"] == "/login?next=%2Ftopics%3Fq%3Dann"
+    assert 'value="/topics?q=ann"' in visitor.get(answer.headers["location"]).source
+
+
+def test_too_many_failed_logins_are_refused_even_with_the_right_password(secured: SecuredCluster) -> None:
+    with running_console(secured.address, SASL, login=SaslLogin(MECHANISM)) as address:
+        visitor = Visitor(address)
+        for _ in range(10):
+            assert visitor.log_in("ann", "wrong").status == 401
+        answer = visitor.log_in("ann", PASSWORDS["ann"])
+        assert answer.status == 429
+        assert "Too many failed logins" in answer.text
+        assert visitor.log_in("ben", PASSWORDS["ben"]).status == 200
+        for _ in range(10):  # a user that does not exist is limited in the same way
+            assert visitor.log_in("nobody", "wrong").status in (401, 429)
+        assert visitor.log_in("nobody", "wrong").status == 429
+
+
+def test_a_session_ends_after_the_idle_time(secured: SecuredCluster) -> None:
+    with running_console(secured.address, SASL, login=SaslLogin(MECHANISM), idle_timeout_s=0.5) as address:
+        visitor = visitor_of(address, "ann")
+        for _ in range(1000):
+            answer = visitor.get("/overview/panel", hx_request="true", hx_trigger="panel")
+            if answer.status == 401:
+                break
+        assert answer.status == 401  # requests that a page makes by itself do not extend the session
+
+
+def test_a_read_only_console_has_a_login(secured: SecuredCluster) -> None:
+    with running_console(secured.address, SASL, login=SaslLogin(MECHANISM), is_read_only=True) as address:
+        visitor = visitor_of(address, "admin")
+        assert visitor.get("/topics").status == 200
+        assert visitor.post("/access/users", {"name": "x"}).status == 403
+        visitor.get("/topics")
+        assert "logged out" in visitor.post("/logout", {}).text
+
+
+def test_a_user_who_changes_the_own_password_logs_in_again(secured: SecuredCluster) -> None:
+    set_password(secured.as_super_user(), "admin2", "one", [MECHANISM], 4096)
+    allow(secured.as_super_user(), "User:admin2", Selection(cluster=True), Access((Operation.ALL,)))
+    with running_console(secured.address, SASL, login=SaslLogin(MECHANISM)) as address:
+        visitor = Visitor(address)
+        visitor.log_in("admin2", "one")
+        answer = visitor.post("/access/users/password", {"name": "admin2", "password": "two", "again": "two"})
+        assert "Log in with the new one" in answer.text
+        assert visitor.log_in("admin2", "one").status == 401
+        assert visitor.log_in("admin2", "two").status == 200
+
+
+def test_the_cluster_that_is_down_does_not_count_as_a_failed_login() -> None:
+    with running_console("127.0.0.1:1", SASL, login=SaslLogin(MECHANISM)) as address:
+        visitor = Visitor(address)
+        for _ in range(12):
+            answer = visitor.log_in("ann", "x")
+            assert answer.status == 502
+            assert "no broker answers" in answer.text
