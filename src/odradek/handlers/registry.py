@@ -140,6 +140,20 @@ def _token_apis() -> list[Api]:
     ]
 
 
+def _transaction_apis() -> list[Api]:
+    return [
+        _api(init_producer_id, "InitProducerId"),
+        _api(add_partitions_to_txn, "AddPartitionsToTxn"),
+        _api(add_offsets_to_txn, "AddOffsetsToTxn"),
+        _api(end_txn, "EndTxn"),
+        _api(write_txn_markers, "WriteTxnMarkers"),
+        _api(txn_offset_commit, "TxnOffsetCommit"),
+        _api(describe_producers, "DescribeProducers"),
+        _api(describe_transactions, "DescribeTransactions"),
+        _api(list_transactions, "ListTransactions"),
+    ]
+
+
 def _metrics_apis() -> list[Api]:
     """Metrics of clients and of this broker."""
     return [
@@ -172,13 +186,7 @@ def build_registry() -> dict[int, Api]:
         _api(create_topics, "CreateTopics", is_forwarded=True, audit=actions.create_topics),
         _api(delete_topics, "DeleteTopics", is_forwarded=True, audit=actions.delete_topics),
         _api(delete_records, "DeleteRecords", audit=actions.delete_records),
-        _api(init_producer_id, "InitProducerId"),
         _api(offset_for_leader_epoch, "OffsetForLeaderEpoch"),
-        _api(add_partitions_to_txn, "AddPartitionsToTxn"),
-        _api(add_offsets_to_txn, "AddOffsetsToTxn"),
-        _api(end_txn, "EndTxn"),
-        _api(write_txn_markers, "WriteTxnMarkers"),
-        _api(txn_offset_commit, "TxnOffsetCommit"),
         _api(describe_acls, "DescribeAcls"),
         _api(create_acls, "CreateAcls", is_forwarded=True, audit=actions.create_acls),
         _api(delete_acls, "DeleteAcls", is_forwarded=True, audit=actions.delete_acls),
@@ -204,14 +212,12 @@ def build_registry() -> dict[int, Api]:
         _api(list_partition_reassignments, "ListPartitionReassignments", is_forwarded=True),
         _api(unregister_broker, "UnregisterBroker", is_forwarded=True, audit=actions.unregister_broker),
         _api(describe_cluster, "DescribeCluster"),
-        _api(describe_producers, "DescribeProducers"),
-        _api(describe_transactions, "DescribeTransactions"),
-        _api(list_transactions, "ListTransactions"),
         _api(consumer_group_heartbeat, "ConsumerGroupHeartbeat"),
         _api(consumer_group_describe, "ConsumerGroupDescribe"),
         _api(list_config_resources, "ListConfigResources"),
         _api(describe_topic_partitions, "DescribeTopicPartitions"),
         *_token_apis(),
+        *_transaction_apis(),
         *_metrics_apis(),
     ]
     return {api.key: api for api in apis}
