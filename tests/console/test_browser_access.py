@@ -112,7 +112,7 @@ def test_users_rules_and_quotas_from_login_to_logout(page: Page, new_name: Calla
 
     page.click("nav.tabs >> text=Rules")
     page.fill("[data-search]", f"User:{name}")
-    page.wait_for_function("document.querySelectorAll('#rules tbody tr').length === 3")
+    page.wait_for_selector("#rules tbody tr:nth-child(3):last-child")
     for box in page.locator("#rules input[name=rule]").all():
         box.check()
     page.click("button:has-text('Remove selected')")
