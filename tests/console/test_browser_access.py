@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")
 
 
@@ -111,7 +112,7 @@ def test_users_rules_and_quotas_from_login_to_logout(page: Page, new_name: Calla
 
     page.click("nav.tabs >> text=Rules")
     page.fill("[data-search]", f"User:{name}")
-    page.wait_for_function("document.querySelectorAll('#rules tbody tr').length === 3")
+    page.wait_for_selector("#rules tbody tr:nth-child(3):last-child")
     for box in page.locator("#rules input[name=rule]").all():
         box.check()
     page.click("button:has-text('Remove selected')")
@@ -149,13 +150,13 @@ def test_a_login_with_a_provider(browser: Browser, secured: SecuredCluster, issu
 
 def test_pages_have_no_serious_accessibility_fault(page: Page) -> None:
     faults: list[str] = []
-    for theme in ("light", "dark"):
+    for theme in THEMES:
         page.emulate_media(color_scheme=theme)
         page.goto("/login")
         faults += faults_of(page, f"{theme} /login")
     log_in(page, "admin")
     check = "/access/check?principal=User:ann&operation=Read&kind=topic&name=ann-orders"
-    for theme in ("light", "dark"):
+    for theme in THEMES:
         page.emulate_media(color_scheme=theme)
         for path in ("/access", "/access/rules", "/access/quotas", "/access/user?name=ann", "/access/check", check):
             page.goto(path)

@@ -12,7 +12,8 @@ import pytest
 from odradek.cli.client.cluster import Cluster
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
-from tests.console.test_browser import AXE, SERIOUS, browser, page, pytestmark
+from tests.console.browsing import AXE, SERIOUS
+from tests.console.test_browser import browser, page, pytestmark
 from tests.console.test_pipelines import published
 from tests.console.test_rigs import reading, warning
 
