@@ -292,7 +292,10 @@ def produce_by_librdkafka(secured: Secured, counts: Counts, is_over: threading.E
         counts.fail("producer", error)
 
     settings = {"retries": 0, "linger.ms": 0, "error_cb": failed}
-    staying = Producer({**secured.client("changing"), **settings})
+    with secured.login_locks["changing"]:  # it logs in before its password changes
+        staying = Producer({**secured.client("changing"), **settings})
+        staying.produce(TOPIC, b"value", on_delivery=delivered)
+        assert staying.flush(PATIENCE_S) == 0
     while not is_over.is_set():
         passing = Producer({**secured.client("steady"), **settings})
         until = time.monotonic() + 1
