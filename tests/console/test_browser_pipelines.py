@@ -89,7 +89,7 @@ def test_dead_letters_are_redriven_after_a_confirmation(page: Page, living: Clus
     values = (b"not JSON: <img src=x onerror=\"document.title='owned'\">", b"p", b"s", b"rigs", b"0:1", b"id")
     producer = living.producer({})
     for number in range(3):
-        headers = [*zip(WITH_ORIGIN, values, strict=True)]
+        headers: list[tuple[str, str | bytes | None]] = [*zip(WITH_ORIGIN, values, strict=True)]
         producer.produce(f"{NAME}-dead", b"<script>document.title='owned'</script>%d" % number, headers=headers)
     producer.flush(30)
     page.goto(f"/dead-letters?topic={NAME}-dead")

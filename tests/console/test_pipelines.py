@@ -159,7 +159,7 @@ def test_dead_letters_are_previewed_and_written_back_once(
     for number in range(5):
         step = b"rigs" if number < 3 else b"<script>"
         values = (b"not JSON: <i>", b"p", step, topic.encode(), b"1:%d" % number, b"id")
-        headers = [*zip(WITH_ORIGIN, values, strict=True), ("own", b"1")]
+        headers: list[tuple[str, str | bytes | None]] = [*zip(WITH_ORIGIN, values, strict=True), ("own", b"1")]
         producer.produce(dead, b"<img %d>" % number, b"k", headers=headers)
     assert producer.flush(30) == 0
     page = visitor.get(f"/dead-letters?topic={dead}")

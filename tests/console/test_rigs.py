@@ -100,7 +100,12 @@ def test_the_page_is_shown_while_the_topics_exist(odradek_broker: RunningBroker)
         wait_for(lambda: 'href="/rigs"' in visitor.get("/").source)
         assert cluster.create_topic("warnings", 1)
         producer.produce("warnings", warning(3, "<b>pressure</b> high", time.time()), b"3")
-        wait_for(lambda: produce() or "&lt;b&gt;pressure" in visitor.get("/rigs").source)
+
+        def has_warning() -> bool:
+            produce()
+            return "&lt;b&gt;pressure" in visitor.get("/rigs").source
+
+        wait_for(has_warning)
         page = visitor.get("/rigs?pump=3").source
         assert '<label class="pump over"><input type="radio" name="pump" value="3" checked>' in page
         assert page.count('<label class="pump calm">') == 4

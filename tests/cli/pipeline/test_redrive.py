@@ -35,7 +35,7 @@ def letters(bootstrap_server: str, new_name: Callable[[], str]) -> tuple[str, st
     for number in range(30):
         step, reason = ("rigs", b"not JSON: {") if number % 3 else ("readings", b"expectation 'x' not met: a < 1")
         values = (reason, b"p", step.encode(), source.encode(), b"%d:%d" % (number % 3, number), b"id")
-        headers = [*zip(WITH_ORIGIN, values, strict=True), *OWN_HEADERS]
+        headers: list[tuple[str, str | bytes | None]] = [*zip(WITH_ORIGIN, values, strict=True), *OWN_HEADERS]
         value = None if number == 7 else b"\xff\x00value %d" % number
         producer.produce(dead, value, b"\xfe%d" % number if number else None, number % 2, headers=headers)
     producer.produce(dead, b"{}", headers=[(name, b"x") for name in WITHOUT_ORIGIN])
@@ -71,8 +71,9 @@ def test_records_return_to_their_partitions_as_they_were(bootstrap_server: str, 
     )
     for message in found:
         assert message.headers() == OWN_HEADERS
-        if message.key() is not None:
-            number = int(message.key()[1:])
+        key = message.key()
+        if key is not None:
+            number = int(key[1:])
             assert message.partition() == number % 3
     again = run_odradek("pipeline", "redrive", dead, "--yes", "--format", "json", "-b", bootstrap_server)
     assert (again.row["records"], again.row["redriven_before"]) == (0, 30)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.places import ProblemList
-from odradek.pipelines.spark.dead_letters import (
+from odradek.pipelines.letters.letter import (
     PIPELINE_HEADER,
     REASON_HEADER,
     SOURCE_HEADER,
