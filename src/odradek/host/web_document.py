@@ -1,4 +1,4 @@
-"""A document at a web address. Apart from `documents`, because a broker that reads none starts without urllib's modules."""
+"""A document at a web address. Apart from `documents`: a broker that reads none starts without urllib's modules."""
 
 import http.client
 import urllib.request
