@@ -1,4 +1,4 @@
-"""A document at a web address. Apart from `documents`, because urllib's modules take a tenth of a broker's start."""
+"""A document at a web address. Apart from `documents`: a broker that reads none starts without urllib's modules."""
 
 import http.client
 import urllib.request

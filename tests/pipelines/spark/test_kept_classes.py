@@ -24,7 +24,8 @@ class Asked:
 
     def __getattr__(self, name: str) -> Any:
         self.count += 1
-        return JavaMember(name, None, "z:it", SimpleNamespace(converters=None)) if name == "method" else 7
+        client = SimpleNamespace(converters=None, gateway_property=SimpleNamespace(pool=None))
+        return JavaMember(name, None, "z:it", client) if name == "method" else 7
 
 
 def test_a_method_is_looked_up_once_and_a_value_each_time() -> None:
