@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.cli.client.cluster import Cluster
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
-from tests.console.browsing import AXE, SERIOUS
+from tests.console.browsing import faults_of
 from tests.console.test_browser import browser, page, pytestmark
 from tests.console.test_pipelines import published
 from tests.console.test_rigs import reading, warning
@@ -114,14 +114,7 @@ def test_the_pages_are_accessible_and_fit_a_phone(page: Page, living: Cluster) -
         page.emulate_media(color_scheme=theme)
         for path in paths:
             page.goto(path)
-            page.evaluate(AXE.read_text())
-            found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-            faults += [
-                f"{theme} {path}: {each['id']}: {node['target']} {node['failureSummary']}"
-                for each in found["violations"]
-                if each["impact"] in SERIOUS
-                for node in each["nodes"][:3]
-            ]
+            faults += faults_of(page, f"{theme} {path}")
     page.set_viewport_size({"width": 390, "height": 844})
     for path in paths:
         page.goto(path)
