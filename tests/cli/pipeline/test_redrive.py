@@ -11,7 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.framework.failure import Failure
+from odradek.cli.pipeline import redriving
 from odradek.cli.pipeline.redriving import Selection, plan_redrive, redrive
+from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.letter import WITH_ORIGIN, WITHOUT_ORIGIN
 from tests.cli.conftest import run_odradek
 
@@ -119,6 +121,68 @@ def test_redrives_at_the_same_time_write_nothing_twice(bootstrap_server: str, le
     redrive(Cluster(bootstrap_server, {}), Selection(dead))
     found = written(bootstrap_server, source)
     assert len({(message.key(), message.value()) for message in found}) == len(found) == 30, outcomes
+
+
+def test_an_open_transaction_in_the_ledger_stops_a_redrive(
+    bootstrap_server: str, letters: tuple[str, str], new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A redrive of another topic was killed: committed entries behind its transaction cannot be read."""
+    source, dead = letters
+    cluster = Cluster(bootstrap_server, {})
+    monkeypatch.setattr(redriving, "OPEN_TRANSACTION_S", 0.3)
+    assert redrive(cluster, Selection(dead, limit=1)).records == 1  # creates the ledger
+    killed = transactional(bootstrap_server, new_name())
+    killed.produce(ledgers.TOPIC, b"{}", b"other", 0)
+    killed.flush(PATIENCE_S)
+    try:
+        producer = Producer({"bootstrap.servers": bootstrap_server})
+        for key, value in redriving.read_ledger(cluster, dead, must_be_complete=False).add([(0, 1), (0, 2)]):
+            producer.produce(ledgers.TOPIC, value, key, 0)
+        assert producer.flush(PATIENCE_S) == 0
+        with pytest.raises(Failure, match="open transaction at offset"):
+            redrive(cluster, Selection(dead))
+        with pytest.raises(Failure, match="open transaction at offset"):
+            plan_redrive(cluster, Selection(dead))
+    finally:
+        killed.abort_transaction(PATIENCE_S)
+    done = redrive(cluster, Selection(dead))
+    assert (done.records, done.done_before) == (27, 3)
+    assert len(written(bootstrap_server, source)) == 28
+
+
+def test_entries_of_an_aborted_redrive_do_not_count(
+    bootstrap_server: str, letters: tuple[str, str], new_name: Callable[[], str]
+) -> None:
+    """Even if the user's properties ask for uncommitted records."""
+    source, dead = letters
+    cluster = Cluster(bootstrap_server, {"isolation.level": "read_uncommitted"})
+    assert redrive(cluster, Selection(dead, limit=1)).records == 1
+    aborted = transactional(bootstrap_server, new_name())
+    for key, value in redriving.read_ledger(cluster, dead).add([(0, 1), (0, 2)]):
+        aborted.produce(ledgers.TOPIC, value, key, 0)
+    aborted.flush(PATIENCE_S)
+    aborted.abort_transaction(PATIENCE_S)
+    done = redrive(cluster, Selection(dead))
+    assert (done.records, done.done_before) == (29, 1)
+    assert len(written(bootstrap_server, source)) == 30
+
+
+def test_a_reading_that_stops_before_its_end_is_a_failure(
+    bootstrap_server: str, letters: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _source, dead = letters
+    monkeypatch.setattr(redriving, "IDLE_MS", 0)
+    monkeypatch.setattr("odradek.cli.records.record_reader.POLL_S", 0.0)
+    with pytest.raises(Failure, match="was not read up to offset"):
+        plan_redrive(Cluster(bootstrap_server, {}), Selection(dead))
+
+
+def transactional(bootstrap_server: str, name: str) -> Producer:
+    """A producer with a transaction that has begun."""
+    producer = Producer({"bootstrap.servers": bootstrap_server, "transactional.id": name})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    return producer
 
 
 def test_a_source_topic_that_does_not_exist_is_named(bootstrap_server: str, letters: tuple[str, str]) -> None:

@@ -10,7 +10,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
 from odradek.cli.client.kafka_errors import NoSuchTopic, NotAuthorized, explain, unreachable
@@ -98,8 +98,11 @@ class Cluster:
     def producer(self, defaults: Mapping[str, Any], **callbacks: Any) -> Producer:
         return cast("Producer", _create(Producer, {**self._settings(defaults), **callbacks}))
 
-    def consumer(self, defaults: Mapping[str, Any]) -> Consumer:
-        """A consumer for `assign`: without a `group.id` in `defaults`, no group is joined and nothing is committed."""
+    def consumer(self, defaults: Mapping[str, Any], required: Mapping[str, Any] | None = None) -> Consumer:
+        """A consumer for `assign`: without a `group.id` in `defaults`, no group is joined and nothing is committed.
+
+        Properties of the user take precedence over `defaults`, and `required` over those of the user.
+        """
         settings = {
             "group.id": "odradek-cli",  # librdkafka requires a name; with assign() no group is joined
             "enable.auto.commit": False,
@@ -109,7 +112,7 @@ class Cluster:
         }
         if not self.properties.get("group.id", "-"):
             raise Failure("-X group.id= is empty; leave it out")  # librdkafka would abort the process
-        return cast("Consumer", _create(Consumer, self._settings(settings)))
+        return cast("Consumer", _create(Consumer, {**self._settings(settings), **(required or {})}))
 
     def _settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Properties of every client. Those of the user take precedence."""
@@ -201,17 +204,24 @@ class Cluster:
     def latest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return self._offsets(topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
+    def last_stable_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """The first offset of an open transaction; the high watermark if no transaction is open."""
+        return self._offsets(topic, partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
+
     def offsets_at(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
         """Offset of the first record at or after a time; −1 if there is none."""
         return self._offsets(topic, partitions, OffsetSpec.for_timestamp(time_ms))
 
-    def _offsets(self, topic: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
+    def _offsets(
+        self, topic: str, partitions: Iterable[int], spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[int, int]:  # fmt: skip
         """Retries for some seconds while a partition has no leader, as after the creation of a topic."""
         asked = {TopicPartition(topic, partition): spec for partition in partitions}
         found: dict[int, int] = {}
         deadline = time.monotonic() + LEADER_TIMEOUT_S
         while asked:
-            futures = self.admin().list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S)
+            futures = self.admin().list_offsets(asked, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S)
             asked = {}
             for partition, future in futures.items():
                 try:

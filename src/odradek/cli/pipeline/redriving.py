@@ -8,6 +8,7 @@ the topic, so that no letter is written twice, even by redrives that run at the 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -34,7 +35,10 @@ MOST_BYTES = 64 * 1024 * 1024
 MOST_READ = 1_000_000  # records of the dead-letter topic that one redrive looks at
 TRANSACTION_LETTERS = 1_000
 TIMEOUT_S = 30.0
-IDLE_MS = 3_000
+IDLE_MS = 10_000
+OPEN_TRANSACTION_S = 10.0  # how long the reading of the ledger waits for the transactions of other redrives
+STABLE_POLL_S = 0.1
+READ_COMMITTED = {"isolation.level": "read_committed", "auto.offset.reset": "error"}  # whatever the user's properties
 BY_KEY = -1
 
 
@@ -120,11 +124,11 @@ def redrive(cluster: Cluster, selection: Selection, *, again: bool = False) -> R
     cluster.create_topic(ledgers.TOPIC, 1, configs=ledgers.TOPIC_CONFIG)
     producer = cluster.producer(
         {
-            "transactional.id": f"odradek-redrive-{selection.topic}",
             "partitioner": "murmur2_random",  # the partition that Kafka's own clients choose for a key
             "message.max.bytes": 10_000_000,
             "client.id": "odradek-redrive",
-        }
+        },
+        **{"transactional.id": f"odradek-redrive-{selection.topic}"},
     )
     done = 0
     try:
@@ -225,27 +229,61 @@ def find_letters(
                 yield FoundLetter(place, letter, message.key(), message.value(), message.timestamp()[1])
 
 
-def read_all(cluster: Cluster, topic: str, span: PartitionRange) -> Iterator[Message]:
-    """All committed records of a range."""
+def read_all(cluster: Cluster, topic: str, span: PartitionRange, *, must_be_stable: bool = False) -> Iterator[Message]:
+    """All committed records of a range; Failure if the reading stops before its end.
+
+    The reading may end at an open transaction, unless `must_be_stable`.
+    """
     if span.start_offset >= span.end_offset:
         return
     try:
-        with RecordReader(cluster, topic, [span], until_end=True, idle_timeout_ms=IDLE_MS) as reader:
+        with RecordReader(
+            cluster, topic, [span], until_end=True, idle_timeout_ms=IDLE_MS, required=READ_COMMITTED
+        ) as reader:
             for batch in reader.batches():
                 yield from batch
+            reached = reader.reached.get(span.partition)
     except KafkaException as error:
         raise cluster.failure(error.args[0], f"topic {topic}") from None
+    if reached is None:
+        raise Failure(
+            f"{topic}-{span.partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset "
+            f"{span.end_offset}; run it again"
+        )
+    if must_be_stable and reached < span.end_offset:
+        raise _open_transaction(topic, reached)
 
 
-def read_ledger(cluster: Cluster, topic: str) -> Ledger:
-    """Which letters of a topic were written back; empty if there is no ledger."""
+def read_ledger(cluster: Cluster, topic: str, *, must_be_complete: bool = True) -> Ledger:
+    """Which letters of a topic were written back; empty if there is no ledger.
+
+    All dead-letter topics share the ledger. Failure if an open transaction of any redrive hides entries behind it,
+    unless they may be missing.
+    """
     ledger = Ledger(topic)
     if not cluster.has_topic(ledgers.TOPIC):
         return ledger
     start, end = cluster.earliest_offsets(ledgers.TOPIC, [0])[0], cluster.latest_offsets(ledgers.TOPIC, [0])[0]
-    for message in read_all(cluster, ledgers.TOPIC, PartitionRange(0, start, end)):
+    if must_be_complete:
+        _await_stable(cluster, end)
+    for message in read_all(cluster, ledgers.TOPIC, PartitionRange(0, start, end), must_be_stable=must_be_complete):
         ledger.take(message.key(), message.value())
     return ledger
+
+
+def _await_stable(cluster: Cluster, end_offset: int) -> None:
+    deadline = time.monotonic() + OPEN_TRANSACTION_S
+    while (stable := cluster.last_stable_offsets(ledgers.TOPIC, [0])[0]) < end_offset:
+        if time.monotonic() > deadline:
+            raise _open_transaction(ledgers.TOPIC, stable)
+        time.sleep(STABLE_POLL_S)
+
+
+def _open_transaction(topic: str, offset: int) -> Failure:
+    return Failure(
+        f"topic {topic} has an open transaction at offset {offset}: a redrive is running, or was ended before its "
+        "commit. Run it again when that redrive has ended, or in a minute, when the broker has aborted its transaction"
+    )
 
 
 def _check_targets(cluster: Cluster, plan: Redrive) -> dict[str, int]:

@@ -36,6 +36,7 @@ class RecordReader:
         until_end: bool,
         idle_timeout_ms: int | None = None,
         settings: Mapping[str, Any] | None = None,
+        required: Mapping[str, Any] | None = None,
         batch_records: int = BATCH_RECORDS,
     ) -> None:
         self.cluster = cluster
@@ -44,13 +45,15 @@ class RecordReader:
         self.batch_records = batch_records
         self.until_end = until_end
         self.ends = {r.partition: r.end_offset for r in ranges if r.start_offset < r.end_offset} if until_end else {}
+        self.reached: dict[int, int] = {}  # the offset after the last record, of partitions that are finished
         self._consumer = cluster.consumer(
             {
                 "enable.partition.eof": until_end,
                 "fetch.error.backoff.ms": 50,
                 "fetch.queue.backoff.ms": 20,  # by default a full queue pauses fetching for a second
                 **(settings or {}),
-            }
+            },
+            required,
         )
         self._consumer.assign(
             [
@@ -112,6 +115,7 @@ class RecordReader:
                 records.append(message)
             error = message.error()
             if offset >= end - 1 or (error is not None and error.name() == END_OF_PARTITION):
+                self.reached[partition] = offset + 1 if is_record else offset  # type: ignore[index]
                 del self.ends[partition]  # type: ignore[arg-type]
         return records
 

@@ -148,7 +148,7 @@ def _list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLe
     partitions = cluster.choose_partitions(topic, ())
     share = max(READ_LETTERS // len(partitions), LEAST_OF_PARTITION)
     since = {each: max(0, end - share) for each, end in cluster.latest_offsets(topic, partitions).items()}
-    ledger = read_ledger(cluster, topic)
+    ledger = read_ledger(cluster, topic, must_be_complete=False)
     newest: list[ListedLetter] = []
     found = size_bytes = 0
     for each in find_letters(cluster, selection, since=since):
