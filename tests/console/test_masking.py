@@ -52,6 +52,26 @@ def test_what_is_not_a_path_is_refused(path: str) -> None:
         parse_path(path)
 
 
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        (b'does not fit the schema: {"card": {"number": "4111", "x": 1}', b"does not fit the schema"),
+        (b"not JSON: 4111", b"not JSON"),
+        (b"no value", b"no value"),
+        (b"4111\xff", b"4111\xff"),
+        (None, None),
+    ],
+)
+def test_the_reason_of_a_dead_letter_is_reduced_to_its_kind(reason: bytes | None, shown: bytes | None) -> None:
+    """Its details are an excerpt of the value. A record that is written back and rejected again has two of them."""
+    letter = record(ORDER, headers=(("odradek-reason", reason), ("odradek-step", b"a: b"), ("odradek-reason", reason)))
+    masked = mask(letter, [parse_rule("$.card.number")])
+    assert masked.headers == (("odradek-reason", shown), ("odradek-step", b"a: b"), ("odradek-reason", shown))
+    assert mask(letter, [parse_rule("key")]).headers == letter.headers
+    hidden = mask(letter, [parse_rule("$.card.number"), parse_rule("header:odradek-reason")])
+    assert hidden.headers[0] == ("odradek-reason", HIDDEN.encode())
+
+
 def test_fields_keys_and_headers_are_hidden() -> None:
     rules = [parse_rule(text) for text in ("$.card.number", "$..password", "key", "header:token")]
     masked = mask(record(ORDER, headers=(("token", b"s3cret"), ("trace", b"1"))), rules)

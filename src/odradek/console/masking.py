@@ -2,7 +2,8 @@
 
 A rule is `key`, `header:NAME`, or a JSON path into the value, such as `$.card.number` or `$..password`. Records are
 masked before anything else looks at them, so that pages, search and export agree. With a rule for values, a value that
-is not JSON is hidden as a whole, because nothing says where in it the field would be.
+is not JSON is hidden as a whole, because nothing says where in it the field would be; and the reason of a dead letter
+is reduced to its kind, because its details are an excerpt of the value.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from odradek.console.json_path import Path, PathError, locations, parse_path
+from odradek.pipelines.letters.letter import REASON_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,14 +53,22 @@ def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
         return record
     if any(rule.hides_key for rule in rules) and record.key is not None:
         record = replace(record, key=HIDDEN.encode())
+    paths = [rule.path for rule in rules if rule.path is not None]
+    if paths and record.headers:
+        record = replace(record, headers=tuple((name, _mask_reason(name, value)) for name, value in record.headers))
     hidden = {rule.header for rule in rules if rule.header is not None}
     if hidden:
         headers = tuple((name, HIDDEN.encode() if name in hidden else value) for name, value in record.headers)
         record = replace(record, headers=headers)
-    paths = [rule.path for rule in rules if rule.path is not None]
     if paths and record.value is not None:
         record = replace(record, value=_mask_value(record.value, paths))
     return record
+
+
+def _mask_reason(name: str, value: bytes | None) -> bytes | None:
+    if name != REASON_HEADER or value is None:
+        return value
+    return value.partition(b":")[0].strip()
 
 
 def _mask_value(value: bytes, paths: Iterable[Path]) -> bytes:
