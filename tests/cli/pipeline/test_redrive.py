@@ -99,6 +99,17 @@ def test_a_selection_and_a_limit(bootstrap_server: str, letters: tuple[str, str]
     assert len(written(bootstrap_server, source)) == 20
 
 
+def test_a_redrive_again_of_more_than_the_limit_is_refused(bootstrap_server: str, letters: tuple[str, str]) -> None:
+    """It would begin with the first letters each time."""
+    source, dead = letters
+    cluster = Cluster(bootstrap_server, {})
+    for attempt in (plan_redrive, redrive):
+        with pytest.raises(Failure, match="begins with the oldest ones each time"):
+            attempt(cluster, Selection(dead, limit=29), again=True)
+    assert written(bootstrap_server, source) == []
+    assert redrive(cluster, Selection(dead, limit=30), again=True).records == 30
+
+
 def test_redrives_at_the_same_time_write_nothing_twice(bootstrap_server: str, letters: tuple[str, str]) -> None:
     """One of them is fenced, or finds that the others were first."""
     source, dead = letters

@@ -50,7 +50,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="At most so many, the oldest of each partition first.",
 )
-@click.option("--again", is_flag=True, help="Also those that were written back before.")
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Also those that were written back before; refused if there are more than the limit.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @yes_option
 @cluster_options

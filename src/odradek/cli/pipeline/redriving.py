@@ -201,6 +201,12 @@ def _choose(
             plan.topics[found.letter.source_topic] += 1
             plan.reasons[found.letter.kind] += 1
             plan.size_bytes += found.size_bytes
+    if again and plan.is_cut:
+        raise Failure(
+            f"topic {selection.topic} has more than {plan.records:,} such dead letters, the limit of one redrive, and "
+            "writing them again begins with the oldest ones each time; select fewer: single records, or those of one "
+            "pipeline, step or reason"
+        )
     return plan, letters
 
 
