@@ -40,8 +40,8 @@ def letters(bootstrap_server: str, new_name: Callable[[], str]) -> tuple[str, st
         headers: list[tuple[str, str | bytes | None]] = [*zip(WITH_ORIGIN, values, strict=True), *OWN_HEADERS]
         value = None if number == 7 else b"\xff\x00value %d" % number
         producer.produce(dead, value, b"\xfe%d" % number if number else None, number % 2, headers=headers)
-    producer.produce(dead, b"{}", headers=[(name, b"x") for name in WITHOUT_ORIGIN])
-    producer.produce(dead, b"not a dead letter")
+    producer.produce(dead, b"{}", partition=1, headers=[(name, b"x") for name in WITHOUT_ORIGIN])
+    producer.produce(dead, b"not a dead letter", partition=1)
     assert producer.flush(PATIENCE_S) == 0
     return source, dead
 
@@ -97,6 +97,29 @@ def test_a_selection_and_a_limit(bootstrap_server: str, letters: tuple[str, str]
     assert (chosen.records, chosen.done_before) == (2, 1)
     assert redrive(cluster, Selection(dead, ends={0: 15, 1: 5})).records == 6
     assert len(written(bootstrap_server, source)) == 20
+
+
+def test_a_limit_of_records_that_are_read_keeps_the_oldest_letters(
+    bootstrap_server: str, letters: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Letters that were written back do not count, so that each redrive continues."""
+    source, dead = letters
+    cluster = Cluster(bootstrap_server, {})
+    monkeypatch.setattr(redriving, "MOST_READ", 12)
+    first = redrive(cluster, Selection(dead))
+    assert (first.places[0], first.records, first.is_cut) == ((0, 0), 12, True)
+    assert (redrive(cluster, Selection(dead)).records, len(written(bootstrap_server, source))) == (12, 24)
+    last = redrive(cluster, Selection(dead))
+    assert (last.records, last.is_cut, len(written(bootstrap_server, source))) == (6, False, 30)
+    chosen = frozenset({(0, 0), (0, 13), (1, 1), (1, 14)})
+    assert redrive(cluster, Selection(dead, chosen), again=True).records == 4
+
+
+def test_offsets_that_are_far_apart_are_read_as_spans_of_their_own() -> None:
+    assert redriving.spans_of(2, [5, 3, 9_000_000, 9_000_001, 90], 4, 9_000_001) == [
+        redriving.PartitionRange(2, 5, 91), redriving.PartitionRange(2, 9_000_000, 9_000_001)
+    ]  # fmt: skip
+    assert redriving.spans_of(2, [3], 4, 9) == []
 
 
 def test_a_redrive_again_of_more_than_the_limit_is_refused(bootstrap_server: str, letters: tuple[str, str]) -> None:

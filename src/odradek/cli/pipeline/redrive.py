@@ -13,7 +13,7 @@ from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say, size_text
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.redriving import MOST_LETTERS, Selection, plan_redrive
+from odradek.cli.pipeline.redriving import MOST_LETTERS, MOST_READ, Selection, plan_redrive
 from odradek.cli.pipeline.redriving import redrive as write_back
 
 if TYPE_CHECKING:
@@ -98,8 +98,10 @@ def omissions(plan: Redrive) -> list[str]:
         found.append(f"{plan.done_before:,} were written back before; --again writes them once more")
     if plan.without_origin:
         found.append(f"{plan.without_origin:,} have no origin record: rows of steps that join or aggregate")
-    if plan.is_cut:
+    if plan.is_cut and plan.records:
         found.append("the limit is reached, and there are more; run it again for the next ones")
+    elif plan.is_cut:
+        found.append(f"only the oldest {MOST_READ:,} records were read; select later ones by --record")
     return found
 
 

@@ -23,7 +23,7 @@ from odradek.pipelines.letters.ledger import Ledger
 from odradek.pipelines.letters.letter import Letter, parse_letter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from confluent_kafka import Message, Producer
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 MOST_LETTERS = 10_000
 MOST_BYTES = 64 * 1024 * 1024
-MOST_READ = 1_000_000  # records of the dead-letter topic that one redrive looks at
+MOST_READ = 1_000_000  # records of the dead-letter topic that one redrive looks at, without those written back before
+WIDEST_GAP = 10_000  # records between selected ones that are read, too
 TRANSACTION_LETTERS = 1_000
 TIMEOUT_S = 30.0
 IDLE_MS = 10_000
@@ -187,7 +188,7 @@ def _choose(
 ) -> tuple[Redrive, list[FoundLetter]]:
     plan = Redrive()
     letters: list[FoundLetter] = []
-    for found in find_letters(cluster, selection, plan.ends):
+    for found in find_letters(cluster, selection, plan=plan, ledger=None if again else ledger):
         if not found.letter.can_be_redriven:
             plan.without_origin += 1
         elif not again and found.place in ledger:
@@ -211,28 +212,57 @@ def _choose(
 
 
 def find_letters(
-    cluster: Cluster, selection: Selection, ends: dict[int, int] | None = None, since: Mapping[int, int] | None = None
-) -> Iterator[FoundLetter]:
-    """The dead letters of a selection, by partition and offset; `ends` is filled with the ends of the partitions."""
+    cluster: Cluster, selection: Selection, since: Mapping[int, int] | None = None, plan: Redrive | None = None,
+    ledger: Ledger | None = None,
+) -> Iterator[FoundLetter]:  # fmt: skip
+    """The dead letters of a selection, by partition and offset, from the oldest on.
+
+    The plan gets the ends of the partitions, and is cut if more records are read than the limit; those in the ledger do
+    not count.
+    """
+    plan = plan or Redrive()
     topic = selection.topic
     partitions = cluster.choose_partitions(topic, sorted({partition for partition, _ in selection.places or ()}))
     starts, latest = cluster.earliest_offsets(topic, partitions), cluster.latest_offsets(topic, partitions)
-    bounds = {each: min(latest[each], (selection.ends or latest).get(each, latest[each])) for each in partitions}
-    if ends is not None:
-        ends.update(bounds)
+    plan.ends = {each: min(latest[each], (selection.ends or latest).get(each, latest[each])) for each in partitions}
     left = MOST_READ
-    for partition in partitions:
-        first, end = max(starts[partition], (since or starts).get(partition, 0)), bounds[partition]
-        if selection.places is not None:
-            offsets = [offset for chosen, offset in selection.places if chosen == partition]
-            first, end = max(first, min(offsets)), min(end, max(offsets) + 1)
-        first = max(first, end - left)
-        left -= max(end - first, 0)
-        for message in read_all(cluster, topic, PartitionRange(partition, first, end)):
+    for span in _spans(selection, later(starts, since), plan.ends):
+        for message in read_all(cluster, topic, span):
+            place = span.partition, cast("int", message.offset())
             letter = parse_letter(cast("list[tuple[str, bytes | None]]", message.headers() or []))
-            place = partition, cast("int", message.offset())
+            if selection.places is not None and place not in selection.places:
+                continue
+            if ledger is None or place not in ledger:
+                left -= 1
+            if left < 0:
+                plan.is_cut = True
+                return
             if letter is not None and selection.wants(place, letter):
                 yield FoundLetter(place, letter, message.key(), message.value(), message.timestamp()[1])
+
+
+def later(starts: Mapping[int, int], since: Mapping[int, int] | None) -> dict[int, int]:
+    return {partition: max(start, (since or starts).get(partition, 0)) for partition, start in starts.items()}
+
+
+def _spans(selection: Selection, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[PartitionRange]:
+    for partition, end in ends.items():
+        if selection.places is None:
+            yield PartitionRange(partition, starts[partition], end)
+        else:
+            offsets = [offset for chosen, offset in selection.places if chosen == partition]
+            yield from spans_of(partition, offsets, starts[partition], end)
+
+
+def spans_of(partition: int, offsets: Iterable[int], start: int, end: int) -> list[PartitionRange]:
+    """The ranges with these offsets, as far as they exist. Distant offsets are read without the records between."""
+    spans: list[PartitionRange] = []
+    for offset in sorted(each for each in offsets if start <= each < end):
+        first = offset
+        if spans and offset - spans[-1].end_offset < WIDEST_GAP:
+            first = spans.pop().start_offset
+        spans.append(PartitionRange(partition, first, offset + 1))
+    return spans
 
 
 def read_all(cluster: Cluster, topic: str, span: PartitionRange, *, must_be_stable: bool = False) -> Iterator[Message]:
