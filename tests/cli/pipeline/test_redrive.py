@@ -219,6 +219,19 @@ def transactional(bootstrap_server: str, name: str) -> Producer:
     return producer
 
 
+def test_entries_of_the_ledger_are_in_its_first_partition(
+    bootstrap_server: str, letters: tuple[str, str], new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger that the broker, or somebody, has created with more partitions."""
+    source, dead = letters
+    cluster = Cluster(bootstrap_server, {})
+    monkeypatch.setattr(ledgers, "TOPIC", new_name())
+    assert cluster.create_topic(ledgers.TOPIC, 50)
+    assert redrive(cluster, Selection(dead)).records == 30
+    assert redrive(cluster, Selection(dead)).records == 0
+    assert len(written(bootstrap_server, source)) == 30
+
+
 def test_a_source_topic_that_does_not_exist_is_named(bootstrap_server: str, letters: tuple[str, str]) -> None:
     source, dead = letters
     run_odradek("topic", "delete", source, "--yes", "-b", bootstrap_server)

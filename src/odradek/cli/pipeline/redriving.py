@@ -41,6 +41,7 @@ OPEN_TRANSACTION_S = 10.0  # how long the reading of the ledger waits for the tr
 STABLE_POLL_S = 0.1
 READ_COMMITTED = {"isolation.level": "read_committed", "auto.offset.reset": "error"}  # whatever the user's properties
 BY_KEY = -1
+LEDGER_PARTITION = 0  # the only one that is read, even if the topic has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +162,9 @@ def _write(
             chosen = partition if partition < partitions[topic] else BY_KEY
             _produce(producer, topic, each.value, each.key, chosen, list(each.letter.headers))
         for key in outdated:
-            _produce(producer, ledgers.TOPIC, None, key)
+            _produce(producer, ledgers.TOPIC, None, key, LEDGER_PARTITION)
         for key, value in ledger.add(each.place for each in letters):
-            _produce(producer, ledgers.TOPIC, value, key)
+            _produce(producer, ledgers.TOPIC, value, key, LEDGER_PARTITION)
         producer.commit_transaction(TIMEOUT_S)
     except KafkaException:
         with contextlib.suppress(KafkaException):  # fenced by another redrive: the coordinator has aborted it
@@ -172,7 +173,7 @@ def _write(
 
 
 def _produce(
-    producer: Producer, topic: str, value: bytes | None, key: bytes | None, partition: int = BY_KEY,
+    producer: Producer, topic: str, value: bytes | None, key: bytes | None, partition: int,
     headers: Any = None,
 ) -> None:  # fmt: skip
     while True:
@@ -299,17 +300,20 @@ def read_ledger(cluster: Cluster, topic: str, *, must_be_complete: bool = True) 
     ledger = Ledger(topic)
     if not cluster.has_topic(ledgers.TOPIC):
         return ledger
-    start, end = cluster.earliest_offsets(ledgers.TOPIC, [0])[0], cluster.latest_offsets(ledgers.TOPIC, [0])[0]
+    partition = LEDGER_PARTITION
+    start = cluster.earliest_offsets(ledgers.TOPIC, [partition])[partition]
+    end = cluster.latest_offsets(ledgers.TOPIC, [partition])[partition]
     if must_be_complete:
         _await_stable(cluster, end)
-    for message in read_all(cluster, ledgers.TOPIC, PartitionRange(0, start, end), must_be_stable=must_be_complete):
+    span = PartitionRange(partition, start, end)
+    for message in read_all(cluster, ledgers.TOPIC, span, must_be_stable=must_be_complete):
         ledger.take(message.key(), message.value())
     return ledger
 
 
 def _await_stable(cluster: Cluster, end_offset: int) -> None:
     deadline = time.monotonic() + OPEN_TRANSACTION_S
-    while (stable := cluster.last_stable_offsets(ledgers.TOPIC, [0])[0]) < end_offset:
+    while (stable := cluster.last_stable_offsets(ledgers.TOPIC, [LEDGER_PARTITION])[LEDGER_PARTITION]) < end_offset:
         if time.monotonic() > deadline:
             raise _open_transaction(ledgers.TOPIC, stable)
         time.sleep(STABLE_POLL_S)
