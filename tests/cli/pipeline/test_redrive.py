@@ -232,6 +232,23 @@ def test_entries_of_the_ledger_are_in_its_first_partition(
     assert len(written(bootstrap_server, source)) == 30
 
 
+def test_letters_of_a_topic_that_was_created_again_are_new(bootstrap_server: str, letters: tuple[str, str]) -> None:
+    source, dead = letters
+    cluster = Cluster(bootstrap_server, {})
+    assert redrive(cluster, Selection(dead)).records == 30
+    values = (b"not JSON: {", b"p", b"rigs", source.encode(), b"0:1", b"id")
+    for future in cluster.admin().delete_topics([dead]).values():
+        future.result()
+    assert cluster.create_topic(dead, 2)
+    producer = Producer({"bootstrap.servers": bootstrap_server})
+    producer.produce(dead, b"new", partition=0, headers=[*zip(WITH_ORIGIN, values, strict=True)])
+    assert producer.flush(PATIENCE_S) == 0
+    done = redrive(cluster, Selection(dead))
+    assert (done.records, done.done_before) == (1, 0)
+    assert redrive(cluster, Selection(dead)).done_before == 1
+    assert len(written(bootstrap_server, source)) == 31
+
+
 def test_a_source_topic_that_does_not_exist_is_named(bootstrap_server: str, letters: tuple[str, str]) -> None:
     source, dead = letters
     run_odradek("topic", "delete", source, "--yes", "-b", bootstrap_server)

@@ -297,7 +297,7 @@ def read_ledger(cluster: Cluster, topic: str, *, must_be_complete: bool = True) 
     All dead-letter topics share the ledger. Failure if an open transaction of any redrive hides entries behind it,
     unless they may be missing.
     """
-    ledger = Ledger(topic)
+    ledger = Ledger(topic, str(cluster.describe_topic(topic).topic_id))
     if not cluster.has_topic(ledgers.TOPIC):
         return ledger
     partition = LEDGER_PARTITION

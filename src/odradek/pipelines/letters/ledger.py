@@ -1,7 +1,8 @@
 """Which dead letters were written back: offsets by partition, kept as records of the topic `__odradek_redrives`.
 
-A record of the ledger has the offsets of a part of a partition as ranges, under the key of that part. The topic is
-compacted. Parts before the start of the dead-letter topic are removed by a record without a value.
+A record of the ledger has the offsets of a part of a partition as ranges, under the key of that part. The key has the
+id of the dead-letter topic, because a topic that was deleted and created again has other letters at the same offsets.
+The topic is compacted. Parts of deleted letters are removed by a record without a value.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ Part = tuple[int, int]  # partition, and offset divided by PART_OFFSETS
 class Ledger:
     """The places of one dead-letter topic that were written back."""
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, topic_id: str) -> None:
         self.topic = topic
+        self.topic_id = topic_id
+        self._keys_of_former_topics: set[bytes] = set()
         self._parts: dict[Part, set[int]] = defaultdict(set)
 
     def __contains__(self, place: Place) -> bool:
@@ -34,8 +37,12 @@ class Ledger:
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
         """A record of the ledger; those of other topics, and those that cannot be read, are ignored."""
-        part = parse_key(self.topic, key)
-        if part is None:
+        topic, topic_id, part = parse_key(key)
+        if part is None or key is None or topic != self.topic:
+            return
+        if topic_id != self.topic_id:
+            change = self._keys_of_former_topics.discard if value is None else self._keys_of_former_topics.add
+            change(key)
             return
         if value is None:
             self._parts.pop(part, None)
@@ -48,7 +55,7 @@ class Ledger:
                 for first, last in ranges[:PART_OFFSETS]
                 for offset in range(max(int(first), least), min(int(last) + 1, most))
             }
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return
 
     def add(self, places: Iterable[Place]) -> list[tuple[bytes, bytes]]:
@@ -58,31 +65,36 @@ class Ledger:
             part = part_of(place)
             self._parts[part].add(place[1])
             changed.add(part)
-        return [(key_of(self.topic, part), value_of(self._parts[part])) for part in sorted(changed)]
+        return [(self._key_of(part), value_of(self._parts[part])) for part in sorted(changed)]
 
     def outdated(self, starts: Mapping[int, int]) -> list[bytes]:
-        """Keys of parts whose dead letters are all deleted: before the first offset of their partition."""
-        return [
-            key_of(self.topic, part)
+        """Keys of parts whose dead letters are deleted: with their topic, or by its retention."""
+        deleted = [
+            self._key_of(part)
             for part in sorted(self._parts)
             if part[0] in starts and (part[1] + 1) * PART_OFFSETS <= starts[part[0]]
         ]
+        return [*deleted, *sorted(self._keys_of_former_topics)]
+
+    def _key_of(self, part: Part) -> bytes:
+        return key_of(self.topic, self.topic_id, part)
 
 
 def part_of(place: Place) -> Part:
     return place[0], place[1] // PART_OFFSETS
 
 
-def key_of(topic: str, part: Part) -> bytes:
-    return json.dumps([topic, *part], separators=(",", ":")).encode()
+def key_of(topic: str, topic_id: str, part: Part) -> bytes:
+    return json.dumps([topic, topic_id, *part], separators=(",", ":")).encode()
 
 
-def parse_key(topic: str, key: bytes | None) -> Part | None:
+def parse_key(key: bytes | None) -> tuple[str, str, Part | None]:
+    """The name and the id of a topic, and the part; None for a part that cannot be read."""
     try:
-        name, partition, number = json.loads(key or b"")
-        return (int(partition), int(number)) if name == topic else None
-    except (ValueError, TypeError):
-        return None
+        topic, topic_id, partition, number = json.loads(key or b"")
+        return str(topic), str(topic_id), (int(partition), int(number))
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return "", "", None
 
 
 def value_of(offsets: Iterable[int]) -> bytes:
