@@ -232,6 +232,20 @@ def test_entries_of_the_ledger_are_in_its_first_partition(
     assert len(written(bootstrap_server, source)) == 30
 
 
+def test_a_ledger_that_exists_is_not_created(
+    bootstrap_server: str, letters: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Create is needed for the first redrive only."""
+    _source, dead = letters
+    redrive(Cluster(bootstrap_server, {}), Selection(dead, limit=1))
+
+    def refuse(*_arguments: object, **_rest: object) -> bool:
+        raise Failure("needs Create")
+
+    monkeypatch.setattr(Cluster, "create_topic", refuse)
+    assert redrive(Cluster(bootstrap_server, {}), Selection(dead)).records == 29
+
+
 def test_letters_of_a_topic_that_was_created_again_are_new(bootstrap_server: str, letters: tuple[str, str]) -> None:
     source, dead = letters
     cluster = Cluster(bootstrap_server, {})

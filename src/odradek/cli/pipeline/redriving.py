@@ -123,7 +123,8 @@ def plan_redrive(cluster: Cluster, selection: Selection, *, again: bool = False)
 def redrive(cluster: Cluster, selection: Selection, *, again: bool = False) -> Redrive:
     """Write the letters back. Failure unless the cluster has committed all of them; it says how many it has."""
     cluster.describe_topic(selection.topic)
-    cluster.create_topic(ledgers.TOPIC, 1, configs=ledgers.TOPIC_CONFIG)
+    if not cluster.has_topic(ledgers.TOPIC):  # the permission Create is needed for the first redrive only
+        cluster.create_topic(ledgers.TOPIC, 1, configs=ledgers.TOPIC_CONFIG)
     producer = cluster.producer(
         {
             "partitioner": "murmur2_random",  # the partition that Kafka's own clients choose for a key

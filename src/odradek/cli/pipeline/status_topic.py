@@ -100,7 +100,8 @@ class StatusTopic:
         if self._producer is None:
             if is_last:
                 return  # the pipeline has ended before the cluster answered
-            self._cluster.create_topic(TOPIC, 1, configs=TOPIC_CONFIG)
+            if not self._cluster.has_topic(TOPIC):
+                self._cluster.create_topic(TOPIC, 1, configs=TOPIC_CONFIG)
             self._producer = self._cluster.producer(PRODUCER_SETTINGS)
         key, value = encode(replace(self._published, status=status, published_s=time.time()))
         with contextlib.suppress(BufferError):  # the cluster does not answer: the next status replaces this one

@@ -1,0 +1,65 @@
+"""The status topic: what a pipeline needs to publish to it, and what is reported when the cluster refuses."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, TopicPartition
+
+from odradek.cli.client.cluster import Cluster
+from odradek.cli.framework.failure import Failure
+from odradek.cli.pipeline import status_topic
+from odradek.cli.pipeline.status_topic import StatusTopic
+from odradek.pipelines.operating.status import PipelineStatus, State
+from odradek.pipelines.operating.status_record import PublishedPipeline, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+PATIENCE_S = 60.0
+STATUS = PipelineStatus("p", State.RUNNING, updated_s=1.0)
+
+
+def published_states(bootstrap_server: str, topic: str) -> list[str]:
+    consumer = Consumer({"bootstrap.servers": bootstrap_server, "group.id": "test", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = []
+    while True:
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None
+        if message.error() is not None:
+            consumer.close()
+            return found
+        published = parse(message.value() or b"")
+        assert published is not None
+        found.append(str(published.status.state))
+
+
+def test_a_topic_that_exists_is_not_created(
+    bootstrap_server: str, new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Create is needed for the first pipeline of a cluster only."""
+    monkeypatch.setattr(status_topic, "TOPIC", new_name())
+    cluster = Cluster(bootstrap_server, {})
+    cluster.create_topic(status_topic.TOPIC, 1)
+
+    def refuse(*_arguments: object, **_rest: object) -> bool:
+        raise Failure("needs Create")
+
+    monkeypatch.setattr(Cluster, "create_topic", refuse)
+    topic = StatusTopic(cluster, PublishedPipeline("host", STATUS))
+    topic.offer(STATUS)
+    wait_for(lambda: "running" in published_states(bootstrap_server, status_topic.TOPIC))
+    topic.close(has_failed=False)
+    assert topic.trouble == ""
+    assert published_states(bootstrap_server, status_topic.TOPIC)[-1] == "stopped"
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)  # a poll's pause
