@@ -13,6 +13,7 @@ from odradek.cli.pipeline import status_topic
 from odradek.cli.pipeline.status_topic import StatusTopic
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_record import PublishedPipeline, parse
+from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,12 +51,39 @@ def test_a_topic_that_exists_is_not_created(
         raise Failure("needs Create")
 
     monkeypatch.setattr(Cluster, "create_topic", refuse)
-    topic = StatusTopic(cluster, PublishedPipeline("host", STATUS))
+    topic = StatusTopic(cluster, PublishedPipeline("host", STATUS), print)
     topic.offer(STATUS)
     wait_for(lambda: "running" in published_states(bootstrap_server, status_topic.TOPIC))
     topic.close(has_failed=False)
     assert topic.trouble == ""
     assert published_states(bootstrap_server, status_topic.TOPIC)[-1] == "stopped"
+
+
+def test_a_refused_status_is_reported_once(
+    bootstrap_server: str, new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker refuses records of this size; it refuses a user without Write in the same way."""
+    monkeypatch.setattr(status_topic, "TOPIC", new_name())
+    monkeypatch.setattr(status_topic, "RETRY_S", 0.1)
+    monkeypatch.setattr(status_topic, "PUBLISH_EVERY_S", 0.1)
+    cluster = Cluster(bootstrap_server, {})
+    cluster.create_topic(status_topic.TOPIC, 1, configs={"max.message.bytes": "10"})
+    lines: list[str] = []
+    topic = StatusTopic(cluster, PublishedPipeline("host", STATUS), lines.append)
+    for _ in range(5):
+        topic.offer(STATUS)
+        wait_for(lambda: topic.trouble)
+    topic.offer(STATUS)
+    (line,) = lines
+    assert line.startswith(f"the status is not published to topic {status_topic.TOPIC}: ")
+    assert "too large" in line
+    altered = run_odradek(
+        "topic", "alter", status_topic.TOPIC, "--config", "max.message.bytes=100000", "-b", bootstrap_server
+    )
+    assert altered.code == 0
+    wait_for(lambda: not topic.trouble)
+    topic.close(has_failed=False)
+    assert lines == [line]
 
 
 def wait_for(condition: Callable[[], object]) -> None:

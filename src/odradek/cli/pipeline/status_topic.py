@@ -26,9 +26,9 @@ from odradek.pipelines.operating.status_record import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from confluent_kafka import Producer
+    from confluent_kafka import KafkaError, Message, Producer
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.status import PipelineStatus
@@ -46,11 +46,16 @@ PRODUCER_SETTINGS = {
 
 
 class StatusTopic:
-    """`offer` takes a status from one thread. `trouble` is set while the cluster takes none."""
+    """`offer` takes a status from one thread, and says on it, once, that the cluster takes none.
 
-    def __init__(self, cluster: Cluster, published: PublishedPipeline) -> None:
+    `trouble` is the reason, until a status is delivered.
+    """
+
+    def __init__(self, cluster: Cluster, published: PublishedPipeline, say: Callable[[str], None]) -> None:
         self._cluster = cluster
         self._published = published
+        self._say = say
+        self._has_said_trouble = False
         self._latest: PipelineStatus | None = None
         self._is_due = threading.Event()
         self._is_closed = threading.Event()
@@ -66,6 +71,10 @@ class StatusTopic:
         self._latest = status
         if has_new_state:
             self._is_due.set()
+        trouble = self.trouble
+        if trouble and not self._has_said_trouble:
+            self._say(f"the status is not published to topic {TOPIC}: {trouble}; retrying")
+        self._has_said_trouble = bool(trouble)
 
     def close(self, *, has_failed: bool) -> None:
         """Publishes that the pipeline has ended; waits for the cluster for some seconds at most."""
@@ -83,7 +92,6 @@ class StatusTopic:
             is_last = self._is_closed.is_set()
             try:
                 self._publish(is_last=is_last)
-                self.trouble = ""
             except Failure as failure:
                 self.trouble = failure.message
             except Exception as error:
@@ -105,18 +113,22 @@ class StatusTopic:
             self._producer = self._cluster.producer(PRODUCER_SETTINGS)
         key, value = encode(replace(self._published, status=status, published_s=time.time()))
         with contextlib.suppress(BufferError):  # the cluster does not answer: the next status replaces this one
-            self._producer.produce(TOPIC, value, key)
+            self._producer.produce(TOPIC, value, key, on_delivery=self._take_delivery)
         self._producer.flush(CLOSE_S - 1.0 if is_last else 0.0)
+
+    def _take_delivery(self, error: KafkaError | None, _message: Message) -> None:
+        """Runs on the thread, in `flush`."""
+        self.trouble = "" if error is None else error.str()
 
 
 @contextlib.contextmanager
-def status_topic(found: Pipeline, status: PipelineStatus) -> Iterator[StatusTopic | None]:
+def status_topic(found: Pipeline, status: PipelineStatus, say: Callable[[str], None]) -> Iterator[StatusTopic | None]:
     """None for a pipeline that uses no topics, and for settings that librdkafka does not know."""
     cluster = cluster_of(found)
     if cluster is None:
         yield None
         return
-    topic = StatusTopic(cluster, described(found, status))
+    topic = StatusTopic(cluster, described(found, status), say)
     try:
         yield topic
     except BaseException:

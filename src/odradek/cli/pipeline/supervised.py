@@ -48,7 +48,7 @@ def published(found: Pipeline, screen: BatchLines, folder: Path | None, metrics:
             reason = getattr(error, "strerror", None) or error
             raise Failure(f"metrics cannot be served on {metrics.host}:{metrics.port}: {reason}") from None
         if metrics.has_status_topic:
-            topic = stack.enter_context(status_topic(found, status))
+            topic = stack.enter_context(status_topic(found, status, publisher.say))
             publisher.announce = None if topic is None else topic.offer
         yield publisher
         publisher.turn()
