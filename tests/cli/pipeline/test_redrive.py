@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.framework.failure import Failure
@@ -261,6 +261,30 @@ def test_letters_of_a_topic_that_was_created_again_are_new(bootstrap_server: str
     assert (done.records, done.done_before) == (1, 0)
     assert redrive(cluster, Selection(dead)).done_before == 1
     assert len(written(bootstrap_server, source)) == 31
+
+
+def test_a_commit_without_an_answer_is_not_reported_as_nothing_written(
+    bootstrap_server: str, letters: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, dead = letters
+    cluster = Cluster(bootstrap_server, {})
+    monkeypatch.setattr(redriving, "TRANSACTION_LETTERS", 20)
+    commit = redriving._commit
+    commits: list[int] = []
+
+    def time_out(producer: Producer) -> None:
+        commit(producer)
+        commits.append(1)
+        if len(commits) == 2:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    monkeypatch.setattr(redriving, "_commit", time_out)
+    with pytest.raises(Failure) as failed:
+        redrive(cluster, Selection(dead))
+    assert "20 dead letters were written back, the others may not have been" in failed.value.message
+    assert "run it again" in failed.value.message
+    assert redrive(cluster, Selection(dead)).records == 0
+    assert len(written(bootstrap_server, source)) == 30
 
 
 def test_a_source_topic_that_does_not_exist_is_named(bootstrap_server: str, letters: tuple[str, str]) -> None:

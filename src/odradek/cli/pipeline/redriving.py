@@ -145,9 +145,10 @@ def redrive(cluster: Cluster, selection: Selection, *, again: bool = False) -> R
             _write(producer, ledger, part, partitions, ledger.outdated(starts) if not first else [])
             done += len(part)
     except KafkaException as error:
+        advice = "a redrive again repeats all of them" if again else "run it again: none of them is written twice"
         raise Failure(
-            f"topic {selection.topic}: {error.args[0].str()}; {done:,} dead letters were written back, and the others "
-            "were not: run it again"
+            f"topic {selection.topic}: {error.args[0].str()}; {done:,} dead letters were written back, the others "
+            f"may not have been; {advice}"
         ) from None
     return plan
 
@@ -166,11 +167,15 @@ def _write(
             _produce(producer, ledgers.TOPIC, None, key, LEDGER_PARTITION)
         for key, value in ledger.add(each.place for each in letters):
             _produce(producer, ledgers.TOPIC, value, key, LEDGER_PARTITION)
-        producer.commit_transaction(TIMEOUT_S)
+        _commit(producer)
     except KafkaException:
         with contextlib.suppress(KafkaException):  # fenced by another redrive: the coordinator has aborted it
             producer.abort_transaction(TIMEOUT_S)
         raise
+
+
+def _commit(producer: Producer) -> None:
+    producer.commit_transaction(TIMEOUT_S)
 
 
 def _produce(
