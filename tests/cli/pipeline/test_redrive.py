@@ -11,8 +11,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.framework.failure import Failure
-from odradek.cli.pipeline import redriving
-from odradek.cli.pipeline.redriving import Selection, plan_redrive, redrive
+from odradek.cli.pipeline import letter_reading, redriving
+from odradek.cli.pipeline.redrive_plan import Selection
+from odradek.cli.pipeline.redriving import plan_redrive, redrive
+from odradek.cli.records.consume_range import PartitionRange
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.letter import WITH_ORIGIN, WITHOUT_ORIGIN
 from tests.cli.conftest import run_odradek
@@ -105,9 +107,9 @@ def test_a_limit_of_records_that_are_read_keeps_the_oldest_letters(
     """Letters that were written back do not count, so that each redrive continues."""
     source, dead = letters
     cluster = Cluster(bootstrap_server, {})
-    monkeypatch.setattr(redriving, "MOST_READ", 12)
+    monkeypatch.setattr(letter_reading, "MOST_READ", 12)
     first = redrive(cluster, Selection(dead))
-    assert (first.places[0], first.records, first.is_cut) == ((0, 0), 12, True)
+    assert (first.positions[0], first.records, first.is_cut) == ((0, 0), 12, True)
     assert (redrive(cluster, Selection(dead)).records, len(written(bootstrap_server, source))) == (12, 24)
     last = redrive(cluster, Selection(dead))
     assert (last.records, last.is_cut, len(written(bootstrap_server, source))) == (6, False, 30)
@@ -116,10 +118,10 @@ def test_a_limit_of_records_that_are_read_keeps_the_oldest_letters(
 
 
 def test_offsets_that_are_far_apart_are_read_as_spans_of_their_own() -> None:
-    assert redriving.spans_of(2, [5, 3, 9_000_000, 9_000_001, 90], 4, 9_000_001) == [
-        redriving.PartitionRange(2, 5, 91), redriving.PartitionRange(2, 9_000_000, 9_000_001)
+    assert letter_reading.spans_of(2, [5, 3, 9_000_000, 9_000_001, 90], 4, 9_000_001) == [
+        PartitionRange(2, 5, 91), PartitionRange(2, 9_000_000, 9_000_001)
     ]  # fmt: skip
-    assert redriving.spans_of(2, [3], 4, 9) == []
+    assert letter_reading.spans_of(2, [3], 4, 9) == []
 
 
 def test_a_redrive_again_of_more_than_the_limit_is_refused(bootstrap_server: str, letters: tuple[str, str]) -> None:
@@ -163,14 +165,14 @@ def test_an_open_transaction_in_the_ledger_stops_a_redrive(
     """A redrive of another topic was killed: committed entries behind its transaction cannot be read."""
     source, dead = letters
     cluster = Cluster(bootstrap_server, {})
-    monkeypatch.setattr(redriving, "OPEN_TRANSACTION_S", 0.3)
+    monkeypatch.setattr(letter_reading, "OPEN_TRANSACTION_S", 0.3)
     assert redrive(cluster, Selection(dead, limit=1)).records == 1  # creates the ledger
     killed = transactional(bootstrap_server, new_name())
     killed.produce(ledgers.TOPIC, b"{}", b"other", 0)
     killed.flush(PATIENCE_S)
     try:
         producer = Producer({"bootstrap.servers": bootstrap_server})
-        for key, value in redriving.read_ledger(cluster, dead, must_be_complete=False).add([(0, 1), (0, 2)]):
+        for key, value in letter_reading.read_ledger(cluster, dead, must_be_complete=False).add([(0, 1), (0, 2)]):
             producer.produce(ledgers.TOPIC, value, key, 0)
         assert producer.flush(PATIENCE_S) == 0
         with pytest.raises(Failure, match="open transaction at offset"):
@@ -192,7 +194,7 @@ def test_entries_of_an_aborted_redrive_do_not_count(
     cluster = Cluster(bootstrap_server, {"isolation.level": "read_uncommitted"})
     assert redrive(cluster, Selection(dead, limit=1)).records == 1
     aborted = transactional(bootstrap_server, new_name())
-    for key, value in redriving.read_ledger(cluster, dead).add([(0, 1), (0, 2)]):
+    for key, value in letter_reading.read_ledger(cluster, dead).add([(0, 1), (0, 2)]):
         aborted.produce(ledgers.TOPIC, value, key, 0)
     aborted.flush(PATIENCE_S)
     aborted.abort_transaction(PATIENCE_S)
@@ -205,7 +207,7 @@ def test_a_reading_that_stops_before_its_end_is_a_failure(
     bootstrap_server: str, letters: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _source, dead = letters
-    monkeypatch.setattr(redriving, "IDLE_MS", 0)
+    monkeypatch.setattr(letter_reading, "IDLE_MS", 0)
     monkeypatch.setattr("odradek.cli.records.record_reader.POLL_S", 0.0)
     with pytest.raises(Failure, match="was not read up to offset"):
         plan_redrive(Cluster(bootstrap_server, {}), Selection(dead))

@@ -1,4 +1,4 @@
-"""The ledger of redrives is a set of places, whatever the order in which its records are written and read."""
+"""The ledger of redrives is a set of positions, whatever the order in which its records are written and read."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from odradek.pipelines.letters.ledger import PART_OFFSETS, Ledger, key_of, ranges_of
 
-PLACES = st.sets(st.tuples(st.integers(0, 2), st.integers(0, 3 * PART_OFFSETS)), max_size=40)
+POSITIONS = st.sets(st.tuples(st.integers(0, 2), st.integers(0, 3 * PART_OFFSETS)), max_size=40)
 
 
-@given(st.lists(PLACES, max_size=6))
+@given(st.lists(POSITIONS, max_size=6))
 def test_a_ledger_that_is_read_again_contains_what_was_added(steps: list[set[tuple[int, int]]]) -> None:
     written: dict[bytes, bytes] = {}  # as the compacted topic keeps them
-    for places in steps:
+    for positions in steps:
         ledger = Ledger("dead", "id")
         for key, value in written.items():
             ledger.take(key, value)
-        written |= dict(ledger.add(places))
+        written |= dict(ledger.add(positions))
     read = Ledger("dead", "id")
     for key, value in written.items():
         read.take(key, value)

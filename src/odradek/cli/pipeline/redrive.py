@@ -13,15 +13,17 @@ from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say, size_text
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.redriving import MOST_LETTERS, MOST_READ, Selection, plan_redrive
+from odradek.cli.pipeline.letter_reading import MOST_READ
+from odradek.cli.pipeline.redrive_plan import MOST_LETTERS, Selection
+from odradek.cli.pipeline.redriving import plan_redrive
 from odradek.cli.pipeline.redriving import redrive as write_back
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.cli.client.cluster import Cluster
-    from odradek.cli.pipeline.redriving import Redrive
-    from odradek.pipelines.letters.ledger import Place
+    from odradek.cli.pipeline.redrive_plan import Redrive
+    from odradek.pipelines.letters.ledger import Position
 
 
 @command(
@@ -67,8 +69,8 @@ def redrive(
     TOPIC is a dead-letter topic. Records get their original key, value, headers and partition; the headers that name
     the reason and the origin are removed. What was written back is kept in the topic `__odradek_redrives`.
     """
-    places = frozenset(parse_places(records)) if records else None
-    selection = Selection(topic, places, pipeline, step, reason, limit=limit)
+    positions = frozenset(parse_positions(records)) if records else None
+    selection = Selection(topic, positions, pipeline, step, reason, limit=limit)
     plan = plan_redrive(cluster, selection, again=again)
     if not dry_run and plan.records:
         confirm(f"write {text_of(plan)}?", yes or as_json, refusal="nothing was written")
@@ -105,11 +107,11 @@ def omissions(plan: Redrive) -> list[str]:
     return found
 
 
-def parse_places(texts: Sequence[str]) -> list[Place]:
-    places = []
+def parse_positions(texts: Sequence[str]) -> list[Position]:
+    positions = []
     for text in texts:
         partition, _, offset = text.partition(":")
         if not (partition.isdecimal() and offset.isdecimal()):
             raise Failure(f"--record {text}: write PARTITION:OFFSET, such as 0:17")
-        places.append((int(partition), int(offset)))
-    return places
+        positions.append((int(partition), int(offset)))
+    return positions

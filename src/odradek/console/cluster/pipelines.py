@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, TopicPartition
 
 from odradek.cli.framework.failure import Failure
-from odradek.cli.pipeline.redriving import (
-    MOST_LETTERS,
-    FoundLetter,
-    Redrive,
-    Selection,
-    find_letters,
-    plan_redrive,
-    read_ledger,
-    redrive,
-)
+from odradek.cli.pipeline.letter_reading import find_letters, read_ledger
+from odradek.cli.pipeline.redrive_plan import MOST_LETTERS, FoundLetter, Redrive, Selection
+from odradek.cli.pipeline.redriving import plan_redrive, redrive
 from odradek.console.cluster.permissions import needs
 from odradek.console.pipelines import Pipelines
 from odradek.pipelines.operating.status_record import TOPIC
@@ -155,7 +148,7 @@ def _list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLe
         found += 1
         size_bytes += each.size_bytes
         short = replace(each, value=None if each.value is None else each.value[:LONGEST_VALUE])
-        newest.append(ListedLetter(short, is_redriven=each.place in ledger))
+        newest.append(ListedLetter(short, is_redriven=each.position in ledger))
         if len(newest) >= 2 * SHOWN_LETTERS:
             newest = _newest(newest)
         if size_bytes > READ_BYTES:
@@ -164,4 +157,6 @@ def _list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLe
 
 
 def _newest(letters: list[ListedLetter]) -> list[ListedLetter]:
-    return sorted(letters, key=lambda each: (each.found.timestamp_ms, each.found.place), reverse=True)[:SHOWN_LETTERS]
+    return sorted(letters, key=lambda each: (each.found.timestamp_ms, each.found.position), reverse=True)[
+        :SHOWN_LETTERS
+    ]

@@ -69,7 +69,7 @@ def _record_of(listed: pipelines.ListedLetter, topic: str) -> Record:
     """The original record, as its topic's schema decodes it."""
     found = listed.found
     name = found.letter.source_topic or topic
-    return Record(name, found.place[0], found.place[1], found.timestamp_ms, found.key, found.value)
+    return Record(name, found.position[0], found.position[1], found.timestamp_ms, found.key, found.value)
 
 
 async def preview(request: Request) -> Response:
@@ -81,7 +81,7 @@ async def preview(request: Request) -> Response:
         plan = await console.call(pipelines.plan_redrive, selection, again=form.has("again"))
     except (Failure, FormError) as failure:
         return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
-    bounds = {"ends": plan.ends} if selection.places is None else {"records": form.all("record")}
+    bounds = {"ends": plan.ends} if selection.positions is None else {"records": form.all("record")}
     return console.renderer.page(
         request,
         "redrive.html",
@@ -98,7 +98,7 @@ def _chosen(request: Request, form: Form) -> pipelines.Selection:
     selection = selection_of(request.query_params)
     if form.has("all"):
         return selection
-    return replace(selection, places=frozenset(parse_positions(form.all("record"))))
+    return replace(selection, positions=frozenset(parse_positions(form.all("record"))))
 
 
 def _planned(selection: pipelines.Selection, text: str) -> pipelines.Selection:
@@ -107,7 +107,7 @@ def _planned(selection: pipelines.Selection, text: str) -> pipelines.Selection:
         bounds = json.loads(text)
         limit = min(int(bounds["count"]), pipelines.MOST_LETTERS)
         if "records" in bounds:
-            return replace(selection, places=frozenset(parse_positions(bounds["records"])))
+            return replace(selection, positions=frozenset(parse_positions(bounds["records"])))
         ends = {int(partition): int(end) for partition, end in bounds["ends"].items()}
     except (ValueError, TypeError, KeyError, AttributeError):
         raise FormError("the preview cannot be read; look at a new one") from None

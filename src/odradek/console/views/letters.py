@@ -18,7 +18,7 @@ LONGEST_REASON = 300
 
 
 class LetterRow(NamedTuple):
-    place: str
+    position: str
     partition: int
     offset: int
     time: str
@@ -34,7 +34,7 @@ def letter_row(listed: ListedLetter, shown: Record, *, is_masked: bool) -> Lette
     """Details of a reason are an excerpt of the value: with masks, only its kind is shown."""
     found = listed.found
     letter = found.letter
-    partition, offset = found.place
+    partition, offset = found.position
     value = (shown.value or b"")[: LONGEST_VALUE * 4].decode(errors="replace")[:LONGEST_VALUE]
     return LetterRow(
         f"{partition}:{offset}",

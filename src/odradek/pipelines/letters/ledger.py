@@ -18,12 +18,12 @@ TOPIC = "__odradek_redrives"
 TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(8 * 1024 * 1024), "min.cleanable.dirty.ratio": "0.2"}
 PART_OFFSETS = 2_000
 
-Place = tuple[int, int]  # partition and offset
+Position = tuple[int, int]  # partition and offset
 Part = tuple[int, int]  # partition, and offset divided by PART_OFFSETS
 
 
 class Ledger:
-    """The places of one dead-letter topic that were written back."""
+    """The positions of one dead-letter topic that were written back."""
 
     def __init__(self, topic: str, topic_id: str) -> None:
         self.topic = topic
@@ -31,9 +31,9 @@ class Ledger:
         self._keys_of_former_topics: set[bytes] = set()
         self._parts: dict[Part, set[int]] = defaultdict(set)
 
-    def __contains__(self, place: Place) -> bool:
-        part = part_of(place)
-        return part in self._parts and place[1] in self._parts[part]
+    def __contains__(self, position: Position) -> bool:
+        part = part_of(position)
+        return part in self._parts and position[1] in self._parts[part]
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
         """A record of the ledger; those of other topics, and those that cannot be read, are ignored."""
@@ -58,12 +58,12 @@ class Ledger:
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return
 
-    def add(self, places: Iterable[Place]) -> list[tuple[bytes, bytes]]:
-        """Adds places, and returns the records to write: key and value of every part that has changed."""
+    def add(self, positions: Iterable[Position]) -> list[tuple[bytes, bytes]]:
+        """Adds positions, and returns the records to write: key and value of every part that has changed."""
         changed: set[Part] = set()
-        for place in places:
-            part = part_of(place)
-            self._parts[part].add(place[1])
+        for position in positions:
+            part = part_of(position)
+            self._parts[part].add(position[1])
             changed.add(part)
         return [(self._key_of(part), value_of(self._parts[part])) for part in sorted(changed)]
 
@@ -80,8 +80,8 @@ class Ledger:
         return key_of(self.topic, self.topic_id, part)
 
 
-def part_of(place: Place) -> Part:
-    return place[0], place[1] // PART_OFFSETS
+def part_of(position: Position) -> Part:
+    return position[0], position[1] // PART_OFFSETS
 
 
 def key_of(topic: str, topic_id: str, part: Part) -> bytes:
