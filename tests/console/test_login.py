@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import http.client
+import time
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
 from odradek.cli.acl.rules import Access, Selection
 from odradek.cli.user.credentials import set_password
 from odradek.console.settings import SaslLogin
+from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 from odradek.security.authorizer import Operation
 from tests.console.conftest import Visitor, running_console
 from tests.console.secured import MECHANISM, PASSWORDS, SASL, SecuredCluster, allow, secured_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,7 @@ def test_streams_and_forms_without_a_login_are_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize(("user", "password"), [("ann", "wrong"), ("nobody", "wrong"), ("ann\0x", "x"), ("", "")])
-def test_refusals_do_not_tell_whether_a_user_exists(address: str, user: str, password: str) -> None:
+def test_refusals_are_the_same_whether_or_not_a_user_exists(address: str, user: str, password: str) -> None:
     visitor = Visitor(address)
     answer = visitor.log_in(user, password)
     assert answer.status == 401
@@ -167,6 +169,53 @@ def test_parts_that_are_not_allowed_do_not_break_a_page(ann: Visitor) -> None:
     for path in ("/groups", "/transactions", "/topics"):
         assert ann.get(path).status == 200, path
     assert "needs DescribeConfigs on topic ann-orders" in ann.get("/topics/ann-orders/settings").text
+
+
+@pytest.fixture(scope="module")
+def published(secured: SecuredCluster) -> None:
+    """Pipelines and rigs, of which `ann` may see that their topics exist."""
+    cluster = secured.as_super_user()
+    producer = cluster.producer({})
+    for topic in (STATUS_TOPIC, "rigs", "warnings"):
+        assert cluster.create_topic(topic, 1, 1)
+        producer.produce(topic, b"{}", b"key")
+        allow(cluster, "User:ann", Selection(topics=(topic,)), Access((Operation.DESCRIBE,)))
+    assert producer.flush(60) == 0
+
+
+@pytest.mark.usefixtures("published")
+@pytest.mark.parametrize(("user", "operation"), [("ann", "Read"), ("ben", "Describe")])
+def test_pipelines_that_may_not_be_read_are_explained(
+    request: pytest.FixtureRequest, user: str, operation: str
+) -> None:
+    visitor: Visitor = request.getfixturevalue(user)
+    reason = f"not allowed: needs {operation} on topic {STATUS_TOPIC}"
+    assert wait_for(lambda: reason in visitor.get("/pipelines").text)
+    began_at = time.monotonic()
+    for _ in range(40):  # the reason stays while the console tries again
+        assert reason in visitor.get("/pipelines/table").text
+        time.sleep(0.1)
+    assert time.monotonic() - began_at < 40  # each request that waits holds a thread for 3 seconds
+
+
+@pytest.mark.usefixtures("published")
+def test_rigs_that_may_not_be_read_are_explained(ann: Visitor) -> None:
+    assert wait_for(lambda: ann.get("/rigs").status == 200)
+    connection = http.client.HTTPConnection(ann.host, ann.port, timeout=60)
+    cookies = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
+    connection.request("GET", "/events/rigs", headers={"Cookie": cookies})
+    response = connection.getresponse()
+    assert wait_for(lambda: b"not allowed: needs Read on topic" in response.readline())
+    connection.close()
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)  # a poll's pause
+    return True
 
 
 def test_a_group_of_others_is_not_allowed(ann: Visitor) -> None:
