@@ -255,6 +255,18 @@ def test_the_page_that_was_wanted_follows_the_login(address: str) -> None:
     assert 'value="/topics?q=ann"' in visitor.get(answer.headers["location"]).source
 
 
+def test_the_address_that_follows_the_login_stays_encoded(address: str) -> None:
+    visitor = Visitor(address)
+    for group in ("a%3Fb", "a%23b", "a%2Fb", "a%25b"):
+        wanted = f"/groups/{group}?page=1"
+        login = visitor.get(wanted).headers["location"]
+        assert login == f"/login?next={quote(wanted, safe='')}"
+    visitor.get(login)
+    fields = {"user": "admin", "password": PASSWORDS["admin"], "next": wanted, "token": visitor.token}
+    answer = visitor.request("POST", "/login", urlencode(fields))
+    assert (answer.status, answer.headers["location"]) == (303, wanted)
+
+
 def test_too_many_failed_logins_are_refused_even_with_the_right_password(secured: SecuredCluster) -> None:
     with running_console(secured.address, SASL, login=SaslLogin(MECHANISM)) as address:
         visitor = Visitor(address)
