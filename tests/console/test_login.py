@@ -312,6 +312,28 @@ def test_a_user_who_changes_the_own_password_logs_in_again(secured: SecuredClust
         assert visitor.log_in("admin2", "two").status == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/access/users/password", {"name": "eve", "password": "two", "again": "two"}),
+        ("/access/users/remove", {"name": "eve", "confirmation": "eve"}),
+    ],
+)
+def test_a_change_of_credentials_ends_all_sessions_of_the_user(
+    secured: SecuredCluster, path: str, fields: dict[str, str]
+) -> None:
+    set_password(secured.as_super_user(), "eve", "one", [MECHANISM], 4096)
+    with running_console(secured.address, SASL, login=SaslLogin(MECHANISM)) as address:
+        browsers = [Visitor(address), Visitor(address)]
+        for browser in browsers:
+            assert browser.log_in("eve", "one").status == 200
+            assert browser.get("/topics").status == 200
+        admin = visitor_of(address, "admin")
+        assert "user eve." in admin.post(path, fields).text
+        assert [browser.get("/topics").status for browser in browsers] == [303, 303]
+        assert admin.get("/topics").status == 200
+
+
 def test_the_cluster_that_is_down_does_not_count_as_a_failed_login() -> None:
     with running_console("127.0.0.1:1", SASL, login=SaslLogin(MECHANISM)) as address:
         visitor = Visitor(address)
