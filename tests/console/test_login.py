@@ -194,7 +194,7 @@ def test_pipelines_that_may_not_be_read_are_explained(
     began_at = time.monotonic()
     for _ in range(40):  # the reason stays while the console tries again
         assert reason in visitor.get("/pipelines/table").text
-        time.sleep(0.1)
+        time.sleep(0.1)  # a poll's pause
     assert time.monotonic() - began_at < 40  # each request that waits holds a thread for 3 seconds
 
 
