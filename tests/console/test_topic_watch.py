@@ -49,7 +49,7 @@ def test_a_page_does_not_wait_for_the_parsing_of_records(
         monkeypatch.setattr(pipelines, "parse", lambda value: pause(value) and None)
         watch = PipelineWatch(cluster)  # type: ignore[assignment]
     else:
-        rigs = RigWatch(cluster, Preparation(decoders={topic: pause}))  # type: ignore[dict-item]
+        rigs = RigWatch(cluster, Preparation(decoders={topic: pause}))
         rigs.prepare()
         watch = rigs  # type: ignore[assignment]
     has_read = threading.Event()
