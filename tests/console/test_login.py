@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import http.client
+import time
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
 from odradek.cli.acl.rules import Access, Selection
 from odradek.cli.user.credentials import set_password
 from odradek.console.settings import SaslLogin
+from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 from odradek.security.authorizer import Operation
 from tests.console.conftest import Visitor, running_console
 from tests.console.secured import MECHANISM, PASSWORDS, SASL, SecuredCluster, allow, secured_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,7 @@ def test_streams_and_forms_without_a_login_are_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize(("user", "password"), [("ann", "wrong"), ("nobody", "wrong"), ("ann\0x", "x"), ("", "")])
-def test_refusals_do_not_tell_whether_a_user_exists(address: str, user: str, password: str) -> None:
+def test_refusals_are_the_same_whether_or_not_a_user_exists(address: str, user: str, password: str) -> None:
     visitor = Visitor(address)
     answer = visitor.log_in(user, password)
     assert answer.status == 401
@@ -169,6 +171,53 @@ def test_parts_that_are_not_allowed_do_not_break_a_page(ann: Visitor) -> None:
     assert "needs DescribeConfigs on topic ann-orders" in ann.get("/topics/ann-orders/settings").text
 
 
+@pytest.fixture(scope="module")
+def published(secured: SecuredCluster) -> None:
+    """Pipelines and rigs, of which `ann` may see that their topics exist."""
+    cluster = secured.as_super_user()
+    producer = cluster.producer({})
+    for topic in (STATUS_TOPIC, "rigs", "warnings"):
+        assert cluster.create_topic(topic, 1, 1)
+        producer.produce(topic, b"{}", b"key")
+        allow(cluster, "User:ann", Selection(topics=(topic,)), Access((Operation.DESCRIBE,)))
+    assert producer.flush(60) == 0
+
+
+@pytest.mark.usefixtures("published")
+@pytest.mark.parametrize(("user", "operation"), [("ann", "Read"), ("ben", "Describe")])
+def test_pipelines_that_may_not_be_read_are_explained(
+    request: pytest.FixtureRequest, user: str, operation: str
+) -> None:
+    visitor: Visitor = request.getfixturevalue(user)
+    reason = f"not allowed: needs {operation} on topic {STATUS_TOPIC}"
+    assert wait_for(lambda: reason in visitor.get("/pipelines").text)
+    began_at = time.monotonic()
+    for _ in range(40):  # the reason stays while the console tries again
+        assert reason in visitor.get("/pipelines/table").text
+        time.sleep(0.1)  # a poll's pause
+    assert time.monotonic() - began_at < 40  # each request that waits holds a thread for 3 seconds
+
+
+@pytest.mark.usefixtures("published")
+def test_rigs_that_may_not_be_read_are_explained(ann: Visitor) -> None:
+    assert wait_for(lambda: ann.get("/rigs").status == 200)
+    connection = http.client.HTTPConnection(ann.host, ann.port, timeout=60)
+    cookies = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
+    connection.request("GET", "/events/rigs", headers={"Cookie": cookies})
+    response = connection.getresponse()
+    assert wait_for(lambda: b"not allowed: needs Read on topic" in response.readline())
+    connection.close()
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)  # a poll's pause
+    return True
+
+
 def test_a_group_of_others_is_not_allowed(ann: Visitor) -> None:
     answer = ann.get("/group?name=ben-group")
     assert answer.status == 403
@@ -204,6 +253,18 @@ def test_the_page_that_was_wanted_follows_the_login(address: str) -> None:
     answer = visitor.get("/topics?q=ann")
     assert answer.headers["location"] == "/login?next=%2Ftopics%3Fq%3Dann"
     assert 'value="/topics?q=ann"' in visitor.get(answer.headers["location"]).source
+
+
+def test_the_address_that_follows_the_login_stays_encoded(address: str) -> None:
+    visitor = Visitor(address)
+    for group in ("a%3Fb", "a%23b", "a%2Fb", "a%25b"):
+        wanted = f"/groups/{group}?page=1"
+        login = visitor.get(wanted).headers["location"]
+        assert login == f"/login?next={quote(wanted, safe='')}"
+    visitor.get(login)
+    fields = {"user": "admin", "password": PASSWORDS["admin"], "next": wanted, "token": visitor.token}
+    answer = visitor.request("POST", "/login", urlencode(fields))
+    assert (answer.status, answer.headers["location"]) == (303, wanted)
 
 
 def test_too_many_failed_logins_are_refused_even_with_the_right_password(secured: SecuredCluster) -> None:
@@ -249,6 +310,28 @@ def test_a_user_who_changes_the_own_password_logs_in_again(secured: SecuredClust
         assert "Log in with the new one" in answer.text
         assert visitor.log_in("admin2", "one").status == 401
         assert visitor.log_in("admin2", "two").status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/access/users/password", {"name": "eve", "password": "two", "again": "two"}),
+        ("/access/users/remove", {"name": "eve", "confirmation": "eve"}),
+    ],
+)
+def test_a_change_of_credentials_ends_all_sessions_of_the_user(
+    secured: SecuredCluster, path: str, fields: dict[str, str]
+) -> None:
+    set_password(secured.as_super_user(), "eve", "one", [MECHANISM], 4096)
+    with running_console(secured.address, SASL, login=SaslLogin(MECHANISM)) as address:
+        browsers = [Visitor(address), Visitor(address)]
+        for browser in browsers:
+            assert browser.log_in("eve", "one").status == 200
+            assert browser.get("/topics").status == 200
+        admin = visitor_of(address, "admin")
+        assert "user eve." in admin.post(path, fields).text
+        assert [browser.get("/topics").status for browser in browsers] == [303, 303]
+        assert admin.get("/topics").status == 200
 
 
 def test_the_cluster_that_is_down_does_not_count_as_a_failed_login() -> None:

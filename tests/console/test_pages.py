@@ -36,7 +36,7 @@ def test_the_overview_shows_brokers_counts_and_topics(visitor: Visitor, topic: s
     assert "<html" not in visitor.get("/overview/panel", HX_Request="true").source
 
 
-def test_the_overview_leaves_out_what_the_brokers_cannot_tell(visitor: Visitor, bootstrap_server: str) -> None:
+def test_the_overview_leaves_out_what_the_brokers_do_not_report(visitor: Visitor, bootstrap_server: str) -> None:
     host, _, port = bootstrap_server.rpartition(":")
     is_odradek = serves_metrics((host, int(port)))
     page = visitor.get("/").source
@@ -213,6 +213,13 @@ def test_a_reset_that_cannot_be_planned_says_why(visitor: Visitor, way: str, at:
     page = visitor.post("/group/reset/preview?name=some", {"way": way, "at": at})
     assert page.status == 422
     assert words in page.text
+
+
+def test_brokers_that_report_metrics_are_shown_with_their_load(visitor: Visitor, bootstrap_server: str) -> None:
+    host, _, port = bootstrap_server.rpartition(":")
+    page = visitor.get("/brokers").text
+    for words in ("Bytes in/s", "Bytes out/s", "Requests/s", "Produce p99", "Connections"):
+        assert (words in page) == serves_metrics((host, int(port)))
 
 
 def test_brokers_are_shown_with_their_disks(visitor: Visitor, topic: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.cli.client.cluster import Cluster
-from odradek.console.pipelines import MOST_PIPELINES, Pipelines
+from odradek.console.pipelines import MOST_PIPELINES, Pipelines, parse_update
 from odradek.console.views.pipeline_graph import draw
 from odradek.console.views.pipelines import pipeline_row, pipeline_view, state_of
 from odradek.pipelines.letters.letter import WITH_ORIGIN
@@ -47,16 +47,22 @@ def published(name: str, updated_s: float, rows: int = 0, state: State = State.R
     )
 
 
+def take(pipelines: Pipelines, key: bytes | None, value: bytes | None) -> None:
+    update = parse_update(key, value)
+    if update is not None:
+        pipelines.take(update)
+
+
 def test_rates_of_sinks_are_those_of_the_last_statuses() -> None:
     pipelines = Pipelines()
     for turn in range(5):
-        pipelines.take(*encode(published("p", 1000.0 + 2 * turn, 100 * turn)))
+        take(pipelines, *encode(published("p", 1000.0 + 2 * turn, 100 * turn)))
     known = pipelines.get("p@machine-7")
     assert known is not None
     assert known.written_per_s == {"pressure": 50.0, "state": 100.0}
-    pipelines.take(*encode(published("p", 1010.0, 3)))  # started again: counts begin at zero
+    take(pipelines, *encode(published("p", 1010.0, 3)))  # started again: counts begin at zero
     assert known.written_per_s == {}
-    pipelines.take(*encode(published("p", 900.0, 9)))  # an older status that comes late
+    take(pipelines, *encode(published("p", 900.0, 9)))  # an older status that comes late
     assert known.published.status.updated_s == 1010.0
     assert len(known.samples) == 6
 
@@ -65,19 +71,19 @@ def test_what_is_not_a_status_is_ignored_and_the_number_of_pipelines_is_bounded(
     pipelines = Pipelines()
     key, value = encode(published("p", 1000.0))
     for wrong in ((None, value), (b"other", value), (key, b"{}"), (key, b"\xff")):
-        pipelines.take(*wrong)
+        take(pipelines, *wrong)
     assert pipelines.all() == []
     for number in range(MOST_PIPELINES + 5):
-        pipelines.take(*encode(published(f"p{number}", 1000.0)))
+        take(pipelines, *encode(published(f"p{number}", 1000.0)))
     assert len(pipelines.all()) == MOST_PIPELINES
-    pipelines.take(b"p200@machine-7", None)
+    take(pipelines, b"p200@machine-7", None)
     assert pipelines.get("p200@machine-7") is None
 
 
 def test_a_graph_has_a_box_for_each_node_and_an_edge_for_each_input() -> None:
     pipelines = Pipelines()
     for turn in range(2):
-        pipelines.take(*encode(published("p", 1000.0 + turn, 10 * turn)))
+        take(pipelines, *encode(published("p", 1000.0 + turn, 10 * turn)))
     known = pipelines.get("p@machine-7")
     assert known is not None
     drawing = draw(known, {})
@@ -94,7 +100,7 @@ def test_a_graph_has_a_box_for_each_node_and_an_edge_for_each_input() -> None:
 
 def test_expectations_show_passed_and_failed_rows() -> None:
     pipelines = Pipelines()
-    pipelines.take(*encode(published("p", 1000.0, 10)))
+    take(pipelines, *encode(published("p", 1000.0, 10)))
     known = pipelines.get("p@machine-7")
     assert known is not None
     view = pipeline_view(known, {}, 1001.0)
@@ -107,10 +113,10 @@ def test_expectations_show_passed_and_failed_rows() -> None:
 
 def test_a_pipeline_that_is_gone_is_not_shown_as_running() -> None:
     pipelines = Pipelines()
-    pipelines.take(*encode(published("p", 1000.0)))
+    take(pipelines, *encode(published("p", 1000.0)))
     (known,) = pipelines.all()
     assert state_of(known, 1060.0) == ("not heard from for 1 min", "bad")
-    pipelines.take(*encode(published("p", 1001.0, state=State.STOPPED)))
+    take(pipelines, *encode(published("p", 1001.0, state=State.STOPPED)))
     assert state_of(known, 9000.0) == ("stopped", "")
 
 

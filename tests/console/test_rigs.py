@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.cli.client.cluster import Cluster
-from odradek.console.rigs import MOST_PUMPS, RigModel
+from odradek.console.rigs import MOST_PUMPS, RigModel, parse_record
 from odradek.console.views import rigs
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
@@ -38,22 +38,26 @@ def model() -> RigModel:
     return RigModel(load_view(find_example("rigs").view, {}))
 
 
+def take(model: RigModel, topic: str, key: bytes, value: bytes | None, time_s: float) -> None:
+    model.take(parse_record(topic, key, value), time_s)
+
+
 def test_pumps_have_the_state_of_their_last_warning(model: RigModel) -> None:
     for pump in (1, 2, 3, 10):
-        model.take("rigs", str(pump).encode(), reading(pump), NOW_S)
-    model.take("warnings", b"2", warning(2, "pressure high", NOW_S), NOW_S + 1)
-    model.take("warnings", b"3", warning(3, "pressure rising", NOW_S), NOW_S + 1)
-    model.take("warnings", b"10", warning(10, "silent", NOW_S), NOW_S + 1)
+        take(model, "rigs", str(pump).encode(), reading(pump), NOW_S)
+    take(model, "warnings", b"2", warning(2, "pressure high", NOW_S), NOW_S + 1)
+    take(model, "warnings", b"3", warning(3, "pressure rising", NOW_S), NOW_S + 1)
+    take(model, "warnings", b"10", warning(10, "silent", NOW_S), NOW_S + 1)
     assert rigs.pump_states(model, NOW_S + 2) == [("1", "calm"), ("2", "over"), ("3", "rising"), ("10", "silent")]
     assert rigs.state_counts(model, NOW_S + 2) == {"calm": 1, "rising": 1, "over": 1, "silent": 1}
-    model.take("rigs", b"10", reading(10), NOW_S + 3)
+    take(model, "rigs", b"10", reading(10), NOW_S + 3)
     assert dict(rigs.pump_states(model, NOW_S + 40))["2"] == "calm"  # warnings hold for 30 seconds
     assert {state for _pump, state in rigs.pump_states(model, NOW_S + 90)} == {"silent"}
 
 
 def test_readings_are_kept_by_the_second_for_minutes(model: RigModel) -> None:
     for turn in range(2000):
-        model.take("rigs", b"7", reading(7, 100 + turn / 10), NOW_S + turn / 4)
+        take(model, "rigs", b"7", reading(7, 100 + turn / 10), NOW_S + turn / 4)
     points = model.points_since("7", 0)
     assert len(points) == 300
     assert points[-1].pressure == pytest.approx(299.9)
@@ -62,7 +66,7 @@ def test_readings_are_kept_by_the_second_for_minutes(model: RigModel) -> None:
 
 
 def test_the_time_from_event_to_alert_is_that_of_the_records(model: RigModel) -> None:
-    model.take("warnings", b"2", warning(2, "pressure high", NOW_S), NOW_S + 0.75)
+    take(model, "warnings", b"2", warning(2, "pressure high", NOW_S), NOW_S + 0.75)
     assert model.latency_ms(NOW_S + 1)["p50"] == pytest.approx(750)
     (warned,) = rigs.warnings(model, NOW_S + 5)
     assert (warned.pump, warned.rule, warned.value, warned.latency, warned.tone) == (
@@ -72,10 +76,10 @@ def test_the_time_from_event_to_alert_is_that_of_the_records(model: RigModel) ->
 
 def test_malformed_readings_and_many_pumps_do_no_harm(model: RigModel) -> None:
     for value in (None, b"", b"{", b"[]", b"{}", b'{"sensor_readings": 5}', reading(1, [1, 2]), reading(1, "n/a")):
-        model.take("rigs", b"1", value, NOW_S)
+        take(model, "rigs", b"1", value, NOW_S)
     assert model.points_since("1", 0)[-1].pressure is None
     for pump in range(MOST_PUMPS + 50):
-        model.take("rigs", f"p{pump}".encode(), reading(pump), NOW_S)
+        take(model, "rigs", f"p{pump}".encode(), reading(pump), NOW_S)
     assert len(model.pumps()) == MOST_PUMPS
 
 

@@ -8,22 +8,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.console.traffic import Traffic, percentile_s, values_between
+from odradek.console.traffic import BrokerLoad, Traffic, loads_between, percentile_s, values_between
+
+
+def records(time_ms: int, started_s: float = 1.0, **topics: float) -> Traffic:
+    return Traffic(time_ms, {"records": topics}, started_s=started_s)
 
 
 def test_rates_are_sums_over_brokers() -> None:
-    before = {
-        1: Traffic(1000, {"records": 10.0}),
-        2: Traffic(1000, {"records": 5.0}),
-        3: Traffic(1000, {"records": 9.0}),
-    }
-    after = {
-        1: Traffic(3000, {"records": 30.0}),
-        2: Traffic(2000, {"records": 6.0}),
-        3: Traffic(3000, {"records": 1.0}),
-    }
-    assert values_between(before, {**after, 4: Traffic(1, {"records": 7.0})}) == {"records": 11.0}
+    before = {1: records(1000, a=10.0), 2: records(1000, a=5.0), 3: records(1000, a=9.0)}
+    after = {1: records(3000, a=30.0), 2: records(2000, a=6.0), 3: records(3000, 2.0, a=100.0)}  # 3 was started again
+    assert values_between(before, {**after, 4: records(1, a=7.0)}) == {"records": 11.0}
     assert values_between(before, before) == {}
+
+
+def test_a_deleted_topic_does_not_lower_the_rates_of_others() -> None:
+    before = {1: records(1000, deleted=1e6, kept=10.0, again=50.0)}
+    after = {1: records(2000, kept=40.0, again=5.0, new=3.0)}
+    assert values_between(before, after) == {"records": 38.0}
+
+
+def test_the_load_of_a_broker_is_that_between_two_moments() -> None:
+    before = {1: Traffic(1000, {"bytes": {"a": 0.0}, "bytes_out": {"a": 7.0}}, {0.1: 0.0, math.inf: 0.0}, 10.0, 3)}
+    after = {1: Traffic(3000, {"bytes": {"a": 500.0}, "bytes_out": {"a": 7.0}}, {0.1: 9.0, math.inf: 9.0}, 30.0, 4)}
+    (load,) = loads_between(before, after).values()
+    assert load[:4] == (4, 250.0, 0.0, 10.0)
+    assert load.produce_p99_ms == pytest.approx(99.0)
+    assert loads_between({}, after) == {1: BrokerLoad(4)}
 
 
 def test_percentiles_are_those_of_the_requests_in_between() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from odradek.console.history import Sample, Samples
 from odradek.pipelines.operating.status_record import PUBLISH_EVERY_S, PublishedPipeline, parse
@@ -55,19 +56,32 @@ class KnownPipeline:
         return {name: (rows - before.get(name, 0)) / seconds for name, rows in after.items()} if seconds > 0 else {}
 
 
+class StatusUpdate(NamedTuple):
+    """A record of the status topic; without a status, the pipeline is removed."""
+
+    key: str
+    published: PublishedPipeline | None
+
+
+def parse_update(key: bytes | None, value: bytes | None) -> StatusUpdate | None:
+    """None for a record that is not a status."""
+    name = (key or b"").decode(errors="replace")
+    if value is None:
+        return StatusUpdate(name, None)
+    published = parse(value)
+    return None if published is None or published.key != name else StatusUpdate(name, published)
+
+
 class Pipelines:
     """By the key of their records. Beyond the limit, the one that was heard from least recently is dropped."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, KnownPipeline] = OrderedDict()
 
-    def take(self, key: bytes | None, value: bytes | None) -> None:
-        name = (key or b"").decode(errors="replace")
-        if value is None:
+    def take(self, update: StatusUpdate) -> None:
+        name, published = update
+        if published is None:
             self._known.pop(name, None)
-            return
-        published = parse(value)
-        if published is None or published.key != name:
             return
         known = self._known.get(name)
         if known is None:

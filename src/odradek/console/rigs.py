@@ -42,8 +42,14 @@ class Point(NamedTuple):
 class Pump:
     id: str
     last_s: float = 0.0
-    production: float | None = None
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=HISTORY_S))
+
+
+def parse_record(topic: str, key: bytes | None, value: bytes | None) -> SeenRecord:
+    """A record of a followed topic, with its columns parsed."""
+    record = SeenRecord(topic, key, value, {})
+    _ = record.columns
+    return record
 
 
 class RigModel:
@@ -58,14 +64,11 @@ class RigModel:
         self._latency = LatencyMeter(latency)
         self._warnings = EpisodeList(episodes)
         self._pumps: dict[str, Pump] = {}
-        self.warnings = 0  # the number of records
 
-    def take(self, topic: str, key: bytes | None, value: bytes | None, time_s: float) -> None:
-        record = SeenRecord(topic, key, value, {})
-        if topic == READINGS:
+    def take(self, record: SeenRecord, time_s: float) -> None:
+        if record.topic == READINGS:
             self._take_reading(record, time_s)
-        elif topic == WARNINGS:
-            self.warnings += 1
+        elif record.topic == WARNINGS:
             self._states.take(time_s, record)
             self._latency.take(time_s, record)
             self._warnings.take(time_s, record)
@@ -82,7 +85,6 @@ class RigModel:
             pump = self._pumps[name] = Pump(name)
         self._states.take(time_s, record)
         pump.last_s = max(pump.last_s, time_s)
-        pump.production = record.number("production")
         point = Point(int(time_s), number_of(readings.get("pressure")), number_of(readings.get("temperature")))
         if pump.points and pump.points[-1].second >= point.second:
             if pump.points[-1].second == point.second:
@@ -110,9 +112,6 @@ class RigModel:
     def state_names(self) -> list[str]:
         """The usual state first, then from mild to severe."""
         return [self.otherwise, *(value.name for value in reversed(self._states.declared.values))]
-
-    def pump(self, name: str) -> Pump | None:
-        return self._pumps.get(name)
 
     def points_since(self, name: str, second: int) -> list[Point]:
         pump = self._pumps.get(name)

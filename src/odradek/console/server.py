@@ -74,7 +74,7 @@ def make_server(cluster: Cluster, settings: ConsoleSettings) -> uvicorn.Server:
 
 
 class _Server(uvicorn.Server):
-    """Tells the streams to end when it stops, so that they do not delay it."""
+    """Ends the streams when it stops, so that they do not delay it."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
         super().__init__(config)

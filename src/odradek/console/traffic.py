@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,17 +19,58 @@ COUNTERS = {
     "bytes_out": "odradek_topic_bytes_out_total",
 }
 LATENCIES = "odradek_request_seconds"
+REQUESTS = "odradek_requests_total"
+CONNECTIONS = "odradek_connections"
+STARTED = "process_start_time_seconds"
 PRODUCE = "Produce"
 PERCENTILES = {"produce_p50": 0.5, "produce_p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Counters of one broker since its start: totals by name, and the cumulative buckets of produce requests."""
+    """Counters of one broker since its start: totals of topics, and the cumulative buckets of produce requests."""
 
     time_ms: int
-    counters: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by name, then by topic
     buckets: Mapping[float, float] = field(default_factory=dict)  # requests that took at most so many seconds
+    requests: float = 0.0
+    connections: int = 0
+    started_s: float = 0.0
+
+
+class Growth(NamedTuple):
+    """What one broker has counted between two moments: rates per second by name, and buckets of produce requests."""
+
+    rates: Mapping[str, float]
+    buckets: Mapping[float, float]
+    requests_per_s: float
+
+
+class BrokerLoad(NamedTuple):
+    """Without a moment to compare with, a broker has connections only."""
+
+    connections: int
+    bytes_in_per_s: float | None = None
+    bytes_out_per_s: float | None = None
+    requests_per_s: float | None = None
+    produce_p99_ms: float | None = None
+
+
+def growth_between(before: Traffic | None, after: Traffic) -> Growth | None:
+    """None if the broker has not answered both times, or was started again.
+
+    Differences are taken by topic. The series of a deleted topic end; those of one that was created again begin at 0.
+    """
+    if before is None or after.time_ms <= before.time_ms or after.started_s != before.started_s:
+        return None
+    seconds = (after.time_ms - before.time_ms) / 1000
+    rates: dict[str, float] = {}
+    for name, topics in after.counters.items():
+        earlier = before.counters.get(name, {})
+        changes = ((total, total - earlier.get(topic, 0.0)) for topic, total in topics.items())
+        rates[name] = sum(total if change < 0 else change for total, change in changes) / seconds
+    buckets = {bound: max(count - before.buckets.get(bound, 0.0), 0.0) for bound, count in after.buckets.items()}
+    return Growth(rates, buckets, max(after.requests - before.requests, 0.0) / seconds)
 
 
 def values_between(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) -> dict[str, float]:
@@ -40,23 +81,38 @@ def values_between(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) 
     """
     values: dict[str, float] = {}
     grown: dict[float, float] = {}
-    for broker_id, now in after.items():
-        earlier = before.get(broker_id)
-        if earlier is None or now.time_ms <= earlier.time_ms:
+    for broker_id, traffic in after.items():
+        growth = growth_between(before.get(broker_id), traffic)
+        if growth is None:
             continue
-        changes = {name: now.counters[name] - earlier.counters.get(name, 0.0) for name in now.counters}
-        if any(change < 0 for change in changes.values()):
-            continue
-        seconds = (now.time_ms - earlier.time_ms) / 1000
-        for name, change in changes.items():
-            values[name] = values.get(name, 0.0) + change / seconds
-        for bound, count in now.buckets.items():
-            grown[bound] = grown.get(bound, 0.0) + max(count - earlier.buckets.get(bound, 0.0), 0.0)
+        for name, rate in growth.rates.items():
+            values[name] = values.get(name, 0.0) + rate
+        for bound, count in growth.buckets.items():
+            grown[bound] = grown.get(bound, 0.0) + count
     for name, share in PERCENTILES.items():
         found = percentile_s(grown, share)
         if found is not None:
             values[name] = found * 1000
     return values
+
+
+def loads_between(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) -> dict[int, BrokerLoad]:
+    """The load of each broker that has answered the second time."""
+    loads: dict[int, BrokerLoad] = {}
+    for broker_id, traffic in after.items():
+        growth = growth_between(before.get(broker_id), traffic)
+        if growth is None:
+            loads[broker_id] = BrokerLoad(traffic.connections)
+            continue
+        p99_s = percentile_s(growth.buckets, PERCENTILES["produce_p99"])
+        loads[broker_id] = BrokerLoad(
+            traffic.connections,
+            growth.rates.get("bytes", 0.0),
+            growth.rates.get("bytes_out", 0.0),
+            growth.requests_per_s,
+            None if p99_s is None else p99_s * 1000,
+        )
+    return loads
 
 
 def percentile_s(buckets: Mapping[float, float], share: float) -> float | None:

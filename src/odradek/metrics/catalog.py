@@ -81,7 +81,7 @@ odradek_coordinator_shards gauge coordinator,state
 odradek_fetch_sessions gauge -
     Incremental fetch sessions that are remembered.
 odradek_client_instances gauge -
-    Clients that this broker has told which metrics to push (client telemetry).
+    Clients that have asked this broker which metrics to push (client telemetry).
 odradek_client_metric_clients gauge metric
     Clients whose latest push has this metric; at most 500 metrics.
 odradek_client_metric_sum gauge metric

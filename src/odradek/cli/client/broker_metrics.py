@@ -1,7 +1,7 @@
 """The metrics of brokers over the wire, by Odradek's own API; for commands and the console.
 
 `metrics_of` asks one broker, `metrics_of_all` each broker of a cluster. A broker of Apache Kafka does not know the API:
-`serves_metrics` tells them apart, by the list of APIs that a broker gives to Odradek's clients.
+`serves_metrics` distinguishes them by the list of APIs that a broker returns to Odradek's clients.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """`total_bytes` and `usable_bytes` are those of the volume; −1 if the broker does not tell them."""
+    """`total_bytes` and `usable_bytes` are those of the volume; −1 if the broker does not report them."""
 
     broker_id: int
     path: str

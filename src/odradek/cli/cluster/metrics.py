@@ -66,7 +66,7 @@ def metrics(
     else:
         say("\n".join(metrics_lines(found, missing, shows_buckets=shows_buckets)))
     if not found:
-        raise Failure("no broker has told its metrics: see above" if missing else "there is no such broker")
+        raise Failure("no broker returned its metrics: see above" if missing else "there is no such broker")
 
 
 def _read(

@@ -78,7 +78,8 @@ def console(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Serve a web page over a cluster: topics, messages, groups, brokers, transactions.
+    """Serve a web page over a cluster: topics, messages, groups, brokers, transactions,
+    pipelines, rigs, access.
 
     It works with any Kafka cluster. Without a login, everybody who can open the page on this machine has the rights of
     the given client properties. With --login, users log in and have their own rights.

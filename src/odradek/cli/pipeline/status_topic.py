@@ -59,7 +59,6 @@ class StatusTopic:
         self._latest: PipelineStatus | None = None
         self._is_due = threading.Event()
         self._is_closed = threading.Event()
-        self._state: State | None = None
         self._producer: Producer | None = None
         self.trouble = ""
         self._thread = threading.Thread(target=self._run, name="pipeline-status", daemon=True)

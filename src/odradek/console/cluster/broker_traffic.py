@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_metrics import metrics_of, serves_metrics
 from odradek.cli.framework.failure import Failure
-from odradek.console.traffic import COUNTERS, LATENCIES, PRODUCE, Traffic
+from odradek.console.traffic import CONNECTIONS, COUNTERS, LATENCIES, PRODUCE, REQUESTS, STARTED, Traffic
 
 if TYPE_CHECKING:
     from odradek.cli.client.broker_metrics import BrokerMetrics
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ASK_AGAIN_S = 60.0  # a broker that has no metrics, refuses them, or did not answer
 TIMEOUT_S = 3.0
-PREFIXES = (*COUNTERS.values(), LATENCIES)
+PREFIXES = (*COUNTERS.values(), LATENCIES, REQUESTS, CONNECTIONS, STARTED)
 
 
 class TrafficReader:
@@ -30,7 +30,7 @@ class TrafficReader:
         self._asked_at: dict[int, float] = {}
 
     def read(self, requests: BrokerRequests, state: ClusterState) -> dict[int, Traffic]:
-        """By broker id; brokers that tell nothing are left out."""
+        """By broker id; brokers that do not report metrics are left out."""
         found: dict[int, Traffic] = {}
         for broker in state.brokers.values():
             broker_id = broker.broker_id
@@ -64,4 +64,11 @@ def traffic_of(metrics: BrokerMetrics) -> Traffic:
         if point.name == f"{LATENCIES}_bucket" and point.labels.get("api") == PRODUCE:
             bound = float(point.labels["le"].replace("+Inf", "inf"))
             buckets[bound] = buckets.get(bound, 0.0) + point.value
-    return Traffic(metrics.time_ms, {name: metrics.total(each) for name, each in COUNTERS.items()}, buckets)
+    return Traffic(
+        metrics.time_ms,
+        {name: metrics.by_label(each, "topic") for name, each in COUNTERS.items()},
+        buckets,
+        metrics.total(REQUESTS),
+        round(metrics.total(CONNECTIONS)),
+        metrics.total(STARTED),
+    )

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-from odradek.cli.framework.failure import Failure
+from odradek.cli.client.kafka_errors import NoSuchTopic
 from odradek.cli.pipeline.letter_reading import find_letters, read_ledger
 from odradek.cli.pipeline.redrive_plan import MOST_LETTERS, FoundLetter, Redrive, Selection
 from odradek.cli.pipeline.redriving import plan_redrive, redrive
 from odradek.console.cluster.permissions import needs
-from odradek.console.pipelines import Pipelines
+from odradek.console.cluster.topic_watch import CONSUMER_SETTINGS, TopicWatch
+from odradek.console.pipelines import Pipelines, parse_update
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from odradek.cli.client.cluster import Cluster
 
 __all__ = ["MOST_LETTERS", "FoundLetter", "Redrive", "Selection", "plan_redrive", "redrive"]
 
-UNWATCHED_S = 120.0
-RETRY_S = 3.0
 POLL_S = 0.5
 MOST_RECORDS = 200  # of one turn
 SHOWN_LETTERS = 200
@@ -34,89 +28,46 @@ READ_LETTERS = 2_000  # the newest of all partitions, the same number of each
 LEAST_OF_PARTITION = 20
 READ_BYTES = 64 * 1024 * 1024
 LONGEST_VALUE = 16 * 1024
-CONSUMER_SETTINGS = {
-    "fetch.wait.max.ms": 200,
-    "queued.max.messages.kbytes": 4 * 1024,
-    "auto.offset.reset": "earliest",
-    "client.id": "odradek-console",
-}
+SETTINGS = {**CONSUMER_SETTINGS, "fetch.wait.max.ms": 200, "auto.offset.reset": "earliest"}
 
 
-class PipelineWatch:
-    """Starts with the first reader, and ends two minutes after the last one."""
+class PipelineWatch(TopicWatch[Pipelines]):
+    """Follows the status topic. Until a pipeline has published its status, the topic does not exist."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._lock = threading.Lock()
-        self._pipelines: Pipelines | None = None
-        self._wanted_until = 0.0
-        self._is_caught_up = threading.Event()
-        self._is_stopped = threading.Event()
-        self.trouble = ""
+    name = "pipeline-watch"
+    unwatched_s = 120.0
+    retry_s = 3.0
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[Pipelines]:
-        """The pipelines, which do not change in the meantime."""
-        with self._lock:
-            self._wanted_until = time.monotonic() + UNWATCHED_S
-            if self._pipelines is None:
-                self._pipelines = Pipelines()
-                if not self._is_stopped.is_set():
-                    self._is_caught_up.clear()
-                    threading.Thread(target=self._run, name="pipeline-watch", daemon=True).start()
-            yield self._pipelines
-
-    def wait_until_read(self, timeout_s: float) -> None:
-        """Waits until the topic was read once; blocks."""
-        with self.reading():
-            pass
-        self._is_caught_up.wait(timeout_s)
-
-    def stop(self) -> None:
-        self._is_stopped.set()
-
-    def _is_unwanted(self) -> bool:
-        """Forgets the pipelines, in one step with the question."""
-        with self._lock:
-            if self._is_stopped.is_set() or time.monotonic() > self._wanted_until:
-                self._pipelines = None
-                return True
-        return False
-
-    def _run(self) -> None:
-        while not self._is_unwanted():
-            try:
-                self._follow()
-                return
-            except (Failure, KafkaException) as error:
-                self.trouble = error.message if isinstance(error, Failure) else str(error.args[0])
-            except Exception as error:
-                self.trouble = f"{type(error).__name__}: {error}"
-            self._is_caught_up.set()
-            self._is_stopped.wait(RETRY_S)
+    def _new_model(self) -> Pipelines:
+        return Pipelines()
 
     def _follow(self) -> None:
-        while not self._cluster.has_topic(TOPIC):
+        while not self._has_topic():
             self.trouble = ""
-            self._is_caught_up.set()  # no pipeline has published its status
-            if self._is_stopped.wait(RETRY_S) or self._is_unwanted():
+            self._is_caught_up.set()
+            if self._is_stopped.wait(self.retry_s) or self._is_unwanted():
                 return
-        start, end = self._cluster.earliest_offsets(TOPIC, [0])[0], self._cluster.latest_offsets(TOPIC, [0])[0]
-        consumer = self._cluster.consumer(CONSUMER_SETTINGS)
-        consumer.assign([TopicPartition(TOPIC, 0, start)])
+        consumer = self._cluster.consumer(SETTINGS)
         try:
+            self._assign(consumer, [TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
             while not self._is_unwanted():
-                if start >= end:
-                    self._is_caught_up.set()
-                messages = consumer.consume(MOST_RECORDS, POLL_S)
-                self.trouble = ""
+                messages = self._consume(consumer, MOST_RECORDS, POLL_S)
+                parsed = [parse_update(message.key(), message.value()) for message in messages]
                 with self._lock:
-                    for message in messages:
-                        if message.error() is None and self._pipelines is not None:
-                            self._pipelines.take(message.key(), message.value())
-                            start = (message.offset() or 0) + 1
+                    for update in parsed:
+                        if update is not None and self._model is not None:
+                            self._model.take(update)
         finally:
             consumer.close()
+
+    def _has_topic(self) -> bool:
+        """NotAllowed without Describe: a consumer would wait for the topic, and report no error."""
+        try:
+            with needs("Describe", f"topic {TOPIC}"):
+                self._cluster.describe_topic(TOPIC)
+        except NoSuchTopic:
+            return False
+        return True
 
 
 class ListedLetter:

@@ -14,7 +14,7 @@ from odradek.cli.client.partition_offsets import EARLIEST, LATEST, read_offsets
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.console.traffic import Traffic
+    from odradek.console.traffic import BrokerLoad, Traffic
 
 __all__ = [
     "EARLIEST",
@@ -69,7 +69,8 @@ class Snapshot:
     ends: Mapping[Key, int]
     disks: Disks
     topics: Mapping[str, TopicSummary]
-    traffic: Mapping[int, Traffic] = field(default_factory=dict)  # of brokers that tell it
+    traffic: Mapping[int, Traffic] = field(default_factory=dict)  # of brokers that report metrics
+    loads: Mapping[int, BrokerLoad] = field(default_factory=dict)  # the same brokers, since the last sample
 
 
 def examine(state: ClusterState) -> Health:

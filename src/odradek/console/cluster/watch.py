@@ -27,12 +27,14 @@ from odradek.console.cluster.snapshot import (
     summarize,
 )
 from odradek.console.history import Sample, Samples, Series
+from odradek.console.traffic import loads_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
     from odradek.console.cluster.snapshot import Key
+    from odradek.console.traffic import BrokerLoad
 
 REQUEST_TIMEOUT_S = 5.0
 FIRST_SNAPSHOT_S = 10.0
@@ -148,6 +150,11 @@ class ClusterWatch:
             rates = rates_by_topic(since.ends, ends, time_s - since.time_s)
         else:
             rates = {} if before is None else {name: topic.records_per_s for name, topic in before.topics.items()}
+        traffic = self._traffic.read(self._requests, state)
+        if since is not None and is_sample:
+            loads: Mapping[int, BrokerLoad] = loads_between(since.traffic, traffic)
+        else:
+            loads = loads_between({}, traffic) if before is None else before.loads
         snapshot = Snapshot(
             time_s,
             state,
@@ -156,7 +163,8 @@ class ClusterWatch:
             ends,
             disks,
             summarize(state, starts, ends, disks, rates),
-            self._traffic.read(self._requests, state),
+            traffic,
+            loads,
         )
         self._snapshot = snapshot
         if since is None or is_sample:

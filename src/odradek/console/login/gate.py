@@ -54,7 +54,7 @@ def _to_login(scope: Scope, headers: Headers) -> PlainTextResponse | RedirectRes
     if scope["method"] != "GET" or is_automatic(headers):
         return PlainTextResponse("the session has ended; log in again\n", 401)
     query = scope.get("query_string", b"").decode("latin-1")
-    path = scope["path"] + (f"?{query}" if query else "")
+    path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")  # encoded: a name may have % ? #
     known = "" if path == "/" else f"?next={quote(local_path(path), safe='')}"
     return RedirectResponse(f"{LOGIN_PATH}{known}", 303)
 

@@ -1,7 +1,8 @@
 """The sessions of users who have logged in, bounded in number and in time. Only the event loop uses them.
 
 A session has an id of 32 random bytes, which is the only part of it that a browser gets. It ends after a time without
-a request, after a time that no request extends, by a logout, or when its user logs in too often elsewhere.
+a request, after a time that no request extends, by a logout, when its user logs in too often elsewhere, or when the
+user's password is changed or the user is removed.
 """
 
 from __future__ import annotations
@@ -91,6 +92,12 @@ class Sessions(Generic[C]):
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._on_end(session)
+
+    def end_of_user(self, user: str) -> None:
+        """End all sessions of a user, whose credentials have changed."""
+        for session in list(self._sessions.values()):
+            if session.user == user:
+                self.end(session.id)
 
     def end_expired(self) -> None:
         now_s = self._now_s()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from starlette.routing import Route
 
@@ -17,6 +17,8 @@ from odradek.console.views.paging import page_of
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from odradek.console.login.logins import Logins
 
 LARGEST_NAME = 255
 LARGEST_PASSWORD = 4096
@@ -63,10 +65,6 @@ def parse_password(first: str, second: str) -> str:
     return first
 
 
-def _text(problem: Failure | FormError) -> str:
-    return problem.message if isinstance(problem, Failure) else str(problem)
-
-
 async def add(request: Request) -> Response:
     console = console_of(request)
     form = await checked_form(request)
@@ -79,12 +77,12 @@ async def add(request: Request) -> Response:
         change = f"add user {name} with {', '.join(mechanisms)}"
         await make_change(request, change, access.add_user, name, password, mechanisms)
     except (Failure, FormError) as problem:
-        return await show(request, _text(problem))
+        return await show(request, str(problem))
     return console.renderer.redirect("/access", f"Added user {name}.")
 
 
 async def change_password(request: Request) -> Response:
-    """A user who changes the own password logs in again: the connections of the session have the former one."""
+    """The user logs in again everywhere: the connections of the sessions have the former password."""
     console = console_of(request)
     form = await checked_form(request)
     try:
@@ -92,9 +90,8 @@ async def change_password(request: Request) -> Response:
         password = parse_password(form.raw("password") or "", form.raw("again") or "")
         await make_change(request, f"change the password of user {name}", access.change_password, name, password)
     except (Failure, FormError) as problem:
-        return await show(request, _text(problem))
-    if getattr(request.state, "user", "") == name:
-        request.app.state.logins.sessions.end(request.state.session)
+        return await show(request, str(problem))
+    if _end_sessions(request, name):
         return console.renderer.redirect("/login", "Your password was changed. Log in with the new one.")
     return console.renderer.redirect("/access", f"Changed the password of user {name}.")
 
@@ -108,8 +105,18 @@ async def remove(request: Request) -> Response:
     try:
         await make_change(request, f"remove user {name}", access.remove_user, parse_name(name))
     except (Failure, FormError) as problem:
-        return await show(request, _text(problem))
+        return await show(request, str(problem))
+    if _end_sessions(request, name):
+        return console.renderer.redirect("/login", "Your user was removed.")
     return console.renderer.redirect("/access", f"Removed user {name}.")
+
+
+def _end_sessions(request: Request, user: str) -> bool:
+    """End all sessions of a user; whether the session of this request is one of them."""
+    logins = cast("Logins | None", request.app.state.logins)
+    if logins is not None:
+        logins.sessions.end_of_user(user)
+    return bool(user) and getattr(request.state, "user", "") == user
 
 
 async def show_user(request: Request) -> Response:

@@ -71,7 +71,7 @@ async def set_quota(request: Request) -> Response:
         change = f"quota of {access.entity_text(entity)}: {key} = {limit:g}"
         await make_change(request, change, access.set_quota, entity, key, limit)
     except (Failure, FormError, views.AccessFormError) as problem:
-        return await _page(request, form, problem.message if isinstance(problem, Failure) else str(problem))
+        return await _page(request, form, str(problem))
     notice = f"{access.entity_text(entity)}: {key} = {access.value_text(key, limit)}."
     return console.renderer.redirect("/access/quotas", notice)
 
@@ -84,7 +84,7 @@ async def remove(request: Request) -> Response:
         change = f"remove quota {key} of {access.entity_text(entity)}"
         await make_change(request, change, access.set_quota, entity, key, None)
     except (Failure, views.AccessFormError) as problem:
-        return await _page(request, form, problem.message if isinstance(problem, Failure) else str(problem))
+        return await _page(request, form, str(problem))
     return console.renderer.redirect("/access/quotas", f"Removed {key} of {access.entity_text(entity)}.")
 
 

@@ -25,7 +25,6 @@ MOST_RULES = 500
 LARGEST_FIELD = 500
 FILTERS = ("kind", "name", "applies", "principal")
 QUESTION = ("principal", "operation", "kind", "name", "host")
-NO_ANSWER: access.AccessAnswer | None = None
 
 
 async def show(request: Request) -> Response:
@@ -78,12 +77,12 @@ async def show_check(request: Request) -> Response:
     """Without fields: the form alone."""
     console = console_of(request)
     error = ""
-    answer = NO_ANSWER
+    answer: access.AccessAnswer | None = None
     if request.query_params.get("principal"):
         try:
             answer = await console.call(access.check, parse_question(request.query_params))
         except (Failure, FormError, views.AccessFormError) as problem:
-            error = problem.message if isinstance(problem, Failure) else str(problem)
+            error = str(problem)
     return console.renderer.page(
         request,
         "access_check.html",
@@ -121,7 +120,7 @@ async def add(request: Request) -> Response:
         sentences = "; ".join(map(access.describe, rules))
         await make_change(request, f"add rules: {sentences}", access.add_rules, rules)
     except (Failure, views.AccessFormError) as problem:
-        return await _page(request, form, problem.message if isinstance(problem, Failure) else str(problem))
+        return await _page(request, form, str(problem))
     return console.renderer.redirect("/access/rules", f"Added {plural(len(rules), 'rule')} for {rules[0].principal}.")
 
 
@@ -138,7 +137,7 @@ async def remove(request: Request) -> Response:
         sentences = "; ".join(map(access.describe, rules))
         count = await make_change(request, f"remove rules: {sentences}", access.remove_rules, rules)
     except (Failure, views.AccessFormError) as problem:
-        return await _page(request, form, problem.message if isinstance(problem, Failure) else str(problem))
+        return await _page(request, form, str(problem))
     return console.renderer.redirect("/access/rules", f"Removed {plural(count, 'rule')}.")
 
 

@@ -68,7 +68,7 @@ async def preview(request: Request) -> Response:
     try:
         planned = await console.call(moves.plan, parse_goal(form))
     except (Failure, FormError) as failure:
-        return await _page(request, form, error=failure.message if isinstance(failure, Failure) else str(failure))
+        return await _page(request, form, error=str(failure))
     return await _page(request, form, planned)
 
 
@@ -93,7 +93,7 @@ async def begin(request: Request) -> Response:
         change = f"move {len(after)} partitions: {sorted(after.items())[:20]}"
         await make_change(request, change, moves.begin, after, before)
     except (Failure, FormError) as failure:
-        return await _page(request, form, error=failure.message if isinstance(failure, Failure) else str(failure))
+        return await _page(request, form, error=str(failure))
     await console.run(console.watch.look_again)
     return console.renderer.redirect("/brokers", f"Began to move {plural(len(after), 'partition')}.")
 

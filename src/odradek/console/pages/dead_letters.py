@@ -80,7 +80,7 @@ async def preview(request: Request) -> Response:
         selection = _chosen(request, form)
         plan = await console.call(pipelines.plan_redrive, selection, again=form.has("again"))
     except (Failure, FormError) as failure:
-        return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
+        return await show(request, str(failure))
     bounds = {"ends": plan.ends} if selection.positions is None else {"records": form.all("record")}
     return console.renderer.page(
         request,
@@ -123,7 +123,7 @@ async def apply(request: Request) -> Response:
         change = f"write dead letters of {selection.topic} back"
         done = await make_change(request, change, _redrive, request, planned, again=form.has("again"))
     except (Failure, FormError) as failure:
-        return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
+        return await show(request, str(failure))
     if not done.records:
         return console.renderer.redirect(address_of(selection), "Nothing was written back.")
     notice = f"Wrote {plural(done.records, 'dead letter')} back: {_targets(done)}."

@@ -125,7 +125,7 @@ async def preview_reset(request: Request) -> Response:
     try:
         moves = await console.call(groups.plan_reset, name_of(request), parse_goal(form))
     except (Failure, FormError) as failure:
-        text = failure.message if isinstance(failure, Failure) else str(failure)
+        text = str(failure)
         return await _reset_page(request, form, error=text)
     return await _reset_page(request, form, moves)
 
@@ -150,7 +150,7 @@ async def apply_reset(request: Request) -> Response:
         moves = parse_plan(form.text("plan"))
         await make_change(request, f"reset {len(moves)} offsets of group {name}", groups.apply_reset, name, moves)
     except (Failure, FormError) as failure:
-        text = failure.message if isinstance(failure, Failure) else str(failure)
+        text = str(failure)
         return await _reset_page(request, form, error=text)
     return console.renderer.redirect(address_of(name), f"Reset {plural(len(moves), 'offset')} of group {name}.")
 

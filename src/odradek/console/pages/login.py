@@ -180,7 +180,7 @@ async def finish_oidc(request: Request) -> Response:
         cluster = identity.cluster_of_token(logins.cluster, grant.user, grant.access_token, expires_s)
         await _run(logins, lambda: identity.log_in(cluster))
     except (LoginRefused, Failure, _Busy, TimeoutError) as problem:
-        text = problem.message if isinstance(problem, Failure) else str(problem) or BUSY
+        text = str(problem) or BUSY
         log_change(request, f"login refused: {text}")
         return _page(request, text, 401)
     return _begin(request, grant.user, grant.access_token, cluster, pending.next, grant.lifetime_s)

@@ -98,7 +98,7 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
         records = [] if is_search else await console.call(read_page, query.reading)
     except (FormError, Failure) as failure:
         status = 403 if isinstance(failure, NotAllowed) else 422
-        error = error or (failure.message if isinstance(failure, Failure) else str(failure))
+        error = error or str(failure)
         query = parse_messages_query(topic.name, {}, 0)
         is_search, records = False, []
     prepare, form = console.settings.preparation, query.form

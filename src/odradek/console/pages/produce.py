@@ -43,7 +43,7 @@ async def produce(request: Request) -> Response:
     try:
         (written,) = await make_change(request, f"write a record to {name}", write_records, name, [new_record(form)])
     except (Failure, FormError) as failure:
-        text = failure.message if isinstance(failure, Failure) else str(failure)
+        text = str(failure)
         return await show(request, text, {field: form.raw(field) or "" for field in PRODUCE_FIELDS})
     notice = f"Wrote a record to partition {written.partition} at offset {written.offset:,}."
     return console.renderer.redirect(f"/topics/{name}/messages", notice)
@@ -73,7 +73,7 @@ async def replay_selection(request: Request) -> Response:
         change = f"copy {len(positions)} records of {name} to {target}"
         count = await make_change(request, change, replay, name, positions, target)
     except (Failure, FormError) as failure:
-        return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
+        return await show(request, str(failure))
     return console.renderer.redirect(
         f"/topics/{target}/messages", f"Copied {plural(count, 'record')} of {name} to {target}."
     )

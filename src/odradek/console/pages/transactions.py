@@ -75,7 +75,7 @@ async def abort(request: Request) -> Response:
         change = f"abort the transaction of {name} in {topic}-{partition} from offset {start_offset}"
         await make_change(request, change, transactions.abort_in_partition, topic, partition, start_offset)
     except (Failure, FormError) as failure:
-        return await show(request, failure.message if isinstance(failure, Failure) else str(failure))
+        return await show(request, str(failure))
     notice = f"Wrote an abort marker to {topic}-{partition}."
     return console.renderer.redirect(f"/transaction?{urlencode({'id': name})}", notice)
 

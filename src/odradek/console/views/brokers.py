@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.moves import Move
     from odradek.console.cluster.snapshot import LogDirectory, Snapshot
+    from odradek.console.traffic import BrokerLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class BrokerRow:
     stored_bytes: int
     share: int  # of the bytes of all brokers, in percent
     directories: Sequence[LogDirectory]
+    load: BrokerLoad | None  # None if the broker does not report metrics
 
 
 def broker_rows(snapshot: Snapshot) -> list[BrokerRow]:
@@ -48,6 +50,7 @@ def broker_rows(snapshot: Snapshot) -> list[BrokerRow]:
             stored.get(broker.broker_id, 0),
             round(100 * stored.get(broker.broker_id, 0) / total),
             [each for each in snapshot.disks.directories if each.broker_id == broker.broker_id],
+            snapshot.loads.get(broker.broker_id),
         )
         for broker in snapshot.state.brokers.values()
     ]

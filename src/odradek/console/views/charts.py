@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Chart(NamedTuple):
-    """`unit` tells the browser how to write a value: `count`, `bytes`, `ms`."""
+    """`unit` is the format in which the browser shows a value: `count`, `bytes`, `ms`."""
 
     name: str
     title: str
@@ -23,7 +23,7 @@ CHARTS = (
     Chart("records", "Records in", "per second, by the growth of offsets", "count"),
     Chart("bytes", "Bytes in", "per second, by the growth of logs on all replicas", "bytes"),
 )
-# Of brokers that tell what they count.
+# Of brokers that report metrics.
 MEASURED_CHARTS = (
     Chart("records", "Records in", "per second", "count"),
     Chart("records_out", "Records out", "per second", "count"),

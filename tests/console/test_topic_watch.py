@@ -1,0 +1,69 @@
+"""Watches of topics: pages read the model while records are decoded, masked and parsed."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.cli.client.cluster import Cluster
+from odradek.console import pipelines
+from odradek.console.cluster.pipelines import PipelineWatch
+from odradek.console.cluster.rigs import RigWatch
+from odradek.console.preparation import Preparation
+from odradek.pipelines.operating.status_record import TOPIC
+
+if TYPE_CHECKING:
+    from odradek.console.cluster.topic_watch import TopicWatch
+    from odradek.testing import RunningBroker
+
+WAIT_S = 30.0
+
+
+class Pause:
+    """A function that does not return until it is released."""
+
+    def __init__(self) -> None:
+        self.is_entered = threading.Event()
+        self.is_released = threading.Event()
+
+    def __call__(self, value: bytes) -> bytes:
+        self.is_entered.set()
+        assert self.is_released.wait(2 * WAIT_S)
+        return value
+
+
+@pytest.mark.parametrize("topic", ["rigs", TOPIC])
+def test_a_page_does_not_wait_for_the_parsing_of_records(
+    odradek_broker: RunningBroker, monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    cluster = Cluster(odradek_broker.bootstrap_servers, {})
+    assert cluster.create_topic(topic, 1)
+    producer = cluster.producer({})
+    producer.produce(topic, b"{}", b"1")
+    assert producer.flush(30) == 0
+    pause = Pause()
+    watch: TopicWatch[object]
+    if topic == TOPIC:
+        monkeypatch.setattr(pipelines, "parse", lambda value: pause(value) and None)
+        watch = PipelineWatch(cluster)  # type: ignore[assignment]
+    else:
+        rigs = RigWatch(cluster, Preparation(decoders={topic: pause}))
+        rigs.prepare()
+        watch = rigs  # type: ignore[assignment]
+    has_read = threading.Event()
+
+    def read() -> None:
+        with watch.reading():
+            has_read.set()
+
+    try:
+        with watch.reading():
+            pass
+        assert pause.is_entered.wait(WAIT_S)
+        threading.Thread(target=read, daemon=True).start()
+        assert has_read.wait(5.0)
+    finally:
+        pause.is_released.set()
+        watch.stop()
