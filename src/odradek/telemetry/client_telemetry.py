@@ -17,6 +17,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.telemetry.client_values import ClientValueStore
 from odradek.telemetry.instances import ClientInstance
 from odradek.telemetry.otlp import read_metrics
+from odradek.telemetry.read_turns import ReadTurns
 from odradek.telemetry.subscriptions import read_subscriptions, request_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_INSTANCES = 16_384
 LARGEST_RATIO = 8  # of decompressed to `telemetry.max.bytes`
+MOST_PARSED_BYTES = 1 << 20
 EXPIRY_CHECK_MS = 10_000
 RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
 
@@ -49,7 +51,8 @@ class Push(NamedTuple):
 def read_push(push: Push, most_bytes: int) -> list[Point] | None:
     """The values of a push; None if it cannot be read. Decompression stops at the limit, and allocates no more."""
     try:
-        data = decompress(Compression(push.compression), push.metrics, LARGEST_RATIO * most_bytes)
+        limit_bytes = min(LARGEST_RATIO * most_bytes, MOST_PARSED_BYTES)
+        data = decompress(Compression(push.compression), push.metrics, limit_bytes)
         return read_metrics(data)
     except MalformedMessage:
         return None
@@ -71,6 +74,7 @@ class ClientTelemetry:
         self._version = 0
         self._instances: OrderedDict[UUID, ClientInstance] = OrderedDict()  # the least recently used first
         self.values = ClientValueStore()
+        self.read_turns = ReadTurns()
 
     def subscribe(self, instance_id: UUID, client: ClientFacts) -> tuple[UUID, Requested] | ErrorCode:
         """The id of the instance, a new one if it has none, and what it is asked for."""
