@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -31,7 +32,7 @@ from odradek.security.principals import Principal
 from odradek.telemetry.read_turns import MOST_WAITING, ReadTurns
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs
-from tests.telemetry.otlp_data import counter, metrics_data
+from tests.telemetry.otlp_data import counter, histogram, metrics_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +94,14 @@ def test_every_client_may_push_and_those_who_may_describe_the_cluster_see_it(bro
     assert (value.name, value.value, value.attributes[0].value) == ("sent", 5.0, "orders")
     assert describe(broker, UUID(int=99)).instances == []
     assert [each.values for each in describe(broker).instances] == [[]]
+
+
+def test_counts_of_a_series_that_exceed_the_response_are_bounded(broker: SimulatedBroker) -> None:
+    latency = histogram("latency", 2**63 - 1, 1.7e308)
+    instance_id, error = push(broker, metrics_data(latency, latency))
+    assert error == ErrorCode.NONE
+    (value,) = describe(broker, instance_id).instances[0].values
+    assert (value.value, value.count) == (sys.float_info.max, 2**63 - 1)
 
 
 def test_a_large_push_is_read_on_a_worker(broker: SimulatedBroker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from uuid import UUID
 
 from hypothesis import given
@@ -36,6 +37,27 @@ def test_numbers_that_are_not_finite_count_as_zero() -> None:
     store = ClientValueStore()
     take(store, 7, total("sent", float("nan")), total("sent", float("inf")), total("sent", 2))
     assert [each.total for each in store.aggregates()] == [2.0]
+
+
+def test_totals_stay_in_the_range_of_their_types() -> None:
+    store = ClientValueStore()
+    latency = Point("latency", (), Kind.HISTOGRAM, 1.7e308, 2**63 - 1, True)
+    lowest = total("lowest", -1.7e308)
+    take(store, 7, latency, latency, lowest, lowest)
+    values = store.get(UUID(int=7))
+    assert values is not None
+    highest = sys.float_info.max
+    assert [(each.value, each.count) for each in values.series.values()] == [(highest, 2**63 - 1), (-highest, 2)]
+    take(store, 8, latency, lowest)
+    assert [each.total for each in store.aggregates()] == [highest, -highest]
+
+
+def test_points_with_a_negative_count_are_dropped() -> None:
+    store = ClientValueStore()
+    take(store, 7, Point("latency", (), Kind.HISTOGRAM, 1.0, -1, True))
+    values = store.get(UUID(int=7))
+    assert values is not None
+    assert values.series == {}
 
 
 def test_aggregates_are_by_name_and_bounded() -> None:

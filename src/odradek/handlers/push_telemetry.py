@@ -1,7 +1,7 @@
 """PushTelemetry, version 0: the metrics of a client (KIP-714), in Kafka's order of checks.
 
-Departures from Kafka: the broker reads the metrics itself, so that a push that cannot be decompressed or parsed, or that
-exceeds a limit of the parser, is answered with INVALID_RECORD; while many pushes wait to be read, further ones are
+Departures from Kafka: the broker reads the metrics itself, so that a push that cannot be decompressed or parsed, or
+that exceeds a limit of the parser, is answered with INVALID_RECORD; while many pushes wait to be read, further ones are
 answered with THROTTLING_QUOTA_EXCEEDED.
 """
 

@@ -6,6 +6,7 @@ Values of the clients that have pushed least recently make room for those of oth
 from __future__ import annotations
 
 import math
+import sys
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,8 @@ MOST_BYTES_OF_A_CLIENT = 256 << 10
 MOST_BYTES = 16 << 20
 SERIES_BYTES = 400  # of the objects of one value, beside its text
 MOST_AGGREGATES = 500
+LARGEST_COUNT = (1 << 63) - 1  # the largest INT64 of a response
+LARGEST_VALUE = sys.float_info.max
 
 SeriesKey = tuple[str, tuple[tuple[str, str], ...]]  # name, attributes
 
@@ -102,13 +105,15 @@ class ClientValueStore:
             self._forget(next(iter(self._clients)))
 
     def _add(self, values: ClientValues, point: Point) -> None:
+        if point.value_count < 0:
+            return
         key = (point.name, point.attributes)
         value = point.value if math.isfinite(point.value) else 0.0
         present = values.series.get(key)
         if present is not None and present.kind is point.kind:
             is_added = point.is_delta and point.kind is not Kind.GAUGE
-            present.value = present.value + value if is_added else value
-            present.count = present.count + point.value_count if is_added else point.value_count
+            present.value = _in_range(present.value + value) if is_added else value
+            present.count = min(present.count + point.value_count, LARGEST_COUNT) if is_added else point.value_count
             return
         size_bytes = SERIES_BYTES + len(point.name) + sum(len(name) + len(text) for name, text in point.attributes)
         if present is None and values.size_bytes + size_bytes > self._most_bytes_of_a_client:
@@ -136,13 +141,19 @@ class ClientValueStore:
             totals: dict[str, tuple[Kind, float]] = {}
             for (name, _attributes), value in values.series.items():
                 kind, total = totals.get(name, (value.kind, 0.0))
-                totals[name] = (kind, total + value.value)
+                totals[name] = (kind, _in_range(total + value.value))
             for name, (kind, total) in totals.items():
                 known = found.get(name)
                 if known is not None:
                     _, count, before, smallest, largest = known
-                    found[name] = (kind, count + 1, before + total, min(smallest, total), max(largest, total))
+                    both = _in_range(before + total)
+                    found[name] = (kind, count + 1, both, min(smallest, total), max(largest, total))
                 elif len(found) < limit:
                     found[name] = (kind, 1, total, total, total)
         for name in sorted(found):
             yield Aggregate(name, *found[name])
+
+
+def _in_range(value: float) -> float:
+    """The sum of finite numbers may be infinite."""
+    return max(-LARGEST_VALUE, min(value, LARGEST_VALUE))
