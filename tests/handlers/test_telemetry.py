@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import sys
 import time
@@ -145,13 +146,34 @@ def test_pushes_are_read_one_at_a_time_and_a_bounded_number_waits() -> None:
             running.remove(number)
             return number
 
-        reads = [asyncio.create_task(turns.run(pool, read, number)) for number in range(MOST_WAITING + 1)]
+        reads = [
+            asyncio.create_task(turns.run(functools.partial(pool.run, read, number)))
+            for number in range(MOST_WAITING + 1)
+        ]
         assert not turns.are_full
         await asyncio.sleep(0)
         assert turns.are_full
         assert await asyncio.gather(*reads) == list(range(MOST_WAITING + 1))
+        await asyncio.sleep(0)
         assert not turns.are_full
         pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_push_is_read_to_its_end_though_its_connection_closes() -> None:
+    async def scenario() -> None:
+        turns, may_end, ended = ReadTurns(), asyncio.Event(), asyncio.Event()
+
+        async def read() -> None:
+            await may_end.wait()
+            ended.set()
+
+        request = asyncio.create_task(turns.run(read))
+        await asyncio.sleep(0)
+        request.cancel()
+        may_end.set()
+        await asyncio.wait_for(ended.wait(), 10)
 
     asyncio.run(scenario())
 

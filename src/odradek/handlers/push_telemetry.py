@@ -53,5 +53,8 @@ def handle(
 async def _read_on_worker(
     telemetry: ClientTelemetry, instance: ClientInstance, push: Push, context: RequestContext, most_bytes: int
 ) -> PushTelemetryResponse:
-    points = await telemetry.read_turns.run(context.services.host.workers, read_push, push, most_bytes)
-    return PushTelemetryResponse(error_code=telemetry.finish_push(instance, push, points))
+    async def read() -> ErrorCode:
+        points = await context.services.host.workers.run(read_push, push, most_bytes)
+        return telemetry.finish_push(instance, push, points)
+
+    return PushTelemetryResponse(error_code=await telemetry.read_turns.run(read))
