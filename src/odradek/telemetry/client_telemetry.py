@@ -18,18 +18,19 @@ from odradek.telemetry.client_values import ClientValueStore
 from odradek.telemetry.instances import ClientInstance
 from odradek.telemetry.otlp import read_metrics
 from odradek.telemetry.read_turns import ReadTurns
-from odradek.telemetry.subscriptions import read_subscriptions, request_of
+from odradek.telemetry.subscriptions import ALL_METRICS, read_subscriptions, request_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.clock import Clock
     from odradek.host.entropy import Entropy
     from odradek.metadata.image import ConfigResource
-    from odradek.telemetry.client_values import Aggregate, ClientValues
+    from odradek.telemetry.client_values import ClientValues
     from odradek.telemetry.otlp import Point
     from odradek.telemetry.subscriptions import ClientFacts, Requested, Subscription
+    from odradek.telemetry.totals import Aggregate
 
 MOST_INSTANCES = 16_384
 LARGEST_RATIO = 8  # of decompressed to `telemetry.max.bytes`
@@ -105,15 +106,16 @@ class ClientTelemetry:
         return error or instance
 
     def finish_push(self, instance: ClientInstance, push: Push, points: list[Point] | None) -> ErrorCode:
-        """Keep the values that `read_push` has found."""
+        """Keep the values that `read_push` has found, of the metrics that the client was asked for."""
         if points is None:
             instance.last_error = ErrorCode.INVALID_RECORD
             return ErrorCode.INVALID_RECORD
-        if push.metrics:
+        requested = instance.requested.metrics
+        if push.metrics and requested:
             self.values.take(
                 push.instance_id,
                 instance.client,
-                points,
+                points if ALL_METRICS in requested else [each for each in points if each.name.startswith(requested)],
                 received_bytes=len(push.metrics),
                 now_ms=self._clock.now_ms(),
                 expires_ms=instance.expires_ms,
@@ -136,7 +138,7 @@ class ClientTelemetry:
     def values_of(self, instance_id: UUID) -> ClientValues | None:
         return self.values.get(instance_id)
 
-    def aggregates(self) -> Iterator[Aggregate]:
+    def aggregates(self) -> list[Aggregate]:
         """The metrics of all clients in a bounded number, for /metrics and the console."""
         return self.values.aggregates()
 
