@@ -34,6 +34,12 @@ def test_subscriptions_are_accepted(values: dict[str, str]) -> None:
         ("cm", {"match": "client_id=("}, ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: client_id=("),
         (
             "cm",
+            {"match": "client_id=(?!a)b"},
+            ErrorCode.INVALID_CONFIG,
+            "Illegal client matching pattern: client_id=(?!a)b",
+        ),
+        (
+            "cm",
             {"interval.ms": "often"},
             ErrorCode.INVALID_CONFIG,
             "Invalid value often for configuration interval.ms: Not a number of type INT",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import inspect
+import sys
+import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
 
+from odradek.handlers import push_telemetry
 from odradek.handlers.context import ClientConnection, RequestContext
 from odradek.handlers.push_telemetry import READ_AT_ONCE_BYTES
 from odradek.handlers.telemetry_clients import client_facts
+from odradek.host.workers import ThreadPool
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -23,9 +30,10 @@ from odradek.protocol.messages.get_telemetry_subscriptions import (
 )
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from odradek.security.principals import Principal
+from odradek.telemetry.read_turns import MOST_WAITING, ReadTurns
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs
-from tests.telemetry.otlp_data import counter, metrics_data
+from tests.telemetry.otlp_data import counter, histogram, metrics_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,12 +97,90 @@ def test_every_client_may_push_and_those_who_may_describe_the_cluster_see_it(bro
     assert [each.values for each in describe(broker).instances] == [[]]
 
 
+def test_counts_of_a_series_that_exceed_the_response_are_bounded(broker: SimulatedBroker) -> None:
+    latency = histogram("latency", 2**63 - 1, 1.7e308)
+    instance_id, error = push(broker, metrics_data(latency, latency))
+    assert error == ErrorCode.NONE
+    (value,) = describe(broker, instance_id).instances[0].values
+    assert (value.value, value.count) == (sys.float_info.max, 2**63 - 1)
+
+
 def test_a_large_push_is_read_on_a_worker(broker: SimulatedBroker) -> None:
     data = metrics_data(*(counter(f"n{number}", number) for number in range(500)))
     assert len(data) > READ_AT_ONCE_BYTES
     instance_id, error = push(broker, data)
     assert error == ErrorCode.NONE
     assert describe(broker, instance_id).instances[0].series == 500
+
+
+def begin_push(broker: SimulatedBroker, metrics: bytes, compression: int) -> Any:
+    """The answer, or a coroutine if a worker reads the push."""
+    given = subscribe(broker)
+    request = PushTelemetryRequest(
+        client_instance_id=given.client_instance_id,
+        subscription_id=given.subscription_id,
+        terminating=True,
+        compression_type=compression,
+        metrics=metrics,
+    )
+    return push_telemetry.handle(request, RequestContext(broker.services, broker.client, 0, "app"))
+
+
+def test_a_small_push_is_read_on_a_worker_if_it_is_compressed(broker: SimulatedBroker) -> None:
+    data = metrics_data(counter("sent", 5))
+    assert begin_push(broker, data, Compression.NONE).error_code == ErrorCode.NONE
+    begun = begin_push(broker, compress(Compression.ZSTD, b"\x10\x01" * 40_000), Compression.ZSTD)
+    assert inspect.iscoroutine(begun)
+    begun.close()
+
+
+def test_pushes_are_read_one_at_a_time_and_a_bounded_number_waits() -> None:
+    async def scenario() -> None:
+        pool, turns = ThreadPool(4, "test"), ReadTurns()
+        running: list[int] = []
+
+        def read(number: int) -> int:
+            running.append(number)
+            time.sleep(0.002)
+            assert running == [number]
+            running.remove(number)
+            return number
+
+        reads = [
+            asyncio.create_task(turns.run(functools.partial(pool.run, read, number)))
+            for number in range(MOST_WAITING + 1)
+        ]
+        assert not turns.are_full
+        await asyncio.sleep(0)
+        assert turns.are_full
+        assert await asyncio.gather(*reads) == list(range(MOST_WAITING + 1))
+        await asyncio.sleep(0)
+        assert not turns.are_full
+        pool.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_push_is_read_to_its_end_though_its_connection_closes() -> None:
+    async def scenario() -> None:
+        turns, may_end, ended = ReadTurns(), asyncio.Event(), asyncio.Event()
+
+        async def read() -> None:
+            await may_end.wait()
+            ended.set()
+
+        request = asyncio.create_task(turns.run(read))
+        await asyncio.sleep(0)
+        request.cancel()
+        may_end.set()
+        await asyncio.wait_for(ended.wait(), 10)
+
+    asyncio.run(scenario())
+
+
+def test_a_push_is_throttled_while_many_wait(broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReadTurns, "are_full", True)
+    assert begin_push(broker, b"x", Compression.ZSTD).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])

@@ -58,6 +58,17 @@ def test_values_of_a_push_are_kept(telemetry: Telemetry) -> None:
     assert [(each.name, each.total) for each in telemetry.rules.aggregates()] == [("sent", 5.0)]
 
 
+def test_metrics_that_were_not_requested_are_not_kept(telemetry: Telemetry) -> None:
+    pushed = metrics_data(counter("org.sent", 5), counter("org.received", 5), counter("other", 5))
+    instance_id, requested = telemetry.subscribe()
+    assert telemetry.push(instance_id, requested.subscription_id, pushed) == 0
+    assert telemetry.rules.values_of(instance_id) is None
+    telemetry.configure("some", metrics="org.se,none", interval_ms="1000")
+    instance_id, requested = telemetry.subscribe()
+    assert telemetry.push(instance_id, requested.subscription_id, pushed) == 0
+    assert [each.name for each in telemetry.rules.aggregates()] == ["org.sent"]
+
+
 def test_garbage_is_an_invalid_record(telemetry: Telemetry) -> None:
     instance_id, requested = telemetry.subscribe()
     assert telemetry.push(instance_id, requested.subscription_id, b"\xff" * 50) == ErrorCode.INVALID_RECORD
@@ -87,6 +98,7 @@ def test_instances_are_bounded(telemetry: Telemetry, monkeypatch: pytest.MonkeyP
 
 
 def test_a_closed_connection_ends_the_instance_and_leaves_its_values(telemetry: Telemetry) -> None:
+    telemetry.configure("all", metrics="*")
     instance_id, requested = telemetry.subscribe()
     telemetry.push(instance_id, requested.subscription_id, metrics_data(counter("sent", 5)))
     telemetry.rules.connection_closed(instance_id)

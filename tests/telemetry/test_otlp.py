@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.telemetry.otlp import MOST_FIELDS, MOST_POINTS, Kind, MalformedMetrics, Point, read_metrics
-from tests.telemetry.otlp_data import attribute, counter, field, fixed, gauge, histogram, metrics_data
+from tests.telemetry.otlp_data import counter, field, fixed, gauge, histogram, metrics_data
 
 NAMES = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=30)
 
@@ -55,6 +55,7 @@ def test_changed_bytes_are_read_or_refused(draw: st.DataObject) -> None:
         field(1, b"\x12\x05abc"),
         metrics_data(*[counter("n", 1)] * (MOST_POINTS + 1)),
         b"\x10\x01" * (MOST_FIELDS + 1),
+        (b"\x10" + b"\xff" * 9 + b"\x01") * (MOST_FIELDS // 8),  # each number counts as nine fields
     ],
 )
 def test_malformed_and_excessive_metrics_are_refused(data: bytes) -> None:
@@ -84,10 +85,36 @@ def test_other_types_of_attribute_values_become_text() -> None:
     assert [value for _, value in read_metrics(data)[0].attributes] == sorted(["true", "-7", "1.0", ""])
 
 
-def test_a_hostile_push_is_read_in_bounded_time() -> None:
-    """A hundred times the time that it takes on an idle core."""
-    began = time.process_time()
-    with pytest.raises(MalformedMetrics):
-        read_metrics(field(1, field(2, b"\x12\x00" * 4_000_000)))
-    assert time.process_time() - began < 3.0
-    assert attribute("a", "b")
+def points_with_attributes(text: bytes) -> bytes:
+    point = field(7, field(1, text) + field(2, field(1, text))) * 16
+    return metrics_data(field(1, b"n") + field(5, field(1, point) * 500))
+
+
+HOSTILE = {
+    "empty metrics": field(1, field(2, b"\x12\x00" * 500_000)),
+    "long numbers": (b"\x10" + b"\xff" * 9 + b"\x01") * 100_000,
+    "long keys": (b"\x90" + b"\x80" * 8 + b"\x00" + b"\xff" * 9 + b"\x01") * 50_000,
+    "control characters": points_with_attributes(b"\x01" * 200),
+    "bytes that are not UTF-8": points_with_attributes(b"\xff" * 800),
+    "characters that cannot be shown": points_with_attributes("\U000e0001".encode() * 200),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_push_is_refused_in_milliseconds(kind: str) -> None:
+    """About 10 ms at most on an idle core (2 to 9 ms measured), and four times as much here; the best of five runs."""
+
+    def read() -> float:
+        began = time.process_time()
+        with pytest.raises(MalformedMetrics):
+            read_metrics(HOSTILE[kind])
+        return time.process_time() - began
+
+    assert min(read() for _ in range(5)) < 0.04
+
+
+def test_a_client_with_hundreds_of_partitions_is_read() -> None:
+    data = metrics_data(
+        *(gauge(f"lag{number}", 1.0, client_id="app", topic="orders", partition="7") for number in range(500))
+    )
+    assert len(read_metrics(data)) == 500

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, cast
 
+from odradek.configuration.client_patterns import InvalidClientPattern, compile_client_pattern
 from odradek.configuration.config_table import read_table
 from odradek.configuration.config_types import ConfigError, list_of
 from odradek.protocol.errors import ErrorCode
@@ -73,7 +73,7 @@ def _is_legal_pattern(pattern: str) -> bool:
     if len(parts) != 2 or parts[0].strip() not in _MATCHABLE:
         return False
     try:
-        re.compile(parts[1].strip())
-    except re.error:
+        compile_client_pattern(parts[1].strip())
+    except InvalidClientPattern:
         return False
     return True

@@ -1,7 +1,8 @@
 """PushTelemetry, version 0: the metrics of a client (KIP-714), in Kafka's order of checks.
 
-Departure from Kafka: the broker reads the metrics itself, so that a push that cannot be decompressed or parsed, or that
-decompresses to more than eight times `telemetry.max.bytes`, is answered with INVALID_RECORD.
+Departures from Kafka: the broker reads the metrics itself, so that a push that cannot be decompressed or parsed, or
+that exceeds a limit of the parser, is answered with INVALID_RECORD; while many pushes wait to be read, further ones are
+answered with THROTTLING_QUOTA_EXCEEDED.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.telemetry.client_telemetry import ClientTelemetry
     from odradek.telemetry.instances import ClientInstance
 
-READ_AT_ONCE_BYTES = 2048  # larger pushes are read on a worker, because they may take milliseconds
+READ_AT_ONCE_BYTES = 2048  # larger and compressed pushes are read on a worker, because they may take milliseconds
 
 
 def handle(
@@ -41,7 +42,10 @@ def handle(
     if isinstance(begun, ErrorCode):
         return PushTelemetryResponse(error_code=begun)
     context.connection.telemetry_instance = push.instance_id
-    if len(push.metrics) > READ_AT_ONCE_BYTES:
+    if push.compression or len(push.metrics) > READ_AT_ONCE_BYTES:
+        if telemetry.read_turns.are_full:
+            begun.last_error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            return PushTelemetryResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         return _read_on_worker(telemetry, begun, push, context, most_bytes)
     return PushTelemetryResponse(error_code=telemetry.finish_push(begun, push, read_push(push, most_bytes)))
 
@@ -49,5 +53,8 @@ def handle(
 async def _read_on_worker(
     telemetry: ClientTelemetry, instance: ClientInstance, push: Push, context: RequestContext, most_bytes: int
 ) -> PushTelemetryResponse:
-    points = await context.services.host.workers.run(read_push, push, most_bytes)
-    return PushTelemetryResponse(error_code=telemetry.finish_push(instance, push, points))
+    async def read() -> ErrorCode:
+        points = await context.services.host.workers.run(read_push, push, most_bytes)
+        return telemetry.finish_push(instance, push, points)
+
+    return PushTelemetryResponse(error_code=await telemetry.read_turns.run(read))

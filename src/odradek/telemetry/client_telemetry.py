@@ -17,21 +17,24 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.telemetry.client_values import ClientValueStore
 from odradek.telemetry.instances import ClientInstance
 from odradek.telemetry.otlp import read_metrics
-from odradek.telemetry.subscriptions import read_subscriptions, request_of
+from odradek.telemetry.read_turns import ReadTurns
+from odradek.telemetry.subscriptions import ALL_METRICS, read_subscriptions, request_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.clock import Clock
     from odradek.host.entropy import Entropy
     from odradek.metadata.image import ConfigResource
-    from odradek.telemetry.client_values import Aggregate, ClientValues
+    from odradek.telemetry.client_values import ClientValues
     from odradek.telemetry.otlp import Point
     from odradek.telemetry.subscriptions import ClientFacts, Requested, Subscription
+    from odradek.telemetry.totals import Aggregate
 
 MOST_INSTANCES = 16_384
 LARGEST_RATIO = 8  # of decompressed to `telemetry.max.bytes`
+MOST_PARSED_BYTES = 1 << 20
 EXPIRY_CHECK_MS = 10_000
 RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
 
@@ -49,7 +52,8 @@ class Push(NamedTuple):
 def read_push(push: Push, most_bytes: int) -> list[Point] | None:
     """The values of a push; None if it cannot be read. Decompression stops at the limit, and allocates no more."""
     try:
-        data = decompress(Compression(push.compression), push.metrics, LARGEST_RATIO * most_bytes)
+        limit_bytes = min(LARGEST_RATIO * most_bytes, MOST_PARSED_BYTES)
+        data = decompress(Compression(push.compression), push.metrics, limit_bytes)
         return read_metrics(data)
     except MalformedMessage:
         return None
@@ -71,6 +75,7 @@ class ClientTelemetry:
         self._version = 0
         self._instances: OrderedDict[UUID, ClientInstance] = OrderedDict()  # the least recently used first
         self.values = ClientValueStore()
+        self.read_turns = ReadTurns()
 
     def subscribe(self, instance_id: UUID, client: ClientFacts) -> tuple[UUID, Requested] | ErrorCode:
         """The id of the instance, a new one if it has none, and what it is asked for."""
@@ -101,15 +106,16 @@ class ClientTelemetry:
         return error or instance
 
     def finish_push(self, instance: ClientInstance, push: Push, points: list[Point] | None) -> ErrorCode:
-        """Keep the values that `read_push` has found."""
+        """Keep the values that `read_push` has found, of the metrics that the client was asked for."""
         if points is None:
             instance.last_error = ErrorCode.INVALID_RECORD
             return ErrorCode.INVALID_RECORD
-        if push.metrics:
+        requested = instance.requested.metrics
+        if push.metrics and requested:
             self.values.take(
                 push.instance_id,
                 instance.client,
-                points,
+                points if ALL_METRICS in requested else [each for each in points if each.name.startswith(requested)],
                 received_bytes=len(push.metrics),
                 now_ms=self._clock.now_ms(),
                 expires_ms=instance.expires_ms,
@@ -132,7 +138,7 @@ class ClientTelemetry:
     def values_of(self, instance_id: UUID) -> ClientValues | None:
         return self.values.get(instance_id)
 
-    def aggregates(self) -> Iterator[Aggregate]:
+    def aggregates(self) -> list[Aggregate]:
         """The metrics of all clients in a bounded number, for /metrics and the console."""
         return self.values.aggregates()
 

@@ -8,21 +8,23 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from odradek.telemetry.otlp import Kind
+from odradek.telemetry.totals import MOST_AGGREGATES, TotalsByName, in_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from uuid import UUID
 
     from odradek.telemetry.otlp import Point
     from odradek.telemetry.subscriptions import ClientFacts
+    from odradek.telemetry.totals import Aggregate
 
 MOST_BYTES_OF_A_CLIENT = 256 << 10
 MOST_BYTES = 16 << 20
 SERIES_BYTES = 400  # of the objects of one value, beside its text
-MOST_AGGREGATES = 500
+LARGEST_COUNT = (1 << 63) - 1  # the largest INT64 of a response
 
 SeriesKey = tuple[str, tuple[tuple[str, str], ...]]  # name, attributes
 
@@ -48,24 +50,19 @@ class ClientValues:
     series: dict[SeriesKey, Value] = field(default_factory=dict)
 
 
-class Aggregate(NamedTuple):
-    """One metric over all clients: how many have it, its sum, and its extremes."""
-
-    name: str
-    kind: Kind
-    clients: int
-    total: float
-    smallest: float
-    largest: float
-
-
 class ClientValueStore:
     """The one owner of all values."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, most_bytes_of_a_client: int = MOST_BYTES_OF_A_CLIENT) -> None:
+    def __init__(
+        self,
+        most_bytes: int = MOST_BYTES,
+        most_bytes_of_a_client: int = MOST_BYTES_OF_A_CLIENT,
+        most_aggregates: int = MOST_AGGREGATES,
+    ) -> None:
         self._clients: OrderedDict[UUID, ClientValues] = OrderedDict()  # the least recent push first
         self._most_bytes = most_bytes
         self._most_bytes_of_a_client = most_bytes_of_a_client
+        self._totals = TotalsByName(most_aggregates)
         self.size_bytes = 0
 
     def __len__(self) -> int:
@@ -98,17 +95,20 @@ class ClientValueStore:
         values.received_bytes += received_bytes
         for point in points:
             self._add(values, point)
+        self._totals.replace(instance_id, values)
         while self.size_bytes > self._most_bytes and len(self._clients) > 1:
             self._forget(next(iter(self._clients)))
 
     def _add(self, values: ClientValues, point: Point) -> None:
+        if point.value_count < 0:
+            return
         key = (point.name, point.attributes)
         value = point.value if math.isfinite(point.value) else 0.0
         present = values.series.get(key)
         if present is not None and present.kind is point.kind:
             is_added = point.is_delta and point.kind is not Kind.GAUGE
-            present.value = present.value + value if is_added else value
-            present.count = present.count + point.value_count if is_added else point.value_count
+            present.value = in_range(present.value + value) if is_added else value
+            present.count = min(present.count + point.value_count, LARGEST_COUNT) if is_added else point.value_count
             return
         size_bytes = SERIES_BYTES + len(point.name) + sum(len(name) + len(text) for name, text in point.attributes)
         if present is None and values.size_bytes + size_bytes > self._most_bytes_of_a_client:
@@ -127,22 +127,10 @@ class ClientValueStore:
             self._forget(instance_id)
 
     def _forget(self, instance_id: UUID) -> None:
-        self.size_bytes -= self._clients.pop(instance_id).size_bytes
+        values = self._clients.pop(instance_id)
+        self.size_bytes -= values.size_bytes
+        self._totals.remove(instance_id, values)
 
-    def aggregates(self, limit: int = MOST_AGGREGATES) -> Iterator[Aggregate]:
-        """One for each name, in the order of the names, at most `limit`: a bounded number of series for /metrics."""
-        found: dict[str, tuple[Kind, int, float, float, float]] = {}
-        for values in self._clients.values():
-            totals: dict[str, tuple[Kind, float]] = {}
-            for (name, _attributes), value in values.series.items():
-                kind, total = totals.get(name, (value.kind, 0.0))
-                totals[name] = (kind, total + value.value)
-            for name, (kind, total) in totals.items():
-                known = found.get(name)
-                if known is not None:
-                    _, count, before, smallest, largest = known
-                    found[name] = (kind, count + 1, before + total, min(smallest, total), max(largest, total))
-                elif len(found) < limit:
-                    found[name] = (kind, 1, total, total, total)
-        for name in sorted(found):
-            yield Aggregate(name, *found[name])
+    def aggregates(self) -> list[Aggregate]:
+        """In the order of their names, a bounded number for /metrics."""
+        return self._totals.aggregates()

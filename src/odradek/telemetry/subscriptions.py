@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-import re2
 from crc32c import crc32c
 
 from odradek.configuration.client_metrics_configs import effective_client_metrics_values
+from odradek.configuration.client_patterns import InvalidClientPattern, compile_client_pattern
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.coordinator.java_strings import java_hash
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DEFAULT_INTERVAL_MS = 300_000
 ALL_METRICS = "*"
-MOST_PATTERN_MEMORY_BYTES = 1 << 20
 
 
 class ClientFacts(NamedTuple):
@@ -124,15 +123,10 @@ def _uuid_hash(value: UUID) -> int:
 
 
 def _matches(pattern: str, text: str | None) -> bool:
-    """RE2 takes time in proportion to the text, which the client chooses. A pattern that it refuses matches nothing."""
+    """A pattern that RE2 refuses matches nothing."""
     if text is None:
         return False
-    options = re2.Options()
-    options.max_mem = MOST_PATTERN_MEMORY_BYTES
-    options.never_capture = True
-    options.log_errors = False
     try:
-        found: Any = re2.compile(pattern, options).fullmatch(text)
-    except (re2.error, UnicodeEncodeError):
+        return compile_client_pattern(pattern).fullmatch(text) is not None
+    except (InvalidClientPattern, UnicodeEncodeError):
         return False
-    return found is not None

@@ -38,7 +38,8 @@ def warning(what: str, where: Iterable[str], advice: str) -> Finding:
 
 
 class Facts:
-    """What was read. A fact that could not be read is None, and `reasons` says why."""
+    """What was read. A fact that could not be read is None, and `reasons` says why; a fact that was read in part has a
+    reason as well."""
 
     reasons: Mapping[str, str]
 
@@ -72,7 +73,9 @@ def _run(check: Check[F], facts: F) -> Result:
     if missing:
         reason = facts.reasons.get(missing[0], "not read")
         return Result(check.name, check.title, skipped=reason)
-    return Result(check.name, check.title, tuple(check.examine(facts)))
+    findings = tuple(check.examine(facts))
+    partly = [facts.reasons[name] for name in check.needs if name in facts.reasons]
+    return Result(check.name, check.title, findings, partly[0] if partly and not findings else None)
 
 
 def exit_code(results: Sequence[Result]) -> int:

@@ -14,8 +14,10 @@ import click
 
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import shows_progress
+from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
@@ -47,6 +49,12 @@ class Reader:
             return None
         finally:
             self._show("")
+
+    def leave_out(self, name: str, error_codes: Counter[int], things: str) -> None:
+        """Some of a fact could not be read: `error_codes` of the brokers, such as those of 3 topics."""
+        if error_codes:
+            errors = ", ".join(ErrorCode(each).name for each in sorted(error_codes))
+            self.reasons[name] = f"{error_codes.total():,} {things} could not be read ({errors})"
 
     def check_time(self) -> None:
         """Called between the requests of a long step."""

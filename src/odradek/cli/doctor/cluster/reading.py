@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_metrics import metrics_of, serves_metrics
@@ -18,6 +19,7 @@ from odradek.cli.doctor.cluster.reading_transactions import newest_internal_reco
 from odradek.cli.doctor.cluster.topics import SETTINGS
 from odradek.cli.doctor.reading import all_at_once
 from odradek.cli.framework.failure import Failure
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -54,14 +56,17 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     state = facts.state
     began_at = time.monotonic()
     first = reader.read("groups", "reading groups and their lag …", lambda: read_groups(requests, state, reader))
-    facts.topic_settings = settings.known
+    facts.topic_settings = settings.known if settings.known or not settings.refusals else None
+    reader.leave_out("topic_settings", settings.refusals, "topics' settings")
     facts.contacts = reader.read("contacts", "connecting to each broker …", lambda: contact_all(requests, state))
     facts.disks = reader.read("disks", "reading log directories …", lambda: read_disks(requests, state))
     facts.hanging = reader.read(
         "hanging", "looking for hanging transactions …", lambda: read_hanging(cluster, requests, state, reader)
     )
     facts.open_files = reader.read("open_files", "reading limits …", lambda: read_open_files(cluster, requests, state))
-    facts.ahead_ms = reader.read("ahead_ms", "comparing clocks …", lambda: newest_internal_records(requests, state))
+    facts.ahead_ms = reader.read(
+        "ahead_ms", "comparing clocks …", lambda: newest_internal_records(requests, state, reader)
+    )
     facts.groups = first
     if first and interval_s > 0:
         reader.pause(interval_s - (time.monotonic() - began_at))
@@ -87,6 +92,7 @@ class TopicSettings(MinInSync):
         self._broker = requests
         self._reader = reader
         self.known: dict[str, dict[str, str]] = {}
+        self.refusals: Counter[int] = Counter()  # error codes of topics whose settings could not be read
 
     def of(self, topics: Iterable[str]) -> Mapping[str, int]:
         names = list(topics)
@@ -100,6 +106,10 @@ class TopicSettings(MinInSync):
             ]
             answer = self._broker.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
             for result in answer.results:
+                if result.error_code:
+                    if result.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # it was deleted
+                        self.refusals[result.error_code] += 1
+                    continue
                 self.known[result.resource_name] = {
                     each.name: each.value for each in result.configs if each.value is not None
                 }

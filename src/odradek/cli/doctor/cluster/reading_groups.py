@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -
     """The groups of the brokers that answer."""
     states: dict[str, str] = {}
     committed: dict[str, dict[Key, int]] = {}
+    refusals: Counter[int] = Counter()
     for broker in state.brokers.values():
         if broker.is_fenced:
             continue
@@ -41,7 +43,8 @@ def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -
             check(answer.error_code, None, "groups")
         listed = {each.group_id: each.group_state for each in answer.groups}
         states |= listed
-        committed |= _read_committed(requests, broker, list(listed), reader)
+        committed |= _read_committed(requests, broker, list(listed), reader, refusals)
+    reader.leave_out("groups", refusals, "groups' offsets")
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
     ends = read_offsets_of(requests, state.brokers, partitions, LATEST)
@@ -52,7 +55,7 @@ def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -
 
 
 def _read_committed(
-    requests: BrokerRequests, broker: KnownBroker, names: Sequence[str], reader: Reader
+    requests: BrokerRequests, broker: KnownBroker, names: Sequence[str], reader: Reader, refusals: Counter[int]
 ) -> dict[str, dict[Key, int]]:
     found: dict[str, dict[Key, int]] = {}
     for first in range(0, len(names), GROUPS_PER_REQUEST):
@@ -62,6 +65,8 @@ def _read_committed(
         ]
         answer = requests.ask(broker, OffsetFetchRequest(groups=groups), OffsetFetchResponse, 8)
         for group in answer.groups:
+            errors = {group.error_code, *(each.error_code for topic in group.topics for each in topic.partitions)}
+            refusals.update(error for error in errors if error and error != ErrorCode.GROUP_ID_NOT_FOUND)
             found[group.group_id] = {
                 (topic.name, each.partition_index): each.committed_offset
                 for topic in group.topics

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.transactions import Broker, OpenTransaction
 from odradek.cli.doctor.cluster.topics import INTERNAL_TOPICS
 from odradek.cli.transaction.find_hanging import without_known
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 PARTITIONS_PER_REQUEST = 2_000
 LONGEST_TRANSACTION_MS = 15 * 60 * 1000  # the default of transaction.max.timeout.ms
+MOVED_OR_DELETED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 NEWEST = -3  # ListOffsets: the record with the largest timestamp
 
 
@@ -39,15 +41,17 @@ def read_hanging(
 ) -> list[OpenTransaction]:
     now_ms = int(time.time() * 1000)
     old: list[OpenTransaction] = []
+    refusals: Counter[int] = Counter()
     for broker, partitions in _led(state, state.partitions):
         for first in range(0, len(partitions), PARTITIONS_PER_REQUEST):
             reader.check_time()
             some = partitions[first : first + PARTITIONS_PER_REQUEST]
             old += [
                 each
-                for each in _open_transactions(cluster, requests, broker, some)
+                for each in _open_transactions(cluster, requests, broker, some, refusals)
                 if now_ms - each.last_timestamp_ms > LONGEST_TRANSACTION_MS
             ]
+    reader.leave_out("hanging", refusals, "partitions' transactions")
     brokers = {
         each.broker_id: Broker(each.broker_id, cluster.address(each.host, each.port))
         for each in state.brokers.values()
@@ -57,9 +61,14 @@ def read_hanging(
 
 
 def _open_transactions(
-    cluster: Cluster, requests: BrokerRequests, broker: KnownBroker, partitions: Iterable[PartitionState]
+    cluster: Cluster,
+    requests: BrokerRequests,
+    broker: KnownBroker,
+    partitions: Iterable[PartitionState],
+    refusals: Counter[int],
 ) -> Iterator[OpenTransaction]:
-    """Of the partitions that the broker describes; one that has moved or was deleted is left out."""
+    """Of the partitions that the broker describes; one that has moved or was deleted is left out. `refusals` counts
+    other errors."""
     topics: dict[str, list[int]] = defaultdict(list)
     for each in partitions:
         topics[each.topic].append(each.index)
@@ -69,6 +78,8 @@ def _open_transactions(
     leader = Broker(broker.broker_id, cluster.address(broker.host, broker.port))
     for topic in requests.ask(broker, request, DescribeProducersResponse, 0).topics:
         for partition in topic.partitions:
+            if partition.error_code and partition.error_code not in MOVED_OR_DELETED:
+                refusals[partition.error_code] += 1
             for producer in partition.active_producers:
                 if producer.current_txn_start_offset >= 0:
                     yield OpenTransaction(
@@ -83,9 +94,10 @@ def _open_transactions(
                     )
 
 
-def newest_internal_records(requests: BrokerRequests, state: ClusterState) -> dict[str, int]:
+def newest_internal_records(requests: BrokerRequests, state: ClusterState, reader: Reader) -> dict[str, int]:
     """By how many milliseconds the newest record of each partition is ahead of this machine's clock."""
     ahead: dict[str, int] = {}
+    refusals: Counter[int] = Counter()
     internal = [each for each in state.partitions if each.topic in INTERNAL_TOPICS]
     for broker, partitions in _led(state, internal):
         topics: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
@@ -100,8 +112,11 @@ def newest_internal_records(requests: BrokerRequests, state: ClusterState) -> di
         now_ms = int(time.time() * 1000)
         for topic in answer.topics:
             for found in topic.partitions:
-                if not found.error_code and found.timestamp >= 0:
+                if found.error_code and found.error_code not in MOVED_OR_DELETED:
+                    refusals[found.error_code] += 1
+                elif not found.error_code and found.timestamp >= 0:
                     ahead[f"{topic.name}-{found.partition_index}"] = found.timestamp - now_ms
+    reader.leave_out("ahead_ms", refusals, "partitions of internal topics")
     return ahead
 
 

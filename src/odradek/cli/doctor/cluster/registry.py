@@ -18,7 +18,7 @@ CHECKS: tuple[Check[ClusterFacts], ...] = (
     Check("advertised-address", "advertised addresses are usable", ("contacts",), brokers.advertised_addresses),
     Check("mixed-versions", "brokers have one version", ("contacts",), brokers.mixed_versions),
     Check("partition-offline", "all partitions have leaders", ("state",), partitions.offline),
-    Check("under-min-isr", "writes with acks=all are possible", ("state",), partitions.under_min_in_sync),
+    Check("under-min-isr", "writes with acks=all work", ("state", "topic_settings"), partitions.under_min_in_sync),
     Check("under-replicated", "all replicas are in sync", ("state",), partitions.under_replicated),
     Check("preferred-leaders", "preferred leaders lead", ("state",), partitions.preferred_leaders),
     Check("reassignment-stuck", "reassignments can end", ("state",), partitions.running_reassignments),
