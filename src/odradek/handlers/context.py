@@ -77,7 +77,6 @@ class ClientConnection:
         "authentication",
         "closes_after_answer",
         "host",
-        "is_broker",
         "is_restricted",
         "limits",
         "listener_name",
@@ -105,8 +104,6 @@ class ClientConnection:
         self.authentication: Authentication | None = None
         self.is_restricted = False
         self.closes_after_answer = False
-        self.is_broker = False
-        """Whether the peer has sent a request that only brokers may send."""
 
     @property
     def is_authenticated(self) -> bool:
