@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from odradek.handlers.context import ClientConnection
 from odradek.handlers.dispatch import LaterAnswer
 from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.network import ShortAnswers
+from odradek.host.tls_connection import TlsConnection, TlsResources
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
 from odradek.protocol.schema import Response
 from odradek.server.connection import (
@@ -41,8 +43,8 @@ class Transport:
         self.is_aborted = False
         self.is_reading = True
 
-    def get_extra_info(self, name: str) -> Any:
-        return self._own if name == "socket" else None
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._own if name == "socket" else default
 
     def is_closing(self) -> bool:
         return self.is_aborted
@@ -245,6 +247,32 @@ def test_a_stopping_connection_does_not_wait_for_the_end_of_its_throttle_time(pe
     peer.send(FRAME)
     peer.connection.finish()
     assert peer.transport.is_closing()
+
+
+def test_a_refused_connection_begins_no_handshake() -> None:
+    """Its ClientHello arrived while it was held."""
+    owner, resources = Owner(), TlsResources()
+    ours, theirs = socket.socketpair()
+    transport, connection = Transport(ours), Connection(owner)  # type: ignore[arg-type]
+    tls = TlsConnection(
+        connection,
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+        resources,
+        owner.loop,
+        on_secured=connection.connection_secured,
+        on_failed=connection.refuse,
+    )
+    tls.connection_made(transport)  # type: ignore[arg-type]
+    connection.refuse_after(1_000)
+    tls.get_buffer(-1)[:5] = b"\x16\x03\x01\x02\x00"
+    tls.buffer_updated(5)
+    owner.clock.advance(1_000)
+    assert (tls.is_held, transport.is_closing()) == (True, True)
+    tls.connection_lost(None)
+    resources.close()
+    owner.loop.close()
+    ours.close()
+    theirs.close()
 
 
 # --- before authentication

@@ -222,7 +222,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _unmute(self) -> None:
         self._is_muted = False
-        if isinstance(self._transport, TlsConnection):
+        if isinstance(self._transport, TlsConnection) and not self.is_finishing:
             self._transport.release()
         self._waiting = None
         self._resume_clock()
