@@ -19,8 +19,8 @@ def is_broker(context: RequestContext, *, logs: bool = True) -> bool:
 
 
 def is_broker_request(context: RequestContext, *, logs: bool = True) -> bool:
-    """The same for a request that only brokers send: it is exempt from the quotas of clients. On a plain cluster brokers
-    and clients are the same principal, User:ANONYMOUS, and the same listener, so a connection is not exempt."""
+    """The same for a request that only brokers send: it is exempt from the quotas of clients. Its connection is not: on
+    a plain cluster brokers and clients have the same principal, User:ANONYMOUS, and may use the same listener."""
     if not is_broker(context, logs=logs):
         return False
     if context.meter is not None:

@@ -19,8 +19,8 @@ _CORRELATION_BYTES = 4
 
 
 class Prepared:
-    """`frame` and `request` are what the controller is asked. The errors of the response are counted in `metrics`, those
-    of a response that the controller has encoded by the controller."""
+    """`frame` and `request` are what the controller is asked. The errors of the response are counted in `metrics`;
+    those of a response that another broker has encoded are counted there."""
 
     def __init__(self, api: Api, header: RequestHeader, frame: bytes, request: Request, metrics: ApiMetrics) -> None:
         self._api = api
