@@ -92,6 +92,18 @@ def test_topics_that_the_client_may_not_describe_are_counted_as_other(broker: Si
     assert not values & {"salaries", "payments"}
 
 
+def test_the_size_of_a_topic_without_traffic_has_its_label(broker: SimulatedBroker) -> None:
+    """A topic that no client uses, and any topic after a start."""
+    create_topic(broker, "idle")
+    create_topic(broker, "orders")
+    produce(broker, "orders", batch())
+    broker.kill()
+    become(broker, "admin")
+    (family,) = describe(broker, "odradek_topic_size_bytes").families
+    sizes = {point.labels[0].value: point.value for point in family.points}
+    assert (sizes["idle"], sizes["orders"] > 0) == (0, True)
+
+
 def test_the_number_of_prefixes_is_bounded(broker: SimulatedBroker) -> None:
     assert describe(broker, *["x"] * (MOST_PREFIXES + 1)).error_code == ErrorCode.INVALID_REQUEST
     assert describe(broker, *["x"] * MOST_PREFIXES).error_code == ErrorCode.NONE
