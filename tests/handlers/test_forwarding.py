@@ -199,7 +199,7 @@ class RefusingLocally(RefusingChannel):
         super().__init__(refusal)
         self._controller = controller
 
-    def local(self) -> Controller:
+    def local(self) -> Controller:  # type: ignore[override]
         return self._controller
 
 
