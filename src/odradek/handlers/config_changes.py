@@ -1,5 +1,5 @@
-"""The common part of AlterConfigs and IncrementalAlterConfigs: who may change settings, what the receiving broker refuses
-itself, and the results."""
+"""The common part of AlterConfigs and IncrementalAlterConfigs: who may change settings, what the receiving broker
+refuses itself, and the results."""
 
 from __future__ import annotations
 
