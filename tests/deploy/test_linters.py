@@ -164,6 +164,18 @@ def installed_units(directory: Path) -> Sequence[Path]:
     return [directory / "odradek.service", directory / "odradek@1.service"]
 
 
+def test_a_policy_keeps_pods_from_the_metrics_of_brokers() -> None:
+    """They have no authentication. Every other port of a broker is for all pods."""
+    spec = manifest("NetworkPolicy", "odradek")["spec"]
+    assert spec["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "odradek"}
+    (broker,) = pod_templates()["odradek"]["containers"]
+    ports = {each["name"]: each["containerPort"] for each in broker["ports"]}
+    restricted = {port["port"] for rule in spec["ingress"] if "from" in rule for port in rule["ports"]}
+    open_to_all = {port["port"] for rule in spec["ingress"] if "from" not in rule for port in rule["ports"]}
+    assert restricted == {ports.pop("metrics")}
+    assert open_to_all == set(ports.values())
+
+
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     output = analyze("verify", "--recursive-errors=no", "--man=no", *installed_units(tmp_path))
     assert [line for line in output.splitlines() if "odradek" in line] == []

@@ -18,6 +18,7 @@ from odradek.protocol.messages.alter_client_quotas import (
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.handlers.forwarding_cluster import BROKER_LISTENER, TwoBrokers
 
@@ -119,13 +120,17 @@ class TestRequestsOfBrokers:
         assert self.ask(throttled, peer, ApiVersionsRequest(), ApiVersionsResponse) == 0
         assert self.ask(throttled, throttled.client, ApiVersionsRequest(), ApiVersionsResponse) == self.THROTTLE_MS
 
-    def test_a_connection_that_brokers_use_is_not_muted(self, throttled: TwoBrokers) -> None:
+    def test_the_request_of_a_broker_is_exempt_and_not_its_connection(self, throttled: TwoBrokers) -> None:
+        """Without an authorizer a client can send what brokers send."""
         peer = ClientConnection(BROKER_LISTENER, "10.0.0.1")
         metadata = MetadataRequest(topics=[])
         assert self.ask(throttled, peer, metadata, MetadataResponse) == self.THROTTLE_MS
         heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=101)
         assert self.ask(throttled, peer, heartbeat, BrokerHeartbeatResponse) == 0
-        assert self.ask(throttled, peer, metadata, MetadataResponse) == 0
+        assert self.ask(throttled, peer, metadata, MetadataResponse) == self.THROTTLE_MS
+        offsets = ListOffsetsRequest(replica_id=1, topics=[])
+        assert self.ask(throttled, peer, offsets, ListOffsetsResponse) == 0
+        assert self.ask(throttled, peer, metadata, MetadataResponse) == self.THROTTLE_MS
 
     def test_a_client_does_not_become_a_broker_on_the_listener_of_clients(self, throttled: TwoBrokers) -> None:
         heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=101)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.controller.refusing_channel import RefusingChannel
 from odradek.handlers.context import ClientConnection
 from odradek.handlers.forwarding import LONGEST_TIMEOUT_MS
 from odradek.protocol.errors import ErrorCode
@@ -33,6 +34,7 @@ from odradek.protocol.messages.list_partition_reassignments import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.protocol.refusal import Refusal
 from odradek.security.acls.authorizer import AclAuthorizer
 from odradek.security.acls.decisions import AccessRules
 from odradek.security.audit.events import Action, Actor, NoAudit
@@ -45,6 +47,7 @@ from tests.wire import encode_request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.controller.controller import Controller
     from odradek.security.authorizer import Client, ResourceType
 
 CONTROLLER, OTHER = 0, 1
@@ -156,6 +159,48 @@ def test_a_controller_that_was_replaced_forwards_what_it_was_asked(cluster: TwoB
     assert old is not None
     assert not old.is_active
     assert len(cluster.members[OTHER].received) == 1
+
+
+def errors_of(cluster: TwoBrokers, node_id: int, api: str = "CreateTopics") -> dict[str, int]:
+    return cluster.members[node_id].services.metrics.requests.of(api).errors
+
+
+def test_an_error_is_counted_once_by_the_broker_that_decides(cluster: TwoBrokers) -> None:
+    for node_id in (OTHER, OTHER, CONTROLLER):
+        create(cluster, node_id)
+    assert errors_of(cluster, CONTROLLER) == {"TOPIC_ALREADY_EXISTS": 2}
+    assert errors_of(cluster, OTHER) == {}
+    cluster.members[CONTROLLER].controller = None
+    cluster.call(OTHER, creation(timeout_ms=0), CreateTopicsResponse)
+    assert errors_of(cluster, OTHER) == {"REQUEST_TIMED_OUT": 1}
+    assert errors_of(cluster, CONTROLLER) == {"TOPIC_ALREADY_EXISTS": 2}
+
+
+def test_a_retry_of_the_broker_is_not_counted_as_an_error(cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on the controller itself nor on the broker that forwards to it: no client gets NOT_CONTROLLER."""
+    controller = cluster.members[CONTROLLER].controller
+    assert controller is not None
+    with monkeypatch.context() as patched:
+        refusal = Refusal(ErrorCode.NOT_CONTROLLER, "the controller has not read the registrations of brokers")
+        patched.setattr(cluster.members[CONTROLLER].services, "controller", RefusingLocally(refusal, controller))
+        requests = [
+            cluster.begin(node_id, creation(f"t{node_id}", timeout_ms=30_000), CreateTopicsResponse)
+            for node_id in (CONTROLLER, OTHER)
+        ]
+        cluster.pass_time(1)
+        assert not any(request.done() for request in requests)
+    for request in requests:
+        assert cluster.run(asyncio.wait_for(request, 10)).topics[0].error_code == ErrorCode.NONE
+    assert [errors_of(cluster, node_id) for node_id in (CONTROLLER, OTHER)] == [{}, {}]
+
+
+class RefusingLocally(RefusingChannel):
+    def __init__(self, refusal: Refusal, controller: Controller) -> None:
+        super().__init__(refusal)
+        self._controller = controller
+
+    def local(self) -> Controller:  # type: ignore[override]
+        return self._controller
 
 
 def test_not_controller_is_retried_by_the_broker_until_a_controller_is_elected(cluster: TwoBrokers) -> None:

@@ -73,6 +73,13 @@ def test_a_broker_accepts_what_the_file_of_the_controller_would_not_allow() -> N
     cluster.close()
 
 
+def test_refusals_of_the_broker_are_counted_by_it(cluster: TwoBrokers) -> None:
+    alter(cluster, OTHER, ("1", {MIN_LAG: "2000"}))
+    alter(cluster, OTHER, ("1", {MIN_LAG: "2000"}), ("", {"message.max.bytes": "300"}))
+    errors = [member.services.metrics.requests.of("IncrementalAlterConfigs").errors for member in cluster.members]
+    assert errors == [{}, {"INVALID_REQUEST": 2}]
+
+
 @pytest.mark.parametrize(("receiver", "named"), [(CONTROLLER, OTHER), (OTHER, CONTROLLER)])
 def test_settings_of_a_broker_must_be_sent_to_it(cluster: TwoBrokers, receiver: int, named: int) -> None:
     answer = alter(cluster, receiver, (str(named), {"message.max.bytes": "300"}))

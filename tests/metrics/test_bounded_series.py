@@ -72,3 +72,18 @@ def test_sums_over_all_topics_are_exact(batches: list[tuple[str, int, int]]) -> 
     topics = {sample.labels for sample in samples if sample.labels}
     assert len(topics) <= LARGEST + 1
     assert len(samples) == len({(sample.name, sample.labels) for sample in samples}), "a series came twice"
+
+
+@given(st.sets(st.text(max_size=3), max_size=8), st.dictionaries(st.text(max_size=3), st.integers(0, 1000)))
+def test_sizes_have_labels_of_topics_with_traffic_first(used: set[str], sizes: dict[str, int]) -> None:
+    traffic = TopicTraffic(LARGEST)
+    for topic in sorted(used):
+        traffic.produced(topic, 1, 1)
+    counted = {sample.labels[0] for sample in traffic.samples() if sample.labels} - {OTHER}
+    found = traffic.by_label(sizes)
+    assert found.total() == sum(sizes.values())
+    own = found.keys() - {OTHER}
+    assert own >= counted & sizes.keys()
+    assert len(own) <= LARGEST
+    if len(sizes) <= LARGEST:
+        assert found == sizes

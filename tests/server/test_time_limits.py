@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.context import ClientConnection
+from odradek.handlers.dispatch import LaterAnswer
 from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.network import ShortAnswers
+from odradek.host.tls_connection import TlsConnection, TlsResources
+from odradek.protocol.messages.api_versions import ApiVersionsResponse
+from odradek.protocol.schema import Response
 from odradek.server.connection import (
     FRAMES_BEFORE_AUTHENTICATION,
     LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES,
@@ -24,6 +30,7 @@ from tests.server.manual_clock import ManualClock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ANSWER = b"\0\0\0\4\0\0\0\0"
 FRAME = struct.pack(">i", 8) + bytes(8)
 LARGEST_BYTES = 100 << 20
 
@@ -36,8 +43,8 @@ class Transport:
         self.is_aborted = False
         self.is_reading = True
 
-    def get_extra_info(self, name: str) -> Any:
-        return self._own if name == "socket" else None
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._own if name == "socket" else default
 
     def is_closing(self) -> bool:
         return self.is_aborted
@@ -71,13 +78,24 @@ class Owner:
         self.dispatcher: Any = self
         self.handled = 0
         self.throttle_ms = 0
+        self.queue_ms: list[float] = []
+        self.later: WaitingResponse | None = None
 
-    def handle(self, frame: memoryview, client: ClientConnection) -> list[bytes]:
+    def handle(self, frame: memoryview, client: ClientConnection) -> list[bytes] | LaterAnswer:
         self.handled += 1
+        self.queue_ms.append(self.clock.monotonic_ms() - client.received_ms)
         client.throttle_ms = self.throttle_ms
-        return [b"\0\0\0\4\0\0\0\0"]
+        if self.later is not None:
+            later, self.later = self.later, None
+            return LaterAnswer(self, later)  # type: ignore[arg-type]
+        return [ANSWER]
+
+    def finish(self, response: object) -> list[bytes] | None:
+        return [ANSWER] if isinstance(response, Response) else None
 
     def begin_connection(self, client: ClientConnection) -> None: ...
+
+    def end_connection(self, client: ClientConnection) -> None: ...
 
     def connection_opened(self, connection: Connection) -> None: ...
 
@@ -196,6 +214,26 @@ def test_a_muted_connection_handles_nothing_until_its_time_is_over(peer: Peer) -
     assert peer.transport.is_aborted, "now it has"
 
 
+def test_throttle_time_is_no_time_of_the_request_behind_it(peer: Peer) -> None:
+    peer.owner.throttle_ms = 50_000
+    peer.send(FRAME + FRAME)
+    peer.owner.throttle_ms = 0
+    peer.owner.clock.advance(50_000)
+    assert peer.owner.queue_ms == [0, 0]
+
+
+@pytest.mark.parametrize("response", [ApiVersionsResponse(), None], ids=["answered", "unanswered"])
+def test_the_wait_of_a_request_is_no_time_of_the_request_behind_it(peer: Peer, response: Response | None) -> None:
+    waiting: Any = WaitingResponse(lambda _: None)
+    peer.owner.later = waiting
+    peer.send(FRAME + FRAME)
+    peer.owner.clock.advance(20_000)
+    waiting(response)
+    peer.owner.clock.advance(7)  # the event loop has other work
+    peer.owner.loop.run_until_complete(asyncio.sleep(0))
+    assert peer.owner.queue_ms == [0, 7]
+
+
 def test_a_connection_that_waits_for_its_turn_is_given_its_time_afterwards(peer: Peer) -> None:
     peer.connection.mute(25_000)
     peer.owner.clock.advance(25_000 + FIRST_FRAME_LIMIT_MS - 1_000)
@@ -209,6 +247,32 @@ def test_a_stopping_connection_does_not_wait_for_the_end_of_its_throttle_time(pe
     peer.send(FRAME)
     peer.connection.finish()
     assert peer.transport.is_closing()
+
+
+def test_a_refused_connection_begins_no_handshake() -> None:
+    """Its ClientHello arrived while it was held."""
+    owner, resources = Owner(), TlsResources()
+    ours, theirs = socket.socketpair()
+    transport, connection = Transport(ours), Connection(owner)  # type: ignore[arg-type]
+    tls = TlsConnection(
+        connection,
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+        resources,
+        owner.loop,
+        on_secured=connection.connection_secured,
+        on_failed=connection.refuse,
+    )
+    tls.connection_made(transport)  # type: ignore[arg-type]
+    connection.refuse_after(1_000)
+    tls.get_buffer(-1)[:5] = b"\x16\x03\x01\x02\x00"
+    tls.buffer_updated(5)
+    owner.clock.advance(1_000)
+    assert (tls.is_held, transport.is_closing()) == (True, True)
+    tls.connection_lost(None)
+    resources.close()
+    owner.loop.close()
+    ours.close()
+    theirs.close()
 
 
 # --- before authentication

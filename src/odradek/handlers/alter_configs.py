@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.config_decisions import ConfigReplacement
-from odradek.handlers.config_access import split_by_access, without_refused
-from odradek.handlers.own_settings import refuse_unusable
+from odradek.handlers.config_changes import alter, encode_results, refuse_own
 from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -24,24 +23,13 @@ if TYPE_CHECKING:
 async def prepare(
     request: AlterConfigsRequest, context: RequestContext
 ) -> tuple[AlterConfigsRequest, AlterConfigsResponse]:
-    """On the broker that receives the request: what the controller is asked, and the refusals of this broker."""
-    allowed, _ = split_by_access(context, request.resources, logs=False)  # the controller answers and logs the others
-    refused = await refuse_unusable(context, [_change(resource) for resource in allowed])
-    remaining = AlterConfigsRequest(
-        resources=without_refused(request.resources, refused), validate_only=request.validate_only
-    )
+    remaining, refused = await refuse_own(request, context, _change)
     return remaining, _response(refused)
 
 
 async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
-    allowed, refused = split_by_access(context, request.resources)
-    changes = [_change(resource) for resource in allowed]
-    if context.services.forwarder is None:
-        unusable = await refuse_unusable(context, changes)
-        changes = without_refused(changes, unusable)
-        refused += unusable
-    results = await context.services.controller.alter_configs(changes, validate_only=request.validate_only)
-    return _response(refused + results)
+    controller = context.services.controller
+    return _response(await alter(request, context, _change, controller.alter_configs))
 
 
 def _change(resource: AlterConfigsResource) -> ConfigReplacement:
@@ -53,14 +41,4 @@ def _change(resource: AlterConfigsResource) -> ConfigReplacement:
 
 
 def _response(results: Iterable[ConfigResult]) -> AlterConfigsResponse:
-    return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=result.error,
-                error_message=result.message,
-                resource_type=result.resource_type,
-                resource_name=result.resource_name,
-            )
-            for result in results
-        ]
-    )
+    return AlterConfigsResponse(responses=encode_results(results, AlterConfigsResourceResponse))

@@ -19,11 +19,10 @@ def is_broker(context: RequestContext, *, logs: bool = True) -> bool:
 
 
 def is_broker_request(context: RequestContext, *, logs: bool = True) -> bool:
-    """The same for a request that only brokers send: it, and the further ones of its connection, are exempt from the
-    quotas of clients. On a plain cluster brokers and clients are the same principal, User:ANONYMOUS."""
+    """The same for a request that only brokers send: it is exempt from the quotas of clients. Its connection is not: on
+    a plain cluster brokers and clients have the same principal, User:ANONYMOUS, and may use the same listener."""
     if not is_broker(context, logs=logs):
         return False
-    context.connection.is_broker = True
     if context.meter is not None:
         context.meter.exempt()
     return True

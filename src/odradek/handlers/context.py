@@ -65,7 +65,8 @@ class ClientConnection:
     `authentication` is None on a listener without SASL. While `is_restricted`, it is asked about each request. The
     connection is closed after an answer with `closes_after_answer`.
 
-    `received_ms` is when its last bytes arrived, by the monotonic clock; 0 where it is not known.
+    `received_ms` is when its last bytes arrived, or when the wait that they arrived in was over: that of the request
+    before, or its throttle time. By the monotonic clock; 0 where it is not known.
 
     `software_name` and `software_version` are those of the client's ApiVersions request. `telemetry_instance` is the
     last client instance that has used the connection for telemetry.
@@ -77,7 +78,6 @@ class ClientConnection:
         "authentication",
         "closes_after_answer",
         "host",
-        "is_broker",
         "is_restricted",
         "limits",
         "listener_name",
@@ -105,8 +105,6 @@ class ClientConnection:
         self.authentication: Authentication | None = None
         self.is_restricted = False
         self.closes_after_answer = False
-        self.is_broker = False
-        """Whether the peer has sent a request that only brokers may send."""
 
     @property
     def is_authenticated(self) -> bool:

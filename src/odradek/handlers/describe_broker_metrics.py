@@ -1,6 +1,7 @@
 """DescribeBrokerMetrics, version 0: the metrics of this broker, as /metrics has them.
 
-An API of Odradek's own, for its console and command line. It needs Describe on the cluster. ApiVersions lists it for
+An API of Odradek's own, for its console and command line. It needs Describe on the cluster. Topics that the client may
+not describe are counted as `other`. ApiVersions lists it for
 clients that name themselves `odradek` only, so that other clients see Kafka's APIs alone.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.metrics.hidden_topics import hide_topics
 from odradek.metrics.samples import Kind
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_broker_metrics import (
@@ -44,7 +46,9 @@ def handle(
 async def _describe(
     collect: CollectMetrics, prefixes: Sequence[str], context: RequestContext
 ) -> DescribeBrokerMetricsResponse:
-    families = await collect(prefixes)
+    families = hide_topics(
+        await collect(prefixes), lambda topic: context.allows_on_topic(Operation.DESCRIBE, topic, logs=False)
+    )
     return DescribeBrokerMetricsResponse(
         broker_id=context.services.config.node_id,
         time_ms=context.services.host.clock.now_ms(),

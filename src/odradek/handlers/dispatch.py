@@ -104,7 +104,7 @@ class Dispatcher:
         self._services = services
         self._quotas = services.quotas
         self._clock = services.host.clock
-        self.slow_requests = slow = SlowRequests()
+        self.slow_requests = slow = SlowRequests(self._clock.monotonic_ms())
         requests = services.metrics.requests
         self._measured = {key: MeasuredApi(api, requests.of(api.name), slow) for key, api in apis.items()}
         self.serves_no_clients = False
@@ -144,7 +144,9 @@ class Dispatcher:
                 if meter is not None:
                     meter.finish(response)
                 answer = encode_answer(api, header, response)
-                self._count(measured, header, connection, response, queue_ms, started_ms)
+                count_errors(measured.metrics, response)
+                now_ms = self._clock.monotonic_ms()
+                measured.count(header, connection, queue_ms, now_ms - started_ms, now_ms)
                 return answer
         except CloseConnection:
             measured.closed(queue_ms, self._clock.monotonic_ms() - started_ms)
@@ -158,26 +160,6 @@ class Dispatcher:
         if isinstance(response, WaitingResponse):
             return LaterAnswer(record, response)
         return AwaitedAnswer(record, response)
-
-    def _count(
-        self,
-        measured: MeasuredApi,
-        header: RequestHeader,
-        connection: ClientConnection,
-        response: Response | None,
-        queue_ms: float,
-        started_ms: float,
-    ) -> None:
-        """A request that did not wait."""
-        now_ms = self._clock.monotonic_ms()
-        handler_ms = now_ms - started_ms
-        measured.metrics.answered(queue_ms, handler_ms)
-        if response is not None:
-            count_errors(measured.metrics, response)
-        if connection.throttle_ms:
-            measured.metrics.throttled(connection.throttle_ms)
-        if queue_ms + handler_ms >= self.slow_requests.threshold_ms:
-            measured.report_slow(header, connection, {"queue": queue_ms, "handler": handler_ms}, now_ms)
 
     def _answer_unknown_version(self, api: Api, header: RequestHeader) -> Answer:
         if header.api_key != API_VERSIONS_KEY:

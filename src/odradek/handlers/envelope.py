@@ -14,6 +14,7 @@ from odradek.handlers.answers import encode_answer
 from odradek.handlers.broker_access import is_broker_request
 from odradek.handlers.context import ClientConnection, RequestContext
 from odradek.handlers.forwarding import has_error, run_handler
+from odradek.handlers.request_record import count_errors
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import decode_request_header
 from odradek.protocol.malformed import MalformedMessage
@@ -59,6 +60,7 @@ async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeR
     response = await run_handler(api, embedded, embedded_context)
     if has_error(response, ErrorCode.NOT_CONTROLLER):
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    count_errors(services.metrics.requests.of(api.name), response)
     answer = encode_answer(api, header, response) or []
     data = b"".join(bytes(part) for part in answer)  # type: ignore[arg-type]  # no slices in these answers
     return EnvelopeResponse(response_data=data[_SIZE_BYTES:], metadata_version=services.metadata.applied_version)

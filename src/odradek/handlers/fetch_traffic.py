@@ -1,7 +1,8 @@
 """Counts the bytes and records of fetch responses by topic.
 
 The number of records in a slice of a segment file is not known without reading it. It is estimated: the bytes divided
-by the mean size of a record in the partition, which over a whole partition is exact.
+by the mean size of a record in the partition. Reading a whole partition once gives the exact number, except in a
+compacted log: its mean is that of offsets, of which some have no record, so the estimate is too high.
 """
 
 from __future__ import annotations

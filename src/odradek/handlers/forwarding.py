@@ -15,7 +15,6 @@ from odradek.client.broker_connection import BrokerUnavailable
 from odradek.controller.refusing_channel import RefusingChannel
 from odradek.handlers.context import RequestContext
 from odradek.handlers.preparation import Prepared
-from odradek.handlers.request_record import count_errors
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -55,7 +54,7 @@ class Forwarder:
         request = api.request.decode(memoryview(frame), header.body_position, header.api_version)
         context = RequestContext(services, connection, header.api_version, header.client_id, api.name)
         deadline = self._route.deadline(_timeout_ms(request))
-        prepared = Prepared(api, header, frame, request)
+        prepared = Prepared(api, header, frame, request, services.metrics.requests.of(api.name))
         await prepared.run(context)
         if prepared.is_answered:
             return prepared.answer()
@@ -104,7 +103,6 @@ async def run_handler(api: Api, request: Request, context: RequestContext) -> Re
     if inspect.isawaitable(response):
         response = await response
     answered: Response = response
-    count_errors(context.services.metrics.requests.of(api.name), answered)
     return answered
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.handlers.answers import encode_answer
+from odradek.handlers.request_record import count_errors
 
 if TYPE_CHECKING:
     from odradek.handlers.answers import Answer
     from odradek.handlers.api import Api
     from odradek.handlers.context import RequestContext
+    from odradek.metrics.request_metrics import ApiMetrics
     from odradek.protocol.framing import RequestHeader
     from odradek.protocol.schema import Request, Response
 
@@ -17,10 +19,12 @@ _CORRELATION_BYTES = 4
 
 
 class Prepared:
-    """`frame` and `request` are what the controller is asked."""
+    """`frame` and `request` are what the controller is asked. The errors of the response are counted in `metrics`;
+    those of a response that another broker has encoded are counted there."""
 
-    def __init__(self, api: Api, header: RequestHeader, frame: bytes, request: Request) -> None:
+    def __init__(self, api: Api, header: RequestHeader, frame: bytes, request: Request, metrics: ApiMetrics) -> None:
         self._api = api
+        self._metrics = metrics
         self._header = header
         self._refused: list[Any] = []
         self.request: Any = request
@@ -43,15 +47,22 @@ class Prepared:
 
     def answer(self, response: Response | None = None) -> Answer:
         """The response of the controller with the refusals of this broker."""
-        answered: Any = self._api.response() if response is None else response
-        if self._refused:
-            answered.responses = self._refused + answered.responses
-        return encode_answer(self._api, self._header, answered)
+        merged = self._merge(self._api.response() if response is None else response)
+        count_errors(self._metrics, merged)
+        return encode_answer(self._api, self._header, merged)
 
     def answer_encoded(self, data: bytes) -> Answer:
         """The same with a response as the controller has encoded it."""
         if not self._refused:
             return [len(data).to_bytes(4, "big") + data]
+        count_errors(self._metrics, self._merge(self._api.response()))
         flexible_from, version = self._api.response.flexible_from, self._header.api_version
         position = _CORRELATION_BYTES + (flexible_from is not None and version >= flexible_from)
-        return self.answer(self._api.response.decode(memoryview(data), position, version))
+        merged = self._merge(self._api.response.decode(memoryview(data), position, version))
+        return encode_answer(self._api, self._header, merged)
+
+    def _merge(self, response: Any) -> Response:
+        if self._refused:
+            response.responses = self._refused + response.responses
+        merged: Response = response
+        return merged

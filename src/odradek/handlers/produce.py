@@ -59,7 +59,7 @@ NO_ACKNOWLEDGEMENT = 0
 ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to coordinators' topics
 LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 
-STEP_BACK_MS = 100
+REFUSED_RECORDS_THROTTLE_MS = 100
 """How long a client waits whose compressed records were refused, so that the others are served in between."""
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
@@ -192,8 +192,8 @@ def _answer(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceRe
         _close_on_error(answers)
         return None
     response = ProduceResponse(responses=answers)
-    if any(_was_unpacked_in_vain(batch, refusal) for _, batch, refusal in appends.refused):
-        appends.context.connection.throttle_ms = response.throttle_time_ms = STEP_BACK_MS
+    if any(_was_decompressed_and_refused(batch, refusal) for _, batch, refusal in appends.refused):
+        appends.context.connection.throttle_ms = response.throttle_time_ms = REFUSED_RECORDS_THROTTLE_MS
     if appends.has_errors:
         add_produce_leader_hints(response, appends.context)
     return response
@@ -322,7 +322,7 @@ def _is_batch(records: memoryview) -> bool:
     return records[_MAGIC_POSITION] == CURRENT_MAGIC
 
 
-def _was_unpacked_in_vain(records: memoryview, refusal: PartitionProduceResponse) -> bool:
+def _was_decompressed_and_refused(records: memoryview, refusal: PartitionProduceResponse) -> bool:
     """Whether compressed records had to be read and are invalid: a few bytes may have taken a long time."""
     return (
         refusal.error_code == ErrorCode.INVALID_RECORD

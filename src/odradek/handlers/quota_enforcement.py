@@ -45,7 +45,6 @@ class LimitedClient(Protocol):
 
     principal: Principal
     listener_name: str
-    is_broker: bool
     limits: ClientLimits | None
     throttle_ms: int
 
@@ -132,10 +131,9 @@ class RequestMeter:
             client.principal.name, header.client_id or "", client.limits
         )
         self._is_exempt = (
-            client.is_broker
-            or api.is_between_brokers
+            api.is_between_brokers
             or api.key == _WRITE_TXN_MARKERS_KEY
-            # Brokers find out by ApiVersions whether others live.
+            # Brokers find out by ApiVersions whether others are reachable.
             or (api.key == API_VERSIONS_KEY and client.listener_name == quotas.broker_listener)
         )
         self._is_charged = False

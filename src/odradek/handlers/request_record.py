@@ -2,7 +2,7 @@
 
 The stages of a request, in which its time is counted:
 
-- queue: from the arrival of its last bytes to its turn on the connection
+- queue: from the arrival of its last bytes to its turn on the connection, without the waits of the request before it
 - handler: on the event loop, until the response or the first wait
 - log: waiting for the disk: fsync by flush.messages, reads of old records
 - replication: waiting for other replicas, or for the commit of a coordinator's records
@@ -55,8 +55,10 @@ _STAGES = {
 for replicas or coordinators."""
 
 
-def count_errors(metrics: ApiMetrics, response: Response) -> None:
-    """Once for each error code that the response has."""
+def count_errors(metrics: ApiMetrics, response: Response | None) -> None:
+    """Once for each error code that the response has; a request with acks=0 has none."""
+    if response is None:
+        return
     errors = error_finder(type(response))(response)
     if errors:
         for code in errors:
@@ -79,14 +81,29 @@ class MeasuredApi:
         self.metrics.failed(CONNECTION_CLOSED)
         self.metrics.answered(queue_ms, handler_ms)
 
-    def is_slow(self, spent_ms: float) -> bool:
-        return spent_ms >= self._slow.threshold_ms
-
-    def report_slow(
-        self, header: RequestHeader, connection: ClientConnection, times_ms: Mapping[str, float], now_ms: float
+    def count(
+        self,
+        header: RequestHeader,
+        connection: ClientConnection,
+        queue_ms: float,
+        handler_ms: float,
+        now_ms: float,
+        waits: Mapping[str, float] | None = None,
     ) -> None:
-        self.metrics.slow_count += 1
-        self._slow.report(self.api.name, header, connection, times_ms, now_ms)
+        """A request whose response is known; `waits` are the times of one that waited, by stage."""
+        metrics = self.metrics
+        spent_ms = queue_ms + handler_ms
+        if waits is None:
+            metrics.answered(queue_ms, handler_ms)
+        else:
+            metrics.answered_later(queue_ms, handler_ms, waits)
+            spent_ms += sum(duration_ms for stage, duration_ms in waits.items() if stage not in BY_DESIGN)
+        if connection.throttle_ms:
+            metrics.throttled(connection.throttle_ms)
+        if spent_ms >= self._slow.threshold_ms:
+            metrics.slow_count += 1
+            times_ms = {"queue": queue_ms, "handler": handler_ms, **(waits or {})}
+            self._slow.report(self.api.name, header, connection, times_ms, now_ms)
 
 
 class RequestRecord:
@@ -117,8 +134,7 @@ class RequestRecord:
         if context.meter is not None:
             context.meter.finish(response)
         answer = encode_answer(self.measured.api, self.header, response)
-        if response is not None:
-            count_errors(self.measured.metrics, response)
+        count_errors(self.measured.metrics, response)
         self.count()
         return answer
 
@@ -129,15 +145,8 @@ class RequestRecord:
 
     def count(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        measured, context, queue_ms, handler_ms = self.measured, self.context, self._queue_ms, self._handler_ms
+        measured, context = self.measured, self.context
         waits = context.waits or {}
         rest_ms = max(now_ms - self._paused_ms - sum(waits.values()), 0.0)
         waits[measured.stage] = waits.get(measured.stage, 0.0) + rest_ms
-        measured.metrics.answered_later(queue_ms, handler_ms, waits)
-        if context.connection.throttle_ms:
-            measured.metrics.throttled(context.connection.throttle_ms)
-        spent_ms = queue_ms + handler_ms
-        spent_ms += sum(duration_ms for stage, duration_ms in waits.items() if stage not in BY_DESIGN)
-        if measured.is_slow(spent_ms):
-            times_ms = {"queue": queue_ms, "handler": handler_ms, **waits}
-            measured.report_slow(self.header, context.connection, times_ms, now_ms)
+        measured.count(self.header, context.connection, self._queue_ms, self._handler_ms, now_ms, waits)

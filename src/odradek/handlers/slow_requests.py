@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
+from odradek.security.audit.rate_bound import RateBound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,19 +19,16 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-LINES_PER_INTERVAL = 10
-INTERVAL_MS = 10_000.0
+LINES_PER_SECOND = 10
 NEVER_MS = float("inf")
 
 
 class SlowRequests:
-    __slots__ = ("_interval_began_ms", "_lines", "_omitted", "threshold_ms")
+    __slots__ = ("_rate", "threshold_ms")
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: float) -> None:
         self.threshold_ms = NEVER_MS
-        self._interval_began_ms = float("-inf")
-        self._lines = 0
-        self._omitted = 0
+        self._rate = RateBound(LINES_PER_SECOND, now_ms)
 
     def configure(self, slow_request_ms: int) -> None:
         """A negative number reports none."""
@@ -44,14 +42,9 @@ class SlowRequests:
         times_ms: Mapping[str, float],
         now_ms: float,
     ) -> None:
-        if now_ms - self._interval_began_ms >= INTERVAL_MS:
-            self._interval_began_ms = now_ms
-            self._lines = 0
-        if self._lines >= LINES_PER_INTERVAL:
-            self._omitted += 1
+        if not self._rate.take(now_ms):
             return
-        self._lines += 1
-        omitted, self._omitted = self._omitted, 0
+        left_out = self._rate.take_left_out()
         log.warning(
             "slow request",
             api=api,
@@ -60,5 +53,5 @@ class SlowRequests:
             client_id=header.client_id,
             listener=connection.listener_name,
             **{f"{stage}_ms": round(duration_ms, 1) for stage, duration_ms in times_ms.items()},
-            **({"not_logged": omitted} if omitted else {}),
+            **({"not_logged": left_out} if left_out else {}),
         )

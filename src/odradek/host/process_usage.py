@@ -14,7 +14,7 @@ _KIB_OF_MAX_RSS = 1 if sys.platform == "darwin" else 1024
 
 
 class ProcessUsage(NamedTuple):
-    """`open_files` is None where the system does not tell. `started_s` is seconds since 1970."""
+    """`open_files` is None where the system does not report it. `started_s` is seconds since 1970."""
 
     resident_bytes: int
     cpu_s: float

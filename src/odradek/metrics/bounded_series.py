@@ -23,6 +23,11 @@ class BoundedSeries(Generic[T]):
         self._by_label: dict[str, T] = {}
         self.other = make()
 
+    @property
+    def largest(self) -> int:
+        """The largest number of labels with a series of their own."""
+        return self._largest
+
     def __len__(self) -> int:
         return len(self._by_label)
 

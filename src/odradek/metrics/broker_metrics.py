@@ -1,4 +1,4 @@
-"""All that one broker counts itself; the composition root makes it and hands it to those who count."""
+"""All that one broker counts itself; the composition root makes it, and passes it to handlers, logs and the server."""
 
 from __future__ import annotations
 

@@ -31,10 +31,11 @@ class MetricsRegistry:
         """The families whose names begin with one of the prefixes, or all, in the order of the catalog; none without
         series. A sample that the catalog does not define is a bug: KeyError."""
         by_name: dict[str, list[Point]] = {}
+        beginnings = tuple(prefixes) or ("",)
         for source in self._sources:
             for sample in source():
                 definition = self._catalog[sample.name]
-                if not prefixes or sample.name.startswith(tuple(prefixes)):
+                if sample.name.startswith(beginnings):
                     by_name.setdefault(sample.name, []).extend(points_of(sample, definition))
         return [Family(each, by_name[name]) for name, each in self._catalog.items() if name in by_name]
 

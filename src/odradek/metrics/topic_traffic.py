@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.metrics.bounded_series import OTHER, BoundedSeries
 from odradek.metrics.samples import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
 
 class TopicCounters:
@@ -40,9 +41,16 @@ class TopicTraffic:
         counters.bytes_out += size_bytes
         counters.records_out += records
 
-    def label_of(self, topic: str) -> str:
-        """The label under which the topic is counted."""
-        return topic if topic in self._series else OTHER
+    def by_label(self, sizes: Mapping[str, int]) -> Counter[str]:
+        """Sizes of topics by label. Topics with traffic have labels of their own, then others by name, while there is
+        room: a follower, and a broker after its start, have no traffic of clients."""
+        used = [topic for topic in sizes if topic in self._series]
+        others = sorted(topic for topic in sizes if topic not in self._series)
+        own = {*used, *others[: self._series.largest - len(used)]}
+        labeled: Counter[str] = Counter()
+        for topic, size_bytes in sizes.items():
+            labeled[topic if topic in own else OTHER] += size_bytes
+        return labeled
 
     def retain(self, topics: Collection[str]) -> None:
         """Forgets topics that do not exist any more."""

@@ -71,8 +71,8 @@ class Broker:
                 receive_buffer_bytes=_explicit_size(config, "socket.receive.buffer.bytes"),
             )
             self._listeners.append(listener)
-        await self._monitoring.start()
         try:
+            await self._monitoring.start()
             await self._node.start()
         except BaseException:
             self._monitoring.close()

@@ -222,10 +222,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _unmute(self) -> None:
         self._is_muted = False
-        if isinstance(self._transport, TlsConnection):
+        if isinstance(self._transport, TlsConnection) and not self.is_finishing:
             self._transport.release()
         self._waiting = None
-        self.last_active_ms = self._listener.clock.monotonic_ms()
+        self._resume_clock()
         if self._awaits_first_frame:
             self._frame_started_ms = self.last_active_ms
         self._proceed_if_open()
@@ -261,6 +261,11 @@ class Connection(asyncio.BufferedProtocol):
         what = "no complete request since the connection was opened" if self._awaits_first_frame else "incomplete frame"
         return f"{what}: {self._frames.unread_bytes} bytes in {(now_ms - self._frame_started_ms) / 1000:.0f} s"
 
+    def _resume_clock(self) -> None:
+        """The next request of the connection can be handled. The time that it waited for this is not counted as its
+        own: a client decides itself to send a request behind a long poll or in its throttle time."""
+        self.last_active_ms = self._client.received_ms = self._listener.clock.monotonic_ms()
+
     # --- answers that come later
 
     def _answer_came(self, answer: Answer | Awaitable[Answer] | CloseConnection) -> None:
@@ -268,7 +273,6 @@ class Connection(asyncio.BufferedProtocol):
         the coordinator that calls this must not get a request in the middle of its work."""
         self._waiting = None
         if isinstance(answer, list):
-            self.last_active_ms = self._listener.clock.monotonic_ms()
             self._writer.write(answer)
             if self._client.throttle_ms:
                 self._mute()
@@ -278,6 +282,7 @@ class Connection(asyncio.BufferedProtocol):
         elif answer is not None:
             self._await(answer)
             return
+        self._resume_clock()
         if self._frames.unread_bytes or self.is_finishing:
             self._listener.loop.call_soon(self._proceed_if_open)
 
@@ -305,7 +310,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         if self._transport.is_closing():
             return
-        self.last_active_ms = self._listener.clock.monotonic_ms()
+        self._resume_clock()
         if answer is not None:
             self._writer.write(answer)
         if self._client.throttle_ms:
@@ -314,7 +319,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _output_progressed(self) -> None:
         """Called when the client has received more of its response: even a slow client is not idle."""
-        self.last_active_ms = self._listener.clock.monotonic_ms()
+        self._resume_clock()
         if self._writer.is_drained and not self._transport.is_closing():
             self._proceed()
 

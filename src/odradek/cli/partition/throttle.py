@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from odradek.cli.client.broker_requests import BrokerRequests
     from odradek.cli.partition.plan import Move
 
+    Values = Mapping[str, str | None]
+
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 DYNAMIC_TOPIC_CONFIG = 1  # the source of a setting
@@ -44,19 +46,18 @@ def set_throttle(requests: BrokerRequests, moves: Sequence[Move], rate: int) -> 
             leaders[move.partition.topic] += [f"{move.partition.index}:{broker}" for broker in move.before]
             followers[move.partition.topic] += [f"{move.partition.index}:{broker}" for broker in move.adding]
             brokers.update(move.before, move.adding)
-    changes = {
-        (TOPIC, topic): {LEADERS: ",".join(leaders[topic]), FOLLOWERS: ",".join(followers[topic])} for topic in leaders
-    }
-    changes |= {(BROKER, str(broker)): dict.fromkeys(RATES, str(rate)) for broker in sorted(brokers)}
-    _alter(requests, changes)
+    # Brokers first: a broker that refuses its rate leaves the topics unchanged, and a rate alone throttles nothing.
+    _alter_brokers(requests, brokers, dict.fromkeys(RATES, str(rate)))
+    _alter_topics(
+        requests,
+        {topic: {LEADERS: ",".join(leaders[topic]), FOLLOWERS: ",".join(followers[topic])} for topic in leaders},
+    )
 
 
 def remove_throttle(requests: BrokerRequests, topics: Iterable[str], brokers: Iterable[int]) -> None:
-    changes: dict[tuple[int, str], Mapping[str, str | None]] = {
-        (TOPIC, topic): {LEADERS: None, FOLLOWERS: None} for topic in _throttled_topics(requests, topics)
-    }
-    changes |= {(BROKER, str(broker)): dict.fromkeys(RATES) for broker in sorted(brokers)}
-    _alter(requests, changes)
+    throttled = _throttled_topics(requests, topics)
+    _alter_topics(requests, {topic: {LEADERS: None, FOLLOWERS: None} for topic in throttled})
+    _alter_brokers(requests, brokers, dict.fromkeys(RATES))
 
 
 def _throttled_topics(requests: BrokerRequests, topics: Iterable[str]) -> list[str]:
@@ -73,22 +74,37 @@ def _throttled_topics(requests: BrokerRequests, topics: Iterable[str]) -> list[s
     ]
 
 
-def _alter(requests: BrokerRequests, changes: Mapping[tuple[int, str], Mapping[str, str | None]]) -> None:
-    resources = [
-        AlterConfigsResource(
-            resource_type=resource_type,
-            resource_name=name,
-            configs=[
-                AlterableConfig(name=setting, config_operation=DELETE if value is None else SET, value=value)
-                for setting, value in values.items()
-            ],
-        )
-        for (resource_type, name), values in changes.items()
-    ]
-    if not resources:
+def _alter_topics(requests: BrokerRequests, changes: Mapping[str, Values]) -> None:
+    if not changes:
         return
+    resources = [_resource(TOPIC, topic, values) for topic, values in changes.items()]
     request = IncrementalAlterConfigsRequest(resources=resources)
-    answer = requests.ask_controller(request, IncrementalAlterConfigsResponse, 1)
+    _check(requests.ask_controller(request, IncrementalAlterConfigsResponse, 1))
+
+
+def _alter_brokers(requests: BrokerRequests, brokers: Iterable[int], values: Values) -> None:
+    """Each broker is asked itself: it alone accepts its settings. Those that do not run copy nothing, and are left
+    out."""
+    known = requests.describe().brokers
+    for broker_id in sorted(brokers):
+        broker = known.get(broker_id)
+        if broker is not None and not broker.is_fenced:
+            request = IncrementalAlterConfigsRequest(resources=[_resource(BROKER, str(broker_id), values)])
+            _check(requests.ask(broker, request, IncrementalAlterConfigsResponse, 1))
+
+
+def _resource(resource_type: int, name: str, values: Values) -> AlterConfigsResource:
+    return AlterConfigsResource(
+        resource_type=resource_type,
+        resource_name=name,
+        configs=[
+            AlterableConfig(name=setting, config_operation=DELETE if value is None else SET, value=value)
+            for setting, value in values.items()
+        ],
+    )
+
+
+def _check(answer: IncrementalAlterConfigsResponse) -> None:
     for each in answer.responses:
         kind = "topic" if each.resource_type == TOPIC else "broker"
         check(each.error_code, each.error_message, f"throttle of {kind} {each.resource_name}")

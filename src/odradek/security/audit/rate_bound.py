@@ -1,4 +1,4 @@
-"""How fast lines of the audit log may come. Pure."""
+"""How fast lines of a log may come. Pure."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Measurements(Generic[M]):
         self._make = make
         self._limit = limit
         self.by_key: dict[Hashable, M] = {}
-        """For a look without a call; `get` adds what is missing."""
+        """Callers on hot paths read it without a method call; `get` adds a missing measurement."""
         self._shared: M | None = None
         self._swept_ms = 0
 

@@ -40,10 +40,9 @@ async def in_slices(items: Collection[T]) -> AsyncIterator[T]:
 class PartitionCounts:
     """The partitions of a broker at one moment."""
 
-    def __init__(self, now_ms: float, began_ms: float, traffic: TopicTraffic) -> None:
+    def __init__(self, now_ms: float, began_ms: float) -> None:
         self._now_ms = now_ms
         self._began_ms = began_ms
-        self._traffic = traffic
         self.total = self.led = self.under_replicated = self.under_min_in_sync = self.failed = 0
         self.lag_records = 0
         self.lag_ms = 0.0
@@ -55,7 +54,7 @@ class PartitionCounts:
         self.failed += partition.log_state is LogState.FAILED
         size_bytes = partition.log.size_bytes
         self.by_directory[partition.directory.path] += size_bytes
-        self.by_topic[self._traffic.label_of(partition.topic)] += size_bytes
+        self.by_topic[partition.topic] += size_bytes
         if partition.is_leader:
             self.led += 1
             self._add_led(partition)
@@ -114,7 +113,7 @@ class Census:
     async def _take(self) -> None:
         image, now_ms = self._image(), self._clock.monotonic_ms()
         self._traffic.retain(image.topics.keys())
-        counts = PartitionCounts(now_ms, self._began_ms, self._traffic)
+        counts = PartitionCounts(now_ms, self._began_ms)
         async for partition in in_slices(tuple(self._table)):
             counts.add(partition)
         offline = 0
@@ -138,7 +137,7 @@ class Census:
             yield Sample(name, (), value)
         for directory in self._table.directories:
             yield Sample("odradek_log_size_bytes", (directory.path,), counts.by_directory[directory.path])
-        for topic, size_bytes in counts.by_topic.items():
+        for topic, size_bytes in self._traffic.by_label(counts.by_topic).items():
             yield Sample("odradek_topic_size_bytes", (topic,), size_bytes)
 
     async def _coordinator_samples(self) -> list[Sample]:

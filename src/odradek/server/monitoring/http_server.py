@@ -1,7 +1,8 @@
 """A small HTTP server on the broker's event loop: /metrics, /healthy and /ready.
 
 Everything is bounded: connections, the bytes of a request, the time from its first byte to the last byte of the
-response. A connection serves one request.
+response. A connection serves one request. If there are too many, the oldest one without a complete request is closed,
+so that silent connections do not make a broker look unhealthy.
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ class HttpConnection(asyncio.Protocol):
             self._answering.cancel()
         self._server.release(self)
 
+    @property
+    def awaits_request(self) -> bool:
+        return self._answering is None and not self._is_answered
+
     def abort(self) -> None:
         self._transport.abort()
 
@@ -85,7 +90,7 @@ class HttpServer:
     def __init__(self, answer: Answer, clock: Clock) -> None:
         self.answer = answer
         self.clock = clock
-        self._connections: set[HttpConnection] = set()
+        self._connections: dict[HttpConnection, None] = {}  # the oldest first
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -104,13 +109,18 @@ class HttpServer:
         await start_serving(self._server)
 
     def admit(self, connection: HttpConnection) -> bool:
+        """False if all connections are those of complete requests."""
         if len(self._connections) >= MOST_CONNECTIONS:
-            return False
-        self._connections.add(connection)
+            silent = next((each for each in self._connections if each.awaits_request), None)
+            if silent is None:
+                return False
+            self.release(silent)
+            silent.abort()
+        self._connections[connection] = None
         return True
 
     def release(self, connection: HttpConnection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
     def close(self) -> None:
         if self._server is not None:

@@ -41,12 +41,12 @@ class Monitoring:
 
     async def start(self) -> None:
         """CannotListen when the address of `metrics.listener` cannot be bound."""
-        self._lag.start()
         address = metrics_address(self._config.metrics_listener)
         if address is not None:
             await self._server.start(address.host, address.port)
             host = address.host or "127.0.0.1"
             self.url = f"http://{address_text(host, self._server.port)}/metrics"
+        self._lag.start()
 
     def joining(self) -> None:
         """All logs are open."""

@@ -39,7 +39,7 @@ def registration_problems(image: MetadataImage, node_id: int) -> list[str]:
     if present is None:
         return [f"broker {node_id} is not registered in the metadata"]
     if present.is_fenced:
-        return [f"broker {node_id} is fenced: the controller does not hear it"]
+        return [f"broker {node_id} is fenced: the controller gets no heartbeats from it"]
     return []
 
 

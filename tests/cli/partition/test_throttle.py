@@ -1,0 +1,108 @@
+"""The throttle of a reassignment: each broker is asked for its own rate, as it alone accepts its settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
+from odradek.cli.client.cluster_state import PartitionState
+from odradek.cli.framework.failure import Failure
+from odradek.cli.partition.plan import Move
+from odradek.cli.partition.throttle import BROKER, DELETE, LEADERS, SET, TOPIC, remove_throttle, set_throttle
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.cli.client.broker_requests import BrokerRequests
+
+CONTROLLER_ID, STOPPED_ID = 1, 4
+
+
+class Brokers:
+    """Brokers 1 to 3, which refuse settings of other brokers, as `handlers/own_settings` does, and a stopped one."""
+
+    def __init__(self, *, refusing: int | None = None) -> None:
+        self.accepted: list[tuple[int, int, str, int]] = []
+        """The broker that was asked, the resource's type and name, the operation on its first setting."""
+        self._refusing = refusing
+
+    def describe(self) -> DescribedCluster:
+        ids = (1, 2, 3, STOPPED_ID)
+        brokers = {each: KnownBroker(each, "host", 9092, None, each == STOPPED_ID) for each in ids}
+        return DescribedCluster("cluster", CONTROLLER_ID, brokers)
+
+    def ask_any(self, request: Any, *_: object) -> DescribeConfigsResponse:
+        setting = DescribeConfigsResourceResult(name=LEADERS, value="0:1", config_source=1)
+        return DescribeConfigsResponse(
+            results=[
+                DescribeConfigsResult(resource_type=TOPIC, resource_name=each.resource_name, configs=[setting])
+                for each in request.resources
+            ]
+        )
+
+    def ask_controller(self, request: Any, *_: object) -> IncrementalAlterConfigsResponse:
+        return self._alter(CONTROLLER_ID, request)
+
+    def ask(self, broker: KnownBroker, request: Any, *_: object) -> IncrementalAlterConfigsResponse:
+        assert not broker.is_fenced
+        return self._alter(broker.broker_id, request)
+
+    def _alter(self, asked: int, request: Any) -> IncrementalAlterConfigsResponse:
+        responses = []
+        for each in request.resources:
+            is_refused = each.resource_type == BROKER and (each.resource_name != str(asked) or asked == self._refusing)
+            if not is_refused:
+                operation = each.configs[0].config_operation
+                self.accepted.append((asked, each.resource_type, each.resource_name, operation))
+            responses.append(
+                AlterConfigsResourceResponse(
+                    error_code=ErrorCode.INVALID_REQUEST if is_refused else ErrorCode.NONE,
+                    resource_type=each.resource_type,
+                    resource_name=each.resource_name,
+                )
+            )
+        return IncrementalAlterConfigsResponse(responses=responses)
+
+    @property
+    def requests(self) -> BrokerRequests:
+        return cast("BrokerRequests", self)
+
+
+def move(before: tuple[int, ...], after: tuple[int, ...]) -> Move:
+    return Move(PartitionState("t", 0, before[0], before, before), after)
+
+
+def test_each_broker_gets_its_rate_itself_and_the_controller_the_topics() -> None:
+    brokers = Brokers()
+    set_throttle(brokers.requests, [move((1, 2), (1, 3))], 1000)
+    rates = [(each, BROKER, str(each), SET) for each in (1, 2, 3)]
+    assert brokers.accepted == [*rates, (CONTROLLER_ID, TOPIC, "t", SET)]
+    brokers.accepted.clear()
+    remove_throttle(brokers.requests, ["t"], [3, 2, 1])
+    rates = [(each, BROKER, str(each), DELETE) for each in (1, 2, 3)]
+    assert brokers.accepted == [(CONTROLLER_ID, TOPIC, "t", DELETE), *rates]
+
+
+def test_a_broker_that_refuses_its_rate_leaves_the_topics_unchanged() -> None:
+    brokers = Brokers(refusing=2)
+    with pytest.raises(Failure, match="throttle of broker 2"):
+        set_throttle(brokers.requests, [move((1, 2), (1, 3))], 1000)
+    assert not [each for each in brokers.accepted if each[1] == TOPIC]
+
+
+def test_a_broker_that_does_not_run_is_left_out() -> None:
+    """So that the replicas of a broken broker can be moved with a throttle."""
+    brokers = Brokers()
+    set_throttle(brokers.requests, [move((1, STOPPED_ID), (1, 3))], 1000)
+    remove_throttle(brokers.requests, [], [1, 3, STOPPED_ID])
+    assert {asked for asked, *_ in brokers.accepted} == {1, 3}
