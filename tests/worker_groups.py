@@ -57,9 +57,18 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdis
         super().schedule()
 
     def remove_node(self, node: Any) -> str | None:
+        """Hands the tests of a worker that crashed to others, without the test that ended it. Groups that it has
+        completed are not handed out: a worker would wait for the end of tests that it was not given."""
         for workers in self._workers.values():
             workers.discard(node)
-        crashed: str | None = super().remove_node(node)
+        work = self.assigned_work.pop(node)
+        crashed: str | None = next((each for tests in work.values() for each, done in tests.items() if not done), None)
+        for group, tests in work.items():
+            unfinished = {each: done for each, done in tests.items() if not done and each != crashed}
+            if unfinished:
+                self.workqueue[group] = unfinished
+        for other in self.assigned_work:
+            self._reschedule(other)
         return crashed
 
     def _split_scope(self, nodeid: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.api_ranges import OTHERS, REQUIRED
+from tests.clients.api_ranges import OTHERS, REQUIRED, WITH_CLIENT_TELEMETRY
 from tests.clients.conftest import APACHE_KAFKA, Target
 from tests.clients.wire.requests import new_topic_name
 from tests.jvm.tools import ToolSession, run_tool
@@ -126,5 +126,6 @@ def test_broker_api_versions_are_kafkas(jvm: None, target: Target, tmp_path: Pat
     advertised = dict(re.findall(r"^\t(\w+\(\d+\)): ([\d to]+) \[usable: \d+\],?$", printed, re.MULTILINE))
     expected = REQUIRED | OTHERS
     if target.name != APACHE_KAFKA:
-        expected = REQUIRED | {name: span for name, span in OTHERS.items() if name in advertised}
+        others = {name: span for name, span in OTHERS.items() if name in advertised}
+        expected = REQUIRED | WITH_CLIENT_TELEMETRY | others
     assert advertised == expected

@@ -39,6 +39,12 @@ def visitor_of(address: str, user: str) -> Visitor:
     return visitor
 
 
+def log_out(visitor: Visitor) -> None:
+    """A user has at most five sessions: with one more, the oldest, which other tests share, would end."""
+    visitor.get("/topics")
+    assert "You are logged out." in visitor.post("/logout", {}).text
+
+
 @pytest.fixture(scope="module")
 def ann(address: str) -> Visitor:
     return visitor_of(address, "ann")
@@ -96,6 +102,7 @@ def test_a_session_gets_a_new_id(address: str) -> None:
     visitor.cookies["odradek_console"] = "A" * 43
     visitor.log_in("ann", PASSWORDS["ann"])
     assert visitor.cookies["odradek_console"] != "A" * 43
+    log_out(visitor)
     attacker = Visitor(address)
     attacker.cookies["odradek_console"] = "A" * 43
     assert attacker.get("/topics").status == 303
@@ -246,6 +253,7 @@ def test_a_login_does_not_lead_to_other_sites(address: str) -> None:
         body_fields = {"user": "ann", "password": PASSWORDS["ann"], "next": target, "token": visitor.token}
         answer = visitor.request("POST", "/login", urlencode(body_fields))
         assert (answer.status, answer.headers["location"]) == (303, "/"), target
+        log_out(visitor)
 
 
 def test_the_page_that_was_wanted_follows_the_login(address: str) -> None:

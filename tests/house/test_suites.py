@@ -80,6 +80,25 @@ def test_two_workers_have_sessions_of_spark_and_one_its_other_processes(tmp_path
     assert all(worker.shutting_down for worker in workers)
 
 
+def test_a_crashed_worker_leaves_only_tests_that_did_not_run(tmp_path: Path) -> None:
+    names = [f"test{number}" for number in range(6)]
+    (tmp_path / "groups.json").write_text(json.dumps({name: f"tests/{int(name[4:]) // 2}" for name in names}))
+    config: Any = SimpleNamespace(option=SimpleNamespace(loadscopereorder=True, tx=None, maxprocesses=None))
+    config.getvalue = lambda name: ["popen"] * 2 if name == "tx" else None
+    scheduling = GroupScheduling(config, None, tmp_path / "groups.json")
+    workers = [Worker(), Worker()]
+    for worker in workers:
+        scheduling.add_node(worker)
+        scheduling.add_node_collection(worker, names)
+    scheduling.schedule()
+    assert [worker.given for worker in workers] == [[0, 1, 4, 5], [2, 3]]
+    scheduling.mark_test_complete(workers[0], 0)
+    scheduling.mark_test_complete(workers[0], 1)
+    workers[1].shutting_down = False
+    assert scheduling.remove_node(workers[0]) == "test4"
+    assert workers[1].given == [2, 3, 5]
+
+
 def test_tests_that_wait_are_spread_and_others_stay_with_their_file() -> None:
     waiting = "tests/groups/test_each_client.py::one"
     assert group_of(fake_item(waiting)) == waiting

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import struct
+import subprocess
+import sys
 import tracemalloc
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
     from odradek.protocol.schema import Request
 
+ROOT = Path(__file__).parents[2]
+HEADER = "header"
 FRAME_BYTES = 4096
 LARGEST_RATIO = 256  # 16 MiB for the 64 KiB that a client may send before it is authenticated
 REQUESTS = sorted(
@@ -44,37 +50,50 @@ def peak_bytes(decode: Callable[[memoryview], object], data: bytes) -> int:
     return tracemalloc.get_traced_memory()[1] - before
 
 
-@pytest.mark.parametrize("request_type", REQUESTS, ids=lambda each: each.__name__)
-def test_a_request_allocates_in_proportion_to_its_bytes(request_type: type[Request]) -> None:
+@pytest.fixture(scope="module")
+def ratios() -> dict[str, float]:
+    """Bytes allocated for each byte of the worst bomb, by what was decoded. They are measured in a separate process:
+    Python 3.11 may abort if tracemalloc is stopped while another thread allocates, and test workers have threads."""
+    done = subprocess.run([sys.executable, "-m", __name__], cwd=ROOT, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", [*(each.__name__ for each in REQUESTS), HEADER])
+def test_a_request_allocates_in_proportion_to_its_bytes(ratios: dict[str, float], name: str) -> None:
+    assert ratios[name] < LARGEST_RATIO
+
+
+def largest_ratio(request_type: type[Request]) -> float:
     first, last = request_type.versions
     versions = sorted({first, last, min(max(request_type.flexible_from or first, first), last)})
+    largest = 0.0
     for version in versions:
         _compile(request_type, version)
-    tracemalloc.start()
-    try:
-        for version in versions:
-            for bomb in bombs():
-                # Behind leading fields of any size there is an array that the count belongs to.
-                for position in (0, 1, 2, 3, 5, 8, 13, 16):
-                    frame = bytes(position) + bomb
-                    used = peak_bytes(lambda view, version=version: request_type.decode(view, 0, version), frame)  # type: ignore[misc]
-                    assert used < LARGEST_RATIO * len(frame), (version, position, bomb[:8])
-    finally:
-        tracemalloc.stop()
-
-
-def test_a_request_header_allocates_in_proportion_to_its_bytes() -> None:
-    tracemalloc.start()
-    try:
         for bomb in bombs():
-            for head in (b"", struct.pack(">hhih", 3, 12, 1, 4) + b"name"):
-                used = peak_bytes(lambda view: decode_request_header(view, lambda _: 0), head + bomb)
-                assert used < LARGEST_RATIO * len(bomb)
-    finally:
-        tracemalloc.stop()
+            # Behind leading fields of any size there is an array that the count belongs to.
+            for position in (0, 1, 2, 3, 5, 8, 13, 16):
+                frame = bytes(position) + bomb
+                used = peak_bytes(lambda view, version=version: request_type.decode(view, 0, version), frame)  # type: ignore[misc]
+                largest = max(largest, used / len(frame))
+    return largest
+
+
+def largest_ratio_of_header() -> float:
+    return max(
+        peak_bytes(lambda view: decode_request_header(view, lambda _: 0), head + bomb) / len(bomb)
+        for bomb in bombs()
+        for head in (b"", struct.pack(">hhih", 3, 12, 1, 4) + b"name")
+    )
 
 
 def _compile(request_type: type[Request], version: int) -> None:
     """Decoders are compiled on first use, which takes memory of its own."""
     with contextlib.suppress(MalformedMessage):
         request_type.decode(memoryview(bytes(64)), 0, version)
+
+
+if __name__ == "__main__":
+    tracemalloc.start()
+    measured = {each.__name__: largest_ratio(each) for each in REQUESTS}
+    print(json.dumps({**measured, HEADER: largest_ratio_of_header()}))

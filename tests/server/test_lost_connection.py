@@ -32,7 +32,11 @@ def test_no_coroutine_is_left_behind(make: Callable[[], Any]) -> None:
             name="PLAINTEXT",
             clock=SimpleNamespace(monotonic_ms=lambda: 0.0),
             loop=loop,
-            dispatcher=SimpleNamespace(handle=lambda _frame, _client: make(), begin_connection=lambda _client: None),
+            dispatcher=SimpleNamespace(
+                handle=lambda _frame, _client: make(),
+                begin_connection=lambda _client: None,
+                end_connection=lambda _client: None,
+            ),
             needs_authentication=False,
             watch=SimpleNamespace(add=lambda _connection: None, remove=lambda _connection: None),
             receive_buffers=ReceiveBuffers(),

@@ -33,8 +33,8 @@ INSTALL = "pip install 'odradek[console]'"
         ("without card numbers and passwords", "odradek console --mask '$.card.number' --mask '$..password'"),
         ("Avro values of a topic as JSON", "odradek console --schema orders=orders.avsc"),
         (
-            "users of the cluster log in",
-            "odradek console --login sasl --listen 10.0.0.7:8484 --tls-cert cert.pem --tls-key key.pem",
+            "users of the cluster log in, behind a proxy with TLS",
+            "odradek console --login sasl --listen 10.0.0.7:8484 --behind-proxy",
         ),
         ("on a free port, for a script", "odradek console --listen 127.0.0.1:0 --format json"),
     ]

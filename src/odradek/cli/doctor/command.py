@@ -29,8 +29,8 @@ LONGEST_COUNT = 2**53
             "odradek doctor security --config server.properties",
         ),
         (
-            "problems only, for a script",
-            "odradek doctor --format json | jq '.findings[] | select(.severity==\"problem\")'",
+            "severities of the findings, for a script",
+            "odradek doctor --format json | jq '.findings[].severity'",
         ),
     ]
 )

@@ -39,8 +39,8 @@ SETTINGS = ("interval.ms", "metrics", "match")
     examples=[
         ("all metrics of all clients, every 10 seconds", "odradek client subscribe all --metrics '*' --interval 10s"),
         (
-            "metrics of Java clients",
-            "odradek client subscribe java --metrics org.apache.kafka --match client_software_name=apache-kafka-java",
+            "metrics of the producers and consumers of one application",
+            "odradek client subscribe shop --metrics org.apache --match client_id=shop",
         ),
     ]
 )
