@@ -18,7 +18,7 @@ from odradek.pipelines.operating.status_record import encode, parse
 from tests.console.test_pipelines import published, take
 
 DOCUMENT: dict[str, Any] = json.loads(encode(published("p", 1000.0, 10))[1])
-HOSTILE = st.sampled_from(
+HOSTILE: st.SearchStrategy[Any] = st.sampled_from(
     [
         10**400, -(10**30), 2**63, 1e999, -1e999, float("nan"), 5e-324, -1, 0, True, None, "", "x", "\ud800", "\0", [],
         [[]], {}, {"a": 10**400}, {"a": "x"}, {"a": 1}, [{}], "0001-01-01T00:00:00", "9999-12-31T23:59:59-23:59",

@@ -147,7 +147,7 @@ def parse(value: bytes) -> PublishedPipeline | None:
 def is_plausible(published: PublishedPipeline) -> bool:
     """Whether every field has its type and each node follows its inputs, so that readers need not check again."""
     status = published.status
-    objects = [published, status, *status.flows, *status.expectations, *published.nodes]
+    objects: list[Any] = [published, status, *status.flows, *status.expectations, *published.nodes]
     if not all(TYPES[each.type](getattr(found, each.name)) for found in objects for each in fields(found)):
         return False
     known: set[str] = set()
