@@ -148,9 +148,11 @@ def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) ->
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert process.wait(LIMIT_S) == 0, errors
-        browser.join(LIMIT_S)
     finally:
         process.kill()
+        browser.join(LIMIT_S)  # it reads standard error up to its end
+        process.stdout.close()
+        process.stderr.close()
     print(f"the picture moved {moved_after_s[0]:.1f} s after the broker was up")
     assert moved_after_s[0] < MOVES_WITHIN_S
     summary = json.loads(rest.splitlines()[-1])

@@ -27,7 +27,7 @@ STATUS = PipelineStatus("p", State.RUNNING, updated_s=1.0)
 def published_states(bootstrap_server: str, topic: str) -> list[str]:
     consumer = Consumer({"bootstrap.servers": bootstrap_server, "group.id": "test", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found = []
+    found: list[str] = []
     while True:
         message = consumer.poll(PATIENCE_S)
         assert message is not None
@@ -43,9 +43,10 @@ def test_a_topic_that_exists_is_not_created(
     bootstrap_server: str, new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Create is needed for the first pipeline of a cluster only."""
-    monkeypatch.setattr(status_topic, "TOPIC", new_name())
+    name = new_name()
+    monkeypatch.setattr(status_topic, "TOPIC", name)
     cluster = Cluster(bootstrap_server, {})
-    cluster.create_topic(status_topic.TOPIC, 1)
+    cluster.create_topic(name, 1)
 
     def refuse(*_arguments: object, **_rest: object) -> bool:
         raise Failure("needs Create")
@@ -53,21 +54,22 @@ def test_a_topic_that_exists_is_not_created(
     monkeypatch.setattr(Cluster, "create_topic", refuse)
     topic = StatusTopic(cluster, PublishedPipeline("host", STATUS), print)
     topic.offer(STATUS)
-    wait_for(lambda: "running" in published_states(bootstrap_server, status_topic.TOPIC))
+    wait_for(lambda: "running" in published_states(bootstrap_server, name))
     topic.close(has_failed=False)
     assert topic.trouble == ""
-    assert published_states(bootstrap_server, status_topic.TOPIC)[-1] == "stopped"
+    assert published_states(bootstrap_server, name)[-1] == "stopped"
 
 
 def test_a_refused_status_is_reported_once(
     bootstrap_server: str, new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broker refuses records of this size; it refuses a user without Write in the same way."""
-    monkeypatch.setattr(status_topic, "TOPIC", new_name())
+    name = new_name()
+    monkeypatch.setattr(status_topic, "TOPIC", name)
     monkeypatch.setattr(status_topic, "RETRY_S", 0.1)
     monkeypatch.setattr(status_topic, "PUBLISH_EVERY_S", 0.1)
     cluster = Cluster(bootstrap_server, {})
-    cluster.create_topic(status_topic.TOPIC, 1, configs={"max.message.bytes": "10"})
+    cluster.create_topic(name, 1, configs={"max.message.bytes": "10"})
     lines: list[str] = []
     topic = StatusTopic(cluster, PublishedPipeline("host", STATUS), lines.append)
     for _ in range(5):
@@ -75,11 +77,9 @@ def test_a_refused_status_is_reported_once(
         wait_for(lambda: topic.trouble)
     topic.offer(STATUS)
     (line,) = lines
-    assert line.startswith(f"the status is not published to topic {status_topic.TOPIC}: ")
+    assert line.startswith(f"the status is not published to topic {name}: ")
     assert "too large" in line
-    altered = run_odradek(
-        "topic", "alter", status_topic.TOPIC, "--config", "max.message.bytes=100000", "-b", bootstrap_server
-    )
+    altered = run_odradek("topic", "alter", name, "--config", "max.message.bytes=100000", "-b", bootstrap_server)
     assert altered.code == 0
     wait_for(lambda: not topic.trouble)
     topic.close(has_failed=False)

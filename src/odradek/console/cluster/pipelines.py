@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,10 @@ from odradek.console.pipelines import Pipelines, parse_update
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
+    from confluent_kafka import Message
+
     from odradek.cli.client.cluster import Cluster
+    from odradek.console.pipelines import StatusUpdate
 
 __all__ = ["MOST_LETTERS", "FoundLetter", "Redrive", "Selection", "plan_redrive", "redrive"]
 
@@ -52,11 +56,12 @@ class PipelineWatch(TopicWatch[Pipelines]):
             self._assign(consumer, [TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
             while not self._is_unwanted():
                 messages = self._consume(consumer, MOST_RECORDS, POLL_S)
-                parsed = [parse_update(message.key(), message.value()) for message in messages]
+                parsed = [_parsed(message) for message in messages]
                 with self._lock:
                     for update in parsed:
                         if update is not None and self._model is not None:
-                            self._model.take(update)
+                            with contextlib.suppress(Exception):  # one record must not hide those after it
+                                self._model.take(update)
         finally:
             consumer.close()
 
@@ -68,6 +73,12 @@ class PipelineWatch(TopicWatch[Pipelines]):
         except NoSuchTopic:
             return False
         return True
+
+
+def _parsed(message: Message) -> StatusUpdate | None:
+    with contextlib.suppress(Exception):
+        return parse_update(message.key(), message.value())
+    return None
 
 
 class ListedLetter:

@@ -9,7 +9,7 @@ from odradek.console.views.figures import compact, rate
 from odradek.pipelines.definition.layout import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from odradek.console.cluster.snapshot import TopicSummary
     from odradek.console.pipelines import KnownPipeline
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HEIGHT, GAP, LAYER_GAP, MARGIN = 64.0, 16.0, 56.0, 8.0
 NARROWEST, WIDEST = 122.0, 216.0
+MOST_CROSSED_LAYERS = 3_000
 NAME_WIDTH, DETAIL_WIDTH = 7.6, 6.2  # of a character
 
 
@@ -43,8 +44,9 @@ class Drawing:
 
 
 def draw(known: KnownPipeline, topics: Mapping[str, TopicSummary]) -> Drawing | None:
+    """None without nodes, and for a graph that is too large to be laid out while a page waits."""
     nodes = {node.id: node for node in known.published.nodes}
-    if not nodes:
+    if not nodes or crossed_layers(known.published.nodes) > MOST_CROSSED_LAYERS:
         return None
     figures = {node.id: figure_of(node, known, topics) for node in nodes.values()}
     layout = lay_out({node.id: node.inputs for node in nodes.values()}, dict.fromkeys(nodes, HEIGHT), GAP)
@@ -80,6 +82,16 @@ def draw(known: KnownPipeline, topics: Mapping[str, TopicSummary]) -> Drawing | 
         tips.append(tip)
     lowest = max(middles[each] + (HEIGHT / 2 if each in nodes else 0.0) for each in middles)
     return Drawing(lefts[-1] + widths[-1] + MARGIN, lowest + MARGIN, tuple(boxes), tuple(edges), tuple(tips))
+
+
+def crossed_layers(nodes: Sequence[GraphNode]) -> int:
+    """The length of all edges in layers: the number of points that the layout has to arrange."""
+    depth: dict[str, int] = {}
+    length = 0
+    for node in nodes:
+        depth[node.id] = max((depth[each] + 1 for each in node.inputs), default=0)
+        length += sum(depth[node.id] - depth[each] for each in node.inputs)
+    return length
 
 
 def figure_of(node: GraphNode, known: KnownPipeline, topics: Mapping[str, TopicSummary]) -> tuple[str, str]:

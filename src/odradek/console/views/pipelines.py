@@ -101,7 +101,7 @@ def behind(watermark: str | None, now_s: float) -> str:
         return (
             DASH if watermark is None else age(max(0.0, now_s - datetime.fromisoformat(watermark).timestamp()) * 1000)
         )
-    except ValueError:
+    except (ValueError, OverflowError):  # no time, or one that the clock does not reach
         return DASH
 
 

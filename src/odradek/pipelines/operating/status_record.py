@@ -7,13 +7,13 @@ size: what exceeds a limit is left out. Any client can write to a topic, so that
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.operating.status import ENDED, PipelineStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 TOPIC = "__odradek_pipelines"
 # A status is written every two seconds. The size of the topic stays below 16 MB for each replica, and the status of a
@@ -34,7 +34,10 @@ MOST_NODES = 300
 MOST_FLOWS = 100
 MOST_EXPECTATIONS = 300
 MOST_NAMES = 200  # topics, sinks
+MOST_FACTS = 20
 LONGEST_TEXT = 400
+LARGEST_NUMBER = 2**63
+SEPARATOR = "\0"  # in the ids of virtual nodes, see `definition/layout`
 LARGEST_RECORD_BYTES = 900_000  # below the default limit of topics
 
 
@@ -80,7 +83,7 @@ def encode(published: PublishedPipeline) -> tuple[bytes, bytes]:
         "graph": [asdict(each) for each in bounded_nodes(published.nodes)],
         "published_s": published.published_s,
         "dead_letters": published.dead_letters,
-        "facts": list(published.facts)[:20],
+        "facts": list(published.facts)[:MOST_FACTS],
     }
     value = json.dumps(found, separators=(",", ":")).encode()
     if len(value) > LARGEST_RECORD_BYTES:
@@ -123,6 +126,7 @@ def parse(value: bytes) -> PublishedPipeline | None:
         found = json.loads(value)
         if found["version"] != VERSION:
             return None
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # ValueError for halves of surrogate pairs, too
         nodes = [
             GraphNode(**{**each, "inputs": tuple(each["inputs"]), "topics": tuple(map(str, each["topics"]))})
             for each in found["graph"][:MOST_NODES]
@@ -132,10 +136,10 @@ def parse(value: bytes) -> PublishedPipeline | None:
             PipelineStatus.of_object(found["status"]),
             tuple(nodes),
             None if found["dead_letters"] is None else str(found["dead_letters"]),
-            tuple(map(str, found["facts"])),
+            tuple(map(str, found["facts"]))[:MOST_FACTS],
             float(found["published_s"]),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     return published if is_plausible(published) else None
 
@@ -143,23 +147,47 @@ def parse(value: bytes) -> PublishedPipeline | None:
 def is_plausible(published: PublishedPipeline) -> bool:
     """Whether every field has its type and each node follows its inputs, so that readers need not check again."""
     status = published.status
+    objects: list[Any] = [published, status, *status.flows, *status.expectations, *published.nodes]
+    if not all(TYPES[each.type](getattr(found, each.name)) for found in objects for each in fields(found)):
+        return False
     known: set[str] = set()
     for node in published.nodes:
-        texts = (node.id, node.kind, node.name, node.detail)
-        if not all(isinstance(each, str) for each in texts) or not set(node.inputs) <= known or node.id in known:
+        if not set(node.inputs) <= known or node.id in known or SEPARATOR in node.id:
             return False
         known.add(node.id)
-    numbers: list[Any] = [status.updated_s, status.started_s, status.restarts, status.pid]
-    texts_of_status: list[Any] = [status.name, status.engine, status.note]
-    for flow in status.flows:
-        numbers += [flow.batch_ms, flow.batches, flow.input_per_s, flow.processed_per_s, flow.late_rows]
-        numbers += [flow.state_rows, flow.state_bytes, flow.unparsed]
-        for counts in (flow.read, flow.lag, flow.written):
-            numbers += counts.values()
-        texts_of_status += [flow.name, flow.watermark or ""]
-    for each in status.expectations:
-        numbers += [each.rows, each.checked]
-        texts_of_status += [each.step, each.name, each.otherwise]
-    return all(isinstance(each, int | float) for each in numbers) and all(
-        isinstance(each, str) for each in texts_of_status
-    )
+    return True
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def is_number(value: object) -> bool:
+    """Of a size that sums and conversions to float can take; NaN is none."""
+    return isinstance(value, int | float) and -LARGEST_NUMBER < value < LARGEST_NUMBER
+
+
+def is_counts(value: object) -> bool:
+    return isinstance(value, dict) and all(map(is_number, value.values()))
+
+
+def is_checked_elsewhere(value: object) -> bool:
+    return value is not None
+
+
+TYPES: dict[Any, Callable[[Any], bool]] = {  # by the annotations of the fields
+    "str": is_text,
+    "str | None": lambda value: value is None or is_text(value),
+    "int": is_number,
+    "float": is_number,
+    "int | None": lambda value: value is None or is_number(value),
+    "float | None": lambda value: value is None or is_number(value),
+    "dict[str, int]": is_counts,
+    "Offsets": lambda value: isinstance(value, dict) and all(map(is_counts, value.values())),
+    "tuple[str, ...]": lambda value: all(map(is_text, value)),
+    "State": is_checked_elsewhere,
+    "PipelineStatus": is_checked_elsewhere,
+    "tuple[FlowStatus, ...]": is_checked_elsewhere,
+    "tuple[ExpectationStatus, ...]": is_checked_elsewhere,
+    "tuple[GraphNode, ...]": is_checked_elsewhere,
+}
