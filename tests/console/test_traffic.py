@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from odradek.console.traffic import BrokerLoad, Traffic, loads_between, percentile_s, values_between
 
 
-def records(time_ms: int, started_s: float = 1.0, **topics: float) -> Traffic:
+def records(time_ms: int, started_s: float = 0.5, **topics: float) -> Traffic:
     return Traffic(time_ms, {"records": topics}, started_s=started_s)
 
 
 def test_rates_are_sums_over_brokers() -> None:
     before = {1: records(1000, a=10.0), 2: records(1000, a=5.0), 3: records(1000, a=9.0)}
-    after = {1: records(3000, a=30.0), 2: records(2000, a=6.0), 3: records(3000, 2.0, a=100.0)}  # 3 was started again
+    after = {1: records(3000, a=30.0), 2: records(2000, a=6.0), 3: records(3000, 1.5, a=100.0)}  # 3 was started again
     assert values_between(before, {**after, 4: records(1, a=7.0)}) == {"records": 11.0}
     assert values_between(before, before) == {}
 

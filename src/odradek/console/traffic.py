@@ -61,7 +61,7 @@ def growth_between(before: Traffic | None, after: Traffic) -> Growth | None:
 
     Differences are taken by topic. The series of a deleted topic end; those of one that was created again begin at 0.
     """
-    if before is None or after.time_ms <= before.time_ms or after.started_s != before.started_s:
+    if before is None or after.time_ms <= before.time_ms or after.started_s * 1000 > before.time_ms:
         return None
     seconds = (after.time_ms - before.time_ms) / 1000
     rates: dict[str, float] = {}
