@@ -28,6 +28,13 @@ def test_a_deleted_topic_does_not_lower_the_rates_of_others() -> None:
     assert values_between(before, after) == {"records": 38.0}
 
 
+def test_a_topic_that_gets_a_series_of_its_own_is_no_growth() -> None:
+    before = {1: records(1000, other=1e6, kept=10.0)}
+    after = {1: records(2000, other=4e5, kept=15.0, named=6e5)}
+    assert values_between(before, after) == {"records": 5.0}
+    assert values_between(before, {1: records(2000, kept=15.0, other=0.0)}) == {"records": 0.0}
+
+
 def test_the_load_of_a_broker_is_that_between_two_moments() -> None:
     before = {1: Traffic(1000, {"bytes": {"a": 0.0}, "bytes_out": {"a": 7.0}}, {0.1: 0.0, math.inf: 0.0}, 10.0, 3)}
     after = {1: Traffic(3000, {"bytes": {"a": 500.0}, "bytes_out": {"a": 7.0}}, {0.1: 9.0, math.inf: 9.0}, 30.0, 4)}
