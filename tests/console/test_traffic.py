@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from odradek.console.traffic import BrokerLoad, Traffic, loads_between, percentile_s, values_between
 
 
-def records(time_ms: int, started_s: float = 1.0, **topics: float) -> Traffic:
+def records(time_ms: int, started_s: float = 0.5, **topics: float) -> Traffic:
     return Traffic(time_ms, {"records": topics}, started_s=started_s)
 
 
 def test_rates_are_sums_over_brokers() -> None:
     before = {1: records(1000, a=10.0), 2: records(1000, a=5.0), 3: records(1000, a=9.0)}
-    after = {1: records(3000, a=30.0), 2: records(2000, a=6.0), 3: records(3000, 2.0, a=100.0)}  # 3 was started again
+    after = {1: records(3000, a=30.0), 2: records(2000, a=6.0), 3: records(3000, 1.5, a=100.0)}  # 3 was started again
     assert values_between(before, {**after, 4: records(1, a=7.0)}) == {"records": 11.0}
     assert values_between(before, before) == {}
 
@@ -26,6 +26,13 @@ def test_a_deleted_topic_does_not_lower_the_rates_of_others() -> None:
     before = {1: records(1000, deleted=1e6, kept=10.0, again=50.0)}
     after = {1: records(2000, kept=40.0, again=5.0, new=3.0)}
     assert values_between(before, after) == {"records": 38.0}
+
+
+def test_a_topic_that_gets_a_series_of_its_own_is_no_growth() -> None:
+    before = {1: records(1000, other=1e6, kept=10.0)}
+    after = {1: records(2000, other=4e5, kept=15.0, named=6e5)}
+    assert values_between(before, after) == {"records": 5.0}
+    assert values_between(before, {1: records(2000, kept=15.0, other=0.0)}) == {"records": 0.0}
 
 
 def test_the_load_of_a_broker_is_that_between_two_moments() -> None:

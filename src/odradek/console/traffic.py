@@ -23,6 +23,7 @@ REQUESTS = "odradek_requests_total"
 CONNECTIONS = "odradek_connections"
 STARTED = "process_start_time_seconds"
 PRODUCE = "Produce"
+OTHER = "other"  # the topics without a series of their own
 PERCENTILES = {"produce_p50": 0.5, "produce_p99": 0.99}
 
 
@@ -61,16 +62,21 @@ def growth_between(before: Traffic | None, after: Traffic) -> Growth | None:
 
     Differences are taken by topic. The series of a deleted topic end; those of one that was created again begin at 0.
     """
-    if before is None or after.time_ms <= before.time_ms or after.started_s != before.started_s:
+    if before is None or after.time_ms <= before.time_ms or after.started_s * 1000 > before.time_ms:
         return None
     seconds = (after.time_ms - before.time_ms) / 1000
     rates: dict[str, float] = {}
     for name, topics in after.counters.items():
         earlier = before.counters.get(name, {})
-        changes = ((total, total - earlier.get(topic, 0.0)) for topic, total in topics.items())
-        rates[name] = sum(total if change < 0 else change for total, change in changes) / seconds
+        changes = (_change(topic, total, earlier.get(topic, 0.0)) for topic, total in topics.items())
+        rates[name] = max(sum(changes), 0.0) / seconds
     buckets = {bound: max(count - before.buckets.get(bound, 0.0), 0.0) for bound, count in after.buckets.items()}
     return Growth(rates, buckets, max(after.requests - before.requests, 0.0) / seconds)
+
+
+def _change(topic: str, total: float, earlier: float) -> float:
+    """`other` shrinks by the total of a topic that gets a series of its own; any other series begins again at 0."""
+    return total if total < earlier and topic != OTHER else total - earlier
 
 
 def values_between(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) -> dict[str, float]:
