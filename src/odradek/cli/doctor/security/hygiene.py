@@ -71,9 +71,10 @@ def exposed_console(facts: SecurityFacts) -> Iterator[Finding]:
     assert facts.consoles is not None
     if facts.consoles:
         yield problem(
-            "consoles can be reached from other machines",
+            "consoles without a login can be reached from other machines",
             facts.consoles,
-            "Let the console listen on 127.0.0.1 only, and reach it through ssh -L 8484:127.0.0.1:8484 HOST",
+            "Start the console with a login and HTTPS: odradek console --login sasl --tls-cert FILE --tls-key FILE; or "
+            "let it listen on 127.0.0.1 only, and reach it through ssh -L 8484:127.0.0.1:8484 HOST",
         )
 
 
