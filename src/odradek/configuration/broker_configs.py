@@ -22,6 +22,7 @@ from odradek.configuration.listeners import (
     parse_protocol_map,
     without_controllers,
 )
+from odradek.configuration.metrics_listener import is_exposed
 from odradek.configuration.sasl_listeners import SaslListener, is_sasl_property, resolve_sasl_listeners
 from odradek.configuration.tls_config_table import TLS_CONFIGS
 from odradek.configuration.tls_settings import principal_mapping_rules, tls_settings
@@ -153,12 +154,13 @@ class BrokerConfig:
         return principal_mapping_rules(self.texts, listener)
 
     def open_listeners(self) -> list[str]:
-        """The listeners that accept clients of other machines without authentication."""
-        return [
+        """The listeners that accept clients of other machines without authentication, the one of metrics included."""
+        found = [
             listener.name
             for listener in self.listeners
             if not listener.is_loopback and not self._authenticates(listener.name)
         ]
+        return [*found, "metrics.listener (metrics only)"] if is_exposed(self.metrics_listener) else found
 
     def _authenticates(self, listener: str) -> bool:
         protocol = self.listener_protocols[listener]

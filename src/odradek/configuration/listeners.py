@@ -32,17 +32,21 @@ class Listener(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can connect."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False  # another name, or every interface
+        return is_loopback_host(self.host)
 
 
 class Endpoint(NamedTuple):
     host: str
     port: int
+
+
+def is_loopback_host(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False  # another name, or every interface
 
 
 def parse_listeners(property_name: str, entries: Sequence[str]) -> tuple[Listener, ...]:

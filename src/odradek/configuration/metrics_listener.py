@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from odradek.configuration.listeners import Endpoint
+from odradek.configuration.listeners import Endpoint, is_loopback_host
 
 if TYPE_CHECKING:
     from odradek.configuration.config_types import Value
@@ -22,6 +22,12 @@ def metrics_address(text: str) -> Endpoint | None:
     if match is None or int(match["port"]) > LARGEST_PORT:
         raise ValueError("must be host:port, for example 127.0.0.1:9644, or empty to serve no metrics over HTTP")
     return Endpoint(match["host"] if match["ipv6"] is None else match["ipv6"], int(match["port"]))
+
+
+def is_exposed(text: str) -> bool:
+    """Whether other machines can connect. Nobody is authenticated there."""
+    address = metrics_address(text)
+    return address is not None and not is_loopback_host(address.host)
 
 
 def address_text(host: str, port: int) -> str:

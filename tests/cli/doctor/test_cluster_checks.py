@@ -25,7 +25,7 @@ CASES: dict[str, tuple[ClusterFacts, Severity, str]] = {
         Severity.PROBLEM,
         "advertised.listeners",
     ),
-    "broker-fenced": (healthy(state=state(partition(), fenced=(3,))), Severity.PROBLEM, "--drain 3"),
+    "broker-fenced": (healthy(state=state(partition(), fenced=(3,))), Severity.PROBLEM, "--drain 3 --wait &&"),
     "controller": (healthy(state=state(partition(), controller=None)), Severity.PROBLEM, "--watch"),
     "advertised-address": (healthy(contacts=[contact(1, addresses=("127.0.0.1",))]), Severity.PROBLEM, "advertised"),
     "mixed-versions": (healthy(contacts=[contact(1), contact(2, apis={0: (3, 11)})]), Severity.WARNING, "upgrade"),

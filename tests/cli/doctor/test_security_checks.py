@@ -43,6 +43,7 @@ CASES: dict[str, tuple[SecurityFacts, Severity]] = {
     "auto-create-topics": (secured(brokers=brokers(auto_create_topics_enable="true")), Severity.WARNING),
     "quotas": (secured(quota_count=0), Severity.WARNING),
     "audit-log": (secured(brokers=brokers(audit_log_path="")), Severity.WARNING),
+    "metrics-listener": (secured(brokers=brokers(metrics_listener="0.0.0.0:9644")), Severity.WARNING),
     "console": (secured(consoles=["http://10.0.0.1:8484/"]), Severity.PROBLEM),
 }
 

@@ -58,7 +58,7 @@ LONGEST_COUNT = 2**53
     metavar="SECONDS",
     default=2,
     show_default=True,
-    help="Time between two looks at the lag of groups; 0 looks once.",
+    help="Time between two samples of the lag of groups; 0 takes one.",
 )
 @click.option(
     "--max-lag",

@@ -48,8 +48,8 @@ def fenced_brokers(facts: ClusterFacts) -> Iterator[Finding]:
             "brokers are fenced: they are down, or do not take part in the cluster",
             [f"broker {each.broker_id} at {each.host}:{each.port}" for each in fenced],
             f"Start it again. If it will not return, move its replicas and forget it: "
-            f"odradek partition reassign --drain {fenced[0].broker_id} && odradek cluster unregister "
-            f"{fenced[0].broker_id}",
+            f"odradek partition reassign --drain {fenced[0].broker_id} --wait && "
+            f"odradek cluster unregister {fenced[0].broker_id}",
         )
 
 

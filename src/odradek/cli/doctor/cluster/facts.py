@@ -64,7 +64,7 @@ class ClusterFacts(Facts):
     groups: Sequence[GroupFacts] | None = None
     hanging: Sequence[OpenTransaction] | None = None
     ahead_ms: Mapping[str, int] | None = None  # by partition of an internal topic: newest record minus this clock
-    open_files: Mapping[int, tuple[int, int]] | None = None  # open and allowed, of the brokers that tell it
+    open_files: Mapping[int, tuple[int, int]] | None = None  # open and allowed, of the brokers that report them
     from_elsewhere: bool = False
     limits: Limits = field(default_factory=Limits)
     reasons: Mapping[str, str] = field(default_factory=dict)

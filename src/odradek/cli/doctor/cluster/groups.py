@@ -54,12 +54,12 @@ def abandoned(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def unstable(facts: ClusterFacts) -> Iterator[Finding]:
-    """Groups that are rebalancing in both looks, and groups that are dead."""
+    """Groups that are rebalancing in both samples, and groups that are dead."""
     assert facts.groups is not None
     moving = [each for each in facts.groups if each.state in REBALANCING and each.later_state in REBALANCING]
     if moving:
         yield warning(
-            "groups were rebalancing at both looks: their members read nothing while they do",
+            "groups were rebalancing in both samples: their members read nothing while they do",
             [f"{each.name}: {each.state}, then {each.later_state}" for each in moving],
             f"Look for members that leave or exceed max.poll.interval.ms: odradek group describe {moving[0].name}",
         )

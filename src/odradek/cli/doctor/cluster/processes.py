@@ -1,4 +1,4 @@
-"""Rules on the processes of brokers, which brokers of Odradek tell by their metrics."""
+"""Rules on the processes of brokers, which brokers of Odradek report in their metrics."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def contact(requests: BrokerRequests, broker: KnownBroker) -> Contact:
 
 
 def read_open_files(cluster: Cluster, requests: BrokerRequests, state: ClusterState) -> dict[int, tuple[int, int]]:
-    """Open and allowed files of the brokers of Odradek; other brokers do not tell them."""
+    """Open and allowed files of the brokers of Odradek; other brokers do not report them."""
     found = {}
     for broker in state.brokers.values():
         if broker.is_fenced:

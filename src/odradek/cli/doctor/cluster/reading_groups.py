@@ -81,7 +81,7 @@ def _lag(committed: dict[Key, int], ends: dict[Key, int]) -> int:
 
 
 def compare(first: Sequence[GroupFacts], second: Sequence[GroupFacts], interval_s: float) -> list[GroupFacts]:
-    """The groups of the first look, with what the second one shows of them."""
+    """The groups of the first sample, with the lag, its growth and the state of the second one."""
     later = {each.name: each for each in second}
     return [
         replace(

@@ -31,7 +31,7 @@ def replication_factor_one(facts: ClusterFacts) -> Iterator[Finding]:
     found = [topic for topic, count in replicas.items() if count == 1 and topic not in INTERNAL_TOPICS]
     if found:
         yield warning(
-            "topics have one replica: they are away with its broker, and lost with its disk",
+            "topics have one replica: they are unavailable without its broker, and lost with its disk",
             found,
             f"odradek partition reassign {found[0]} --replication-factor {min(ENOUGH_REPLICAS, _brokers(facts))}",
         )

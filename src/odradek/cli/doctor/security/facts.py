@@ -102,5 +102,5 @@ class SecurityFacts(Facts):
     iterations: Mapping[str, int] | None = None  # the fewest of a SCRAM user's credentials
     quota_count: int | None = None
     files: Sequence[FileFacts] | None = None
-    consoles: Sequence[str] | None = None  # addresses of consoles that other machines reach
+    consoles: Sequence[str] | None = None  # addresses of consoles without a login that other machines reach
     reasons: Mapping[str, str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.cli.doctor.finding import problem, warning
+from odradek.configuration.metrics_listener import is_exposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,13 +68,27 @@ def auto_created_topics(facts: SecurityFacts) -> Iterator[Finding]:
         )
 
 
+def exposed_metrics(facts: SecurityFacts) -> Iterator[Finding]:
+    """Brokers of Odradek only: Apache Kafka has no such setting."""
+    assert facts.brokers is not None
+    addresses = {broker_id: settings.get("metrics.listener", "") for broker_id, settings in facts.brokers.items()}
+    found = {broker_id: address for broker_id, address in addresses.items() if is_exposed(address)}
+    if found:
+        yield warning(
+            "other machines can read metrics without authentication: names of topics, traffic, versions",
+            [f"broker {broker_id}: metrics.listener={address}" for broker_id, address in found.items()],
+            "Set metrics.listener=127.0.0.1:9644, or let a firewall admit the machine of Prometheus only",
+        )
+
+
 def exposed_console(facts: SecurityFacts) -> Iterator[Finding]:
     assert facts.consoles is not None
     if facts.consoles:
         yield problem(
-            "consoles can be reached from other machines",
+            "consoles without a login can be reached from other machines",
             facts.consoles,
-            "Let the console listen on 127.0.0.1 only, and reach it through ssh -L 8484:127.0.0.1:8484 HOST",
+            "Start the console with a login and HTTPS: odradek console --login sasl --tls-cert FILE --tls-key FILE; or "
+            "let it listen on 127.0.0.1 only, and reach it through ssh -L 8484:127.0.0.1:8484 HOST",
         )
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.wire_request import call
 from odradek.cli.client.wire_security import SecuredAddress, wire_security
-from odradek.cli.doctor.cluster.brokers import is_loopback
-from odradek.cli.doctor.cluster.reading import resolve
 from odradek.cli.doctor.security.facts import AnonymousRights, TlsFacts
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from odradek.cli.doctor.security.facts import ListenerFacts
 
 TIMEOUT_S = 5.0
-CONSOLE_PORT = 8484
 VERSIONS = {
     "TLSv1": ssl.TLSVersion.TLSv1,
     "TLSv1.1": ssl.TLSVersion.TLSv1_1,
@@ -102,21 +99,3 @@ def anonymous_rights(listener: ListenerFacts) -> AnonymousRights | None:
 def _operations(bits: int) -> tuple[str, ...]:
     """The names of the operations in a bit field of Kafka; a negative one means that none were asked for."""
     return tuple(each.name for each in Operation if each > Operation.ALL and bits > 0 and bits >> each & 1)
-
-
-def reachable_consoles(host: str) -> list[str]:
-    """The console's default port, on the addresses of a broker's host that other machines can reach."""
-    found = []
-    try:
-        addresses = [each for each in resolve(host, CONSOLE_PORT) if not is_loopback(each)]
-    except OSError:
-        return []
-    for address in addresses:
-        try:
-            with socket.create_connection((address, CONSOLE_PORT), timeout=TIMEOUT_S) as connection:
-                connection.sendall(f"GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
-                if connection.recv(16).startswith(b"HTTP/1."):
-                    found.append(f"http://{address}:{CONSOLE_PORT}/")
-        except OSError:
-            continue
-    return found

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from odradek.cli.client.broker_requests import BrokerRequests, check
 from odradek.cli.doctor.reading import all_at_once
 from odradek.cli.doctor.security.broker_listeners import listeners_of
+from odradek.cli.doctor.security.consoles import open_consoles
 from odradek.cli.doctor.security.facts import SecurityFacts
 from odradek.cli.doctor.security.files import read_files
-from odradek.cli.doctor.security.probes import anonymous_rights, reachable_consoles, tls_facts
+from odradek.cli.doctor.security.probes import anonymous_rights, tls_facts
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from odradek.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
@@ -147,4 +148,4 @@ def _count_quotas(requests: BrokerRequests) -> int:
 
 def _find_consoles(described: DescribedCluster) -> list[str]:
     hosts = sorted({each.host for each in described.brokers.values()})
-    return [address for found in all_at_once(reachable_consoles, hosts) for address in found]
+    return [address for found in all_at_once(open_consoles, hosts) for address in found]

@@ -28,5 +28,6 @@ CHECKS: tuple[Check[SecurityFacts], ...] = (
     Check("auto-create-topics", "topics are created on purpose", ("brokers",), hygiene.auto_created_topics),
     Check("quotas", "clients are limited", ("quota_count",), hygiene.no_quotas),
     Check("audit-log", "denials and changes are logged", ("brokers",), hygiene.no_audit_log),
-    Check("console", "consoles are on loopback", ("consoles",), hygiene.exposed_console),
+    Check("metrics-listener", "metrics are private", ("brokers",), hygiene.exposed_metrics),
+    Check("console", "consoles need a login", ("consoles",), hygiene.exposed_console),
 )
