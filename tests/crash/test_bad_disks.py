@@ -98,6 +98,14 @@ class Sender:
         return self.await_outcomes(len(self.outcomes) + 1)[-1][0]
 
 
+def await_output(running: FaultyBroker, text: str) -> None:
+    """Another thread reads what the broker prints."""
+    deadline = time.monotonic() + PATIENCE_S
+    while text not in running.output:
+        assert time.monotonic() < deadline, running.output
+        time.sleep(0.01)  # a poll's pause
+
+
 @pytest.mark.parametrize("fault", ["fail-sync", "fail-write"])
 def test_a_broken_disk_takes_its_directory_and_no_other(running: FaultyBroker, fault: str) -> None:
     make_topic(running, "topic", 2, flush_messages="1")
@@ -112,7 +120,7 @@ def test_a_broken_disk_takes_its_directory_and_no_other(running: FaultyBroker, f
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
     leaders = {each.id: each.leader for each in admin.list_topics("topic", 30).topics["topic"].partitions.values()}
     assert leaders == {partition_of["one"]: 0, partition_of["two"]: -1}
-    assert "log directory failed" in running.output
+    await_output(running, "log directory failed")
     running.restart()
     records = read_everything(running.bootstrap_servers, "topic", 2)
     assert [value for _, value in records[partition_of["one"]]] == [b"before", b"kept"]
@@ -128,10 +136,7 @@ def test_the_broker_ends_when_nothing_is_left(running: FaultyBroker) -> None:
     process = running.process
     assert process is not None
     assert process.wait(PATIENCE_S) == 1
-    deadline = time.monotonic() + PATIENCE_S
-    while "repair the disk, then start the broker again" not in running.output:
-        assert time.monotonic() < deadline, running.output
-        time.sleep(0.01)  # a poll's pause: its last words may still be on their way
+    await_output(running, "repair the disk, then start the broker again")
 
 
 def test_a_slow_sync_keeps_only_those_who_wait_for_it(running: FaultyBroker) -> None:
