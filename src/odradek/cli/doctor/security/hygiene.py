@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.cli.doctor.cluster.brokers import is_loopback
 from odradek.cli.doctor.finding import problem, warning
-from odradek.configuration.metrics_listener import is_exposed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,11 +68,17 @@ def auto_created_topics(facts: SecurityFacts) -> Iterator[Finding]:
         )
 
 
+def _is_exposed(listener: str) -> bool:
+    """Whether other machines can connect to a `host:port`; an empty one serves nothing."""
+    host = listener.rpartition(":")[0].strip("[]")
+    return bool(listener) and host != "localhost" and not is_loopback(host)
+
+
 def exposed_metrics(facts: SecurityFacts) -> Iterator[Finding]:
     """Brokers of Odradek only: Apache Kafka has no such setting."""
     assert facts.brokers is not None
     addresses = {broker_id: settings.get("metrics.listener", "") for broker_id, settings in facts.brokers.items()}
-    found = {broker_id: address for broker_id, address in addresses.items() if is_exposed(address)}
+    found = {broker_id: address for broker_id, address in addresses.items() if _is_exposed(address)}
     if found:
         yield warning(
             "other machines can read metrics without authentication: names of topics, traffic, versions",
