@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.cli.doctor.finding import problem, warning
-from odradek.configuration.metrics_listener import is_exposed
+from odradek.cli.doctor.security.facts import is_exposed_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def exposed_metrics(facts: SecurityFacts) -> Iterator[Finding]:
     """Brokers of Odradek only: Apache Kafka has no such setting."""
     assert facts.brokers is not None
     addresses = {broker_id: settings.get("metrics.listener", "") for broker_id, settings in facts.brokers.items()}
-    found = {broker_id: address for broker_id, address in addresses.items() if is_exposed(address)}
+    found = {broker_id: address for broker_id, address in addresses.items() if _is_exposed(address)}
     if found:
         yield warning(
             "other machines can read metrics without authentication: names of topics, traffic, versions",
@@ -115,3 +115,9 @@ def no_audit_log(facts: SecurityFacts) -> Iterator[Finding]:
             [f"broker {broker_id}" for broker_id in found],
             "Set audit.log.path=/var/log/odradek/audit.log in the properties of the brokers",
         )
+
+
+def _is_exposed(address: str) -> bool:
+    """Of host:port; an empty address is none."""
+    host = address.strip().rpartition(":")[0]
+    return bool(address.strip()) and is_exposed_host(host.removeprefix("[").removesuffix("]"))
