@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 Settings = dict[str, str]
 
 
+def is_exposed_host(host: str) -> bool:
+    """Whether a listener that is bound to it accepts connections of other machines."""
+    if host == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerFacts:
     """A listener of a broker: its protocol, the host that it is bound to, and the address that clients use."""
@@ -44,12 +54,7 @@ class ListenerFacts:
     @property
     def is_exposed(self) -> bool:
         """Whether other machines can connect: it is not bound to a loopback address."""
-        if self.bound_host == "localhost":
-            return False
-        try:
-            return not ipaddress.ip_address(self.bound_host).is_loopback
-        except ValueError:
-            return True
+        return is_exposed_host(self.bound_host)
 
     @property
     def is_authenticating(self) -> bool:

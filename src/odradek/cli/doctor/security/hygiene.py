@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.doctor.cluster.brokers import is_loopback
 from odradek.cli.doctor.finding import problem, warning
+from odradek.cli.doctor.security.facts import is_exposed_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,12 +68,6 @@ def auto_created_topics(facts: SecurityFacts) -> Iterator[Finding]:
         )
 
 
-def _is_exposed(listener: str) -> bool:
-    """Whether other machines can connect to a `host:port`; an empty one serves nothing."""
-    host = listener.rpartition(":")[0].strip("[]")
-    return bool(listener) and host != "localhost" and not is_loopback(host)
-
-
 def exposed_metrics(facts: SecurityFacts) -> Iterator[Finding]:
     """Brokers of Odradek only: Apache Kafka has no such setting."""
     assert facts.brokers is not None
@@ -121,3 +115,9 @@ def no_audit_log(facts: SecurityFacts) -> Iterator[Finding]:
             [f"broker {broker_id}" for broker_id in found],
             "Set audit.log.path=/var/log/odradek/audit.log in the properties of the brokers",
         )
+
+
+def _is_exposed(address: str) -> bool:
+    """Of host:port; an empty address is none."""
+    host = address.strip().rpartition(":")[0]
+    return bool(address.strip()) and is_exposed_host(host.removeprefix("[").removesuffix("]"))
