@@ -6,7 +6,6 @@ import asyncio
 import functools
 import inspect
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,7 +15,6 @@ from odradek.handlers import push_telemetry
 from odradek.handlers.context import ClientConnection, RequestContext
 from odradek.handlers.push_telemetry import READ_AT_ONCE_BYTES
 from odradek.handlers.telemetry_clients import client_facts
-from odradek.host.workers import ThreadPool
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -136,27 +134,23 @@ def test_a_small_push_is_read_on_a_worker_if_it_is_compressed(broker: SimulatedB
 
 def test_pushes_are_read_one_at_a_time_and_a_bounded_number_waits() -> None:
     async def scenario() -> None:
-        pool, turns = ThreadPool(4, "test"), ReadTurns()
+        turns = ReadTurns()
         running: list[int] = []
 
-        def read(number: int) -> int:
+        async def read(number: int) -> int:
             running.append(number)
-            time.sleep(0.002)
+            await asyncio.sleep(0)  # others would run here
             assert running == [number]
             running.remove(number)
             return number
 
-        reads = [
-            asyncio.create_task(turns.run(functools.partial(pool.run, read, number)))
-            for number in range(MOST_WAITING + 1)
-        ]
+        reads = [asyncio.create_task(turns.run(functools.partial(read, number))) for number in range(MOST_WAITING + 1)]
         assert not turns.are_full
         await asyncio.sleep(0)
         assert turns.are_full
         assert await asyncio.gather(*reads) == list(range(MOST_WAITING + 1))
         await asyncio.sleep(0)
         assert not turns.are_full
-        pool.close()
 
     asyncio.run(scenario())
 
