@@ -112,7 +112,7 @@ def test_a_large_push_is_read_on_a_worker(broker: SimulatedBroker) -> None:
 
 
 def begin_push(broker: SimulatedBroker, metrics: bytes, compression: int) -> Any:
-    """The answer, or a coroutine if a worker reads the push."""
+    """The answer, or an awaitable if a worker reads the push."""
     given = subscribe(broker)
     request = PushTelemetryRequest(
         client_instance_id=given.client_instance_id,
@@ -121,15 +121,19 @@ def begin_push(broker: SimulatedBroker, metrics: bytes, compression: int) -> Any
         compression_type=compression,
         metrics=metrics,
     )
-    return push_telemetry.handle(request, RequestContext(broker.services, broker.client, 0, "app"))
+    context = RequestContext(broker.services, broker.client, 0, "app")
+
+    async def begin() -> Any:
+        return push_telemetry.handle(request, context)
+
+    return asyncio.run(begin())
 
 
 def test_a_small_push_is_read_on_a_worker_if_it_is_compressed(broker: SimulatedBroker) -> None:
     data = metrics_data(counter("sent", 5))
     assert begin_push(broker, data, Compression.NONE).error_code == ErrorCode.NONE
     begun = begin_push(broker, compress(Compression.ZSTD, b"\x10\x01" * 40_000), Compression.ZSTD)
-    assert inspect.iscoroutine(begun)
-    begun.close()
+    assert inspect.isawaitable(begun)
 
 
 def test_pushes_are_read_one_at_a_time_and_a_bounded_number_waits() -> None:
@@ -144,9 +148,7 @@ def test_pushes_are_read_one_at_a_time_and_a_bounded_number_waits() -> None:
             running.remove(number)
             return number
 
-        reads = [asyncio.create_task(turns.run(functools.partial(read, number))) for number in range(MOST_WAITING + 1)]
-        assert not turns.are_full
-        await asyncio.sleep(0)
+        reads = [turns.run(functools.partial(read, number)) for number in range(MOST_WAITING + 1)]
         assert turns.are_full
         assert await asyncio.gather(*reads) == list(range(MOST_WAITING + 1))
         await asyncio.sleep(0)
@@ -163,9 +165,7 @@ def test_a_push_is_read_to_its_end_though_its_connection_closes() -> None:
             await may_end.wait()
             ended.set()
 
-        request = asyncio.create_task(turns.run(read))
-        await asyncio.sleep(0)
-        request.cancel()
+        turns.run(read).cancel()
         may_end.set()
         await asyncio.wait_for(ended.wait(), 10)
 
