@@ -6,7 +6,6 @@ import asyncio
 import functools
 import inspect
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,7 +15,6 @@ from odradek.handlers import push_telemetry
 from odradek.handlers.context import ClientConnection, RequestContext
 from odradek.handlers.push_telemetry import READ_AT_ONCE_BYTES
 from odradek.handlers.telemetry_clients import client_facts
-from odradek.host.workers import ThreadPool
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -114,7 +112,7 @@ def test_a_large_push_is_read_on_a_worker(broker: SimulatedBroker) -> None:
 
 
 def begin_push(broker: SimulatedBroker, metrics: bytes, compression: int) -> Any:
-    """The answer, or a coroutine if a worker reads the push."""
+    """The answer, or an awaitable if a worker reads the push."""
     given = subscribe(broker)
     request = PushTelemetryRequest(
         client_instance_id=given.client_instance_id,
@@ -123,40 +121,38 @@ def begin_push(broker: SimulatedBroker, metrics: bytes, compression: int) -> Any
         compression_type=compression,
         metrics=metrics,
     )
-    return push_telemetry.handle(request, RequestContext(broker.services, broker.client, 0, "app"))
+    context = RequestContext(broker.services, broker.client, 0, "app")
+
+    async def begin() -> Any:
+        return push_telemetry.handle(request, context)
+
+    return asyncio.run(begin())
 
 
 def test_a_small_push_is_read_on_a_worker_if_it_is_compressed(broker: SimulatedBroker) -> None:
     data = metrics_data(counter("sent", 5))
     assert begin_push(broker, data, Compression.NONE).error_code == ErrorCode.NONE
     begun = begin_push(broker, compress(Compression.ZSTD, b"\x10\x01" * 40_000), Compression.ZSTD)
-    assert inspect.iscoroutine(begun)
-    begun.close()
+    assert inspect.isawaitable(begun)
 
 
 def test_pushes_are_read_one_at_a_time_and_a_bounded_number_waits() -> None:
     async def scenario() -> None:
-        pool, turns = ThreadPool(4, "test"), ReadTurns()
+        turns = ReadTurns()
         running: list[int] = []
 
-        def read(number: int) -> int:
+        async def read(number: int) -> int:
             running.append(number)
-            time.sleep(0.002)
+            await asyncio.sleep(0)  # others would run here
             assert running == [number]
             running.remove(number)
             return number
 
-        reads = [
-            asyncio.create_task(turns.run(functools.partial(pool.run, read, number)))
-            for number in range(MOST_WAITING + 1)
-        ]
-        assert not turns.are_full
-        await asyncio.sleep(0)
+        reads = [turns.run(functools.partial(read, number)) for number in range(MOST_WAITING + 1)]
         assert turns.are_full
         assert await asyncio.gather(*reads) == list(range(MOST_WAITING + 1))
         await asyncio.sleep(0)
         assert not turns.are_full
-        pool.close()
 
     asyncio.run(scenario())
 
@@ -169,9 +165,7 @@ def test_a_push_is_read_to_its_end_though_its_connection_closes() -> None:
             await may_end.wait()
             ended.set()
 
-        request = asyncio.create_task(turns.run(read))
-        await asyncio.sleep(0)
-        request.cancel()
+        turns.run(read).cancel()
         may_end.set()
         await asyncio.wait_for(ended.wait(), 10)
 

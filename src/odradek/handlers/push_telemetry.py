@@ -50,11 +50,11 @@ def handle(
     return PushTelemetryResponse(error_code=telemetry.finish_push(begun, push, read_push(push, most_bytes)))
 
 
-async def _read_on_worker(
+def _read_on_worker(
     telemetry: ClientTelemetry, instance: ClientInstance, push: Push, context: RequestContext, most_bytes: int
-) -> PushTelemetryResponse:
-    async def read() -> ErrorCode:
+) -> Awaitable[PushTelemetryResponse]:
+    async def read() -> PushTelemetryResponse:
         points = await context.services.host.workers.run(read_push, push, most_bytes)
-        return telemetry.finish_push(instance, push, points)
+        return PushTelemetryResponse(error_code=telemetry.finish_push(instance, push, points))
 
-    return PushTelemetryResponse(error_code=await telemetry.read_turns.run(read))
+    return telemetry.read_turns.run(read)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.telemetry.otlp import Kind
-from odradek.telemetry.totals import MOST_AGGREGATES, TotalsByName, in_range
+from odradek.telemetry.totals import MOST_AGGREGATES, TotalsByName, Value, in_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,23 +19,12 @@ if TYPE_CHECKING:
 
     from odradek.telemetry.otlp import Point
     from odradek.telemetry.subscriptions import ClientFacts
-    from odradek.telemetry.totals import Aggregate
+    from odradek.telemetry.totals import Aggregate, SeriesKey
 
 MOST_BYTES_OF_A_CLIENT = 256 << 10
 MOST_BYTES = 16 << 20
 SERIES_BYTES = 400  # of the objects of one value, beside its text
 LARGEST_COUNT = (1 << 63) - 1  # the largest INT64 of a response
-
-SeriesKey = tuple[str, tuple[tuple[str, str], ...]]  # name, attributes
-
-
-@dataclass(slots=True)
-class Value:
-    """A gauge's last value, or the total of a sum. A histogram also has the number of its values."""
-
-    kind: Kind
-    value: float
-    count: int
 
 
 @dataclass(slots=True)
@@ -95,7 +84,7 @@ class ClientValueStore:
         values.received_bytes += received_bytes
         for point in points:
             self._add(values, point)
-        self._totals.replace(instance_id, values)
+        self._totals.replace(instance_id, values.series)
         while self.size_bytes > self._most_bytes and len(self._clients) > 1:
             self._forget(next(iter(self._clients)))
 
@@ -129,7 +118,7 @@ class ClientValueStore:
     def _forget(self, instance_id: UUID) -> None:
         values = self._clients.pop(instance_id)
         self.size_bytes -= values.size_bytes
-        self._totals.remove(instance_id, values)
+        self._totals.remove(instance_id, values.series)
 
     def aggregates(self) -> list[Aggregate]:
         """In the order of their names, a bounded number for /metrics."""

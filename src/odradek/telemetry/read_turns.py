@@ -23,12 +23,12 @@ class ReadTurns:
     def are_full(self) -> bool:
         return len(self._reads) > MOST_WAITING
 
-    async def run(self, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `read` returns; it is not cancelled if the caller is."""
+    def run(self, read: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
+        """What `read` returns. It is scheduled at once, and not cancelled if the caller is."""
         task = asyncio.ensure_future(self._run_in_turn(read))
         self._reads.add(task)
         task.add_done_callback(self._reads.discard)
-        return await asyncio.shield(task)
+        return asyncio.shield(task)
 
     async def _run_in_turn(self, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
         async with self._turn:

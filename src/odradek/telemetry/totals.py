@@ -7,16 +7,29 @@ clients that push new names displace none.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from uuid import UUID
 
-    from odradek.telemetry.client_values import ClientValues
     from odradek.telemetry.otlp import Kind
 
 MOST_AGGREGATES = 500
 LARGEST_VALUE = sys.float_info.max
+
+
+SeriesKey = tuple[str, tuple[tuple[str, str], ...]]  # name, attributes
+
+
+@dataclass(slots=True)
+class Value:
+    """A gauge's last value, or the total of a sum. A histogram also has the number of its values."""
+
+    kind: Kind
+    value: float
+    count: int
 
 
 class Aggregate(NamedTuple):
@@ -43,11 +56,11 @@ class TotalsByName:
         self._most_names = most_names
         self._metrics: dict[str, _Metric] = {}
 
-    def replace(self, instance_id: UUID, values: ClientValues) -> None:
+    def replace(self, instance_id: UUID, series: Mapping[SeriesKey, Value]) -> None:
         """The totals of a client over the attributes of each metric. A client's series are only ever added to."""
         totals: dict[str, float] = {}
         kinds: dict[str, Kind] = {}
-        for (name, _attributes), value in values.series.items():
+        for (name, _attributes), value in series.items():
             totals[name] = in_range(totals.get(name, 0.0) + value.value)
             kinds[name] = value.kind
         for name, total in totals.items():
@@ -58,8 +71,8 @@ class TotalsByName:
                 metric = self._metrics[name] = _Metric(kinds[name])
             metric.by_client[instance_id] = total
 
-    def remove(self, instance_id: UUID, values: ClientValues) -> None:
-        for name, _attributes in values.series:
+    def remove(self, instance_id: UUID, series: Iterable[SeriesKey]) -> None:
+        for name, _attributes in series:
             metric = self._metrics.get(name)
             if metric is not None:
                 metric.by_client.pop(instance_id, None)
