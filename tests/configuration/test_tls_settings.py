@@ -92,7 +92,12 @@ def test_listeners_that_accept_anyone_from_elsewhere_are_named() -> None:
     assert found("PLAINTEXT://:1,SSL://:2") == ["PLAINTEXT", "SSL"]
     assert found("PLAINTEXT://127.0.0.1:1,SSL://kafka-1:2", ssl_client_auth="required") == []
     assert found("SSL://kafka-1:2", ssl_client_auth="requested") == ["SSL"]
-    for address in (":9644", "0.0.0.0:9644", "[::]:9644", "kafka-1:9644"):
-        assert found("PLAINTEXT://127.0.0.1:1", metrics_listener=address) == ["metrics.listener (metrics only)"]
-    for address in ("", "127.0.0.1:9644", "[::1]:9644", "localhost:9644"):
-        assert found("PLAINTEXT://127.0.0.1:1", metrics_listener=address) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "is_open"),
+    [(address, True) for address in (":9644", "0.0.0.0:9644", "[::]:9644", "kafka-1:9644")]
+    + [(address, False) for address in ("", "127.0.0.1:9644", "[::1]:9644", "localhost:9644")],
+)
+def test_metrics_that_other_machines_can_read_are_noticed(address: str, is_open: bool) -> None:
+    assert BrokerConfig.from_properties({"metrics.listener": address}).has_open_metrics == is_open

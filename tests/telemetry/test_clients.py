@@ -104,7 +104,8 @@ def test_java_clients_push_their_metrics_as_kafkas_tool_asks(running: RunningBro
         assert row["software_name"] == "apache-kafka-java"
         assert row["pushes"] >= 2
         found = values(described(address, row["instance_id"]))
-        assert found["org.apache.kafka.producer.record.send.total"] == 300
+        # The records since the last regular push are missing if the client ends before it has sent its last one.
+        assert 150 <= found["org.apache.kafka.producer.record.send.total"] <= 300
         deleted = tools.run(
             "kafka-client-metrics", "--bootstrap-server", address, "--delete", "--name", "java"
         ).checked()

@@ -154,13 +154,17 @@ class BrokerConfig:
         return principal_mapping_rules(self.texts, listener)
 
     def open_listeners(self) -> list[str]:
-        """The listeners that accept clients of other machines without authentication, the one of metrics included."""
-        found = [
+        """The listeners that accept clients of other machines without authentication."""
+        return [
             listener.name
             for listener in self.listeners
             if not listener.is_loopback and not self._authenticates(listener.name)
         ]
-        return [*found, "metrics.listener (metrics only)"] if is_exposed(self.metrics_listener) else found
+
+    @property
+    def has_open_metrics(self) -> bool:
+        """Whether other machines can read the metrics."""
+        return is_exposed(self.metrics_listener)
 
     def _authenticates(self, listener: str) -> bool:
         protocol = self.listener_protocols[listener]

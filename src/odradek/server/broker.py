@@ -103,6 +103,12 @@ class Broker:
                 listeners=", ".join(exposed),
                 advice="see docs/security.md, or listen on 127.0.0.1",
             )
+        if config.has_open_metrics:
+            log.warning(
+                "anyone who reaches this machine can read the metrics: names of topics, traffic, versions",
+                setting=f"metrics.listener={config.metrics_listener}",
+                advice="set metrics.listener=127.0.0.1:9644, or let a firewall admit the machine of Prometheus only",
+            )
         self._monitoring.serving()
         addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
         log_dirs = ", ".join(config.log_dirs)
