@@ -5,6 +5,7 @@ import pytest
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.broker_credentials import broker_credentials
 from odradek.configuration.config_types import ConfigError
+from odradek.configuration.metrics_listener import is_exposed
 from odradek.configuration.tls_settings import tls_settings
 from odradek.security.tls.settings import ClientAuth
 
@@ -100,4 +101,4 @@ def test_listeners_that_accept_anyone_from_elsewhere_are_named() -> None:
     + [(address, False) for address in ("", "127.0.0.1:9644", "[::1]:9644", "localhost:9644")],
 )
 def test_metrics_that_other_machines_can_read_are_noticed(address: str, is_open: bool) -> None:
-    assert BrokerConfig.from_properties({"metrics.listener": address}).has_open_metrics == is_open
+    assert is_exposed(address) == is_open

@@ -22,7 +22,6 @@ from odradek.configuration.listeners import (
     parse_protocol_map,
     without_controllers,
 )
-from odradek.configuration.metrics_listener import is_exposed
 from odradek.configuration.sasl_listeners import SaslListener, is_sasl_property, resolve_sasl_listeners
 from odradek.configuration.tls_config_table import TLS_CONFIGS
 from odradek.configuration.tls_settings import principal_mapping_rules, tls_settings
@@ -160,11 +159,6 @@ class BrokerConfig:
             for listener in self.listeners
             if not listener.is_loopback and not self._authenticates(listener.name)
         ]
-
-    @property
-    def has_open_metrics(self) -> bool:
-        """Whether other machines can read the metrics."""
-        return is_exposed(self.metrics_listener)
 
     def _authenticates(self, listener: str) -> bool:
         protocol = self.listener_protocols[listener]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigError
 from odradek.configuration.listeners import advertised_endpoints
+from odradek.configuration.metrics_listener import is_exposed
 from odradek.host.logs import get_logger
 from odradek.host.network import ShortAnswers, machine_name
 from odradek.server.certificates import Certificates
@@ -103,7 +104,7 @@ class Broker:
                 listeners=", ".join(exposed),
                 advice="see docs/security.md, or listen on 127.0.0.1",
             )
-        if config.has_open_metrics:
+        if is_exposed(config.metrics_listener):
             log.warning(
                 "anyone who reaches this machine can read the metrics: names of topics, traffic, versions",
                 setting=f"metrics.listener={config.metrics_listener}",
