@@ -14,7 +14,7 @@ from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
 from tests.console.browsing import faults_of
 from tests.console.test_browser import browser, page, pytestmark
-from tests.console.test_pipelines import published
+from tests.console.test_pipelines import published, wait_for
 from tests.console.test_rigs import reading, warning
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def living(bootstrap_server: str) -> Iterator[Cluster]:
 
 
 def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> None:
-    page.goto("/")
-    page.wait_for_selector('nav a[href="/rigs"]')
+    wait_for(lambda: page.goto("/") and page.locator('nav a[href="/rigs"]').count())  # the console has seen the topics
     page.click('nav a[href="/rigs"]')
     page.wait_for_selector(".pump.over input[value='7']", state="attached")
     page.wait_for_selector("text=pump 7")

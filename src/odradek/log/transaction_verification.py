@@ -1,9 +1,9 @@
 """The guard against hanging transactions (KIP-890). A batch that would begin a transaction in a partition is appended
 only if the transaction coordinator has confirmed the transaction since a marker or a batch of its producer was last
-appended there. Pure; the rules are those of Kafka's VerificationStateEntry, except that a newer epoch begins a new
-verification. Kafka raises the epoch of the pending one, which keeps the transaction version of its first batch: if that
-was version 2 and the newer client uses version 1, a marker does not end it, and a batch that arrives late is appended
-after its transaction was aborted."""
+appended there. Pure; the rules are those of Kafka's VerificationStateEntry, except that a verification has the
+transaction version of its newest epoch. In Kafka it keeps that of its first batch: if that was version 2 and a newer
+client uses version 1, a marker does not end it, and a batch that arrives late is appended after its transaction was
+aborted."""
 
 from odradek.protocol.errors import ErrorCode
 
@@ -26,10 +26,13 @@ class PendingVerification:
         self.lowest_sequence = sequence
         self.supports_epoch_bump = supports_epoch_bump
 
-    def add(self, sequence: int, supports_epoch_bump: bool) -> None:
-        """Another batch of the same epoch waits for this verification."""
-        self.lowest_sequence = min(self.lowest_sequence, sequence)
-        self.supports_epoch_bump = self.supports_epoch_bump and supports_epoch_bump
+    def add(self, epoch: int, sequence: int, supports_epoch_bump: bool) -> None:
+        """Another batch waits for this verification."""
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence, self.supports_epoch_bump = epoch, sequence, supports_epoch_bump
+        elif epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+            self.supports_epoch_bump = self.supports_epoch_bump and supports_epoch_bump
 
     def check_sequence(self, sequence: int, *, has_batches: bool) -> ErrorCode | None:
         """A batch must not overtake an earlier one whose verification failed and is repeated: the earlier one would be
@@ -49,15 +52,12 @@ class Verifications:
     def begin(
         self, producer_id: int, epoch: int, sequence: int, *, supports_epoch_bump: bool, now_ms: int
     ) -> VerificationGuard:
-        """The guard that the append needs. All batches of an epoch that wait for the same verification share it; that
-        of an older epoch is never valid."""
+        """The guard that the append needs. All batches that wait for the same verification share it."""
         pending = self.pending.get(producer_id)
-        if pending is not None and epoch < pending.epoch:
-            return VerificationGuard()
-        if pending is None or epoch > pending.epoch:
+        if pending is None:
             pending = self.pending[producer_id] = PendingVerification(now_ms, epoch, sequence, supports_epoch_bump)
         else:
-            pending.add(sequence, supports_epoch_bump)
+            pending.add(epoch, sequence, supports_epoch_bump)
         return pending.guard
 
     def is_valid(self, producer_id: int, guard: VerificationGuard | None) -> bool:
