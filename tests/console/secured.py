@@ -59,6 +59,17 @@ def secured_cluster(**properties: str) -> Iterator[SecuredCluster]:
         yield secured
 
 
+def token_properties(issuer: str) -> dict[str, str]:
+    """Of a broker that also accepts the tokens of an OIDC provider."""
+    return {
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512,OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": f"{issuer}/keys",
+        "sasl.oauthbearer.allowed.urls": f"{issuer}/keys",
+        "sasl.oauthbearer.expected.audience": "kafka",
+        "sasl.oauthbearer.expected.issuer": issuer,
+    }
+
+
 def allow(cluster: Cluster, principal: str, selection: Selection, access: Access) -> None:
     subjects = [Subjects((principal,), (), Permission.ALLOW)]
     create(cluster, bindings(selection, access, subjects, PatternType.LITERAL))

@@ -14,8 +14,9 @@ from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
 from tests.console.browsing import faults_of
 from tests.console.test_browser import browser, page, pytestmark
-from tests.console.test_pipelines import published, wait_for
+from tests.console.test_pipelines import published
 from tests.console.test_rigs import reading, warning
+from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import pytest
 from odradek.console.settings import OidcLogin
 from tests.console.conftest import Answer, Visitor, running_console
 from tests.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, running_provider
-from tests.console.secured import SecuredCluster, secured_cluster
+from tests.console.secured import SecuredCluster, secured_cluster, token_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,14 +29,7 @@ def issuer() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def secured(issuer: str) -> Iterator[SecuredCluster]:
-    properties = {
-        "sasl.enabled.mechanisms": "SCRAM-SHA-512,OAUTHBEARER",
-        "sasl.oauthbearer.jwks.endpoint.url": f"{issuer}/keys",
-        "sasl.oauthbearer.allowed.urls": f"{issuer}/keys",
-        "sasl.oauthbearer.expected.audience": "kafka",
-        "sasl.oauthbearer.expected.issuer": issuer,
-    }
-    with secured_cluster(**properties) as cluster:
+    with secured_cluster(**token_properties(issuer)) as cluster:
         yield cluster
 
 

@@ -15,6 +15,7 @@ from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, GraphNode, PublishedPipeline, encode
 from tests.console.conftest import Visitor, running_console
+from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,10 +210,3 @@ def bounds_of(page: str) -> str:
 
 def end_of(cluster: Cluster, topic: str) -> int:
     return cluster.latest_offsets(topic, [1])[1]
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)  # a poll's pause

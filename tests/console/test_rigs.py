@@ -14,10 +14,9 @@ from odradek.console.views import rigs
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
 from tests.console.conftest import Visitor, running_console
+from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.testing import RunningBroker
 
 NOW_S = 1_800_000_000.0
@@ -113,10 +112,3 @@ def test_the_page_is_shown_while_the_topics_exist(odradek_broker: RunningBroker)
         page = visitor.get("/rigs?pump=3").source
         assert '<label class="pump over"><input type="radio" name="pump" value="3" checked>' in page
         assert page.count('<label class="pump calm">') == 4
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)  # a poll's pause

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from typing import IO, TYPE_CHECKING, Self
 
+from odradek.cli.framework.child_process import start_command, stop_command
 from odradek.cli.framework.failure import Failure, without_prefix
 
 if TYPE_CHECKING:
@@ -55,20 +54,7 @@ class ConsoleProcess:
         self._is_stopping = False
 
     def __enter__(self) -> Self:
-        watched, self._leash = os.pipe()
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "odradek", "console", f"--stop-with={watched}", *self._arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=[watched],
-                text=True,
-                errors="replace",
-                start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the child
-            )
-        finally:
-            os.close(watched)
+        self._process, self._leash = start_command(["console"], self._arguments, stdout=subprocess.PIPE)
         threading.Thread(target=self._read_address, args=(self._process.stdout,), daemon=True).start()
         threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True).start()
         return self
@@ -90,11 +76,5 @@ class ConsoleProcess:
 
     def __exit__(self, *_error: object) -> None:
         self._is_stopping = True
-        try:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        finally:
-            os.close(self._leash)
+        self._process.send_signal(signal.SIGTERM)
+        stop_command(self._process, self._leash, STOP_TIMEOUT_S)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import collections
 import contextlib
 import math
-import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from typing import IO, TYPE_CHECKING, Self
 
+from odradek.cli.framework.child_process import start_command, stop_command
 from odradek.cli.framework.failure import Failure, without_prefix
 
 if TYPE_CHECKING:
@@ -37,20 +36,7 @@ class PipelineProcess:
         self._is_stop_requested = False
 
     def __enter__(self) -> Self:
-        watched, self._leash = os.pipe()
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "odradek", "pipeline", "run", f"--stop-with={watched}", *self._arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[watched],
-                text=True,
-                errors="replace",
-                start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the child
-            )
-        finally:
-            os.close(watched)
+        self._process, self._leash = start_command(["pipeline", "run"], self._arguments)
         threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True).start()
         return self
 
@@ -78,13 +64,7 @@ class PipelineProcess:
         self._is_stop_requested = not self._has_ended()
         if self._is_stop_requested:
             self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        finally:
-            os.close(self._leash)
+        stop_command(self._process, self._leash, STOP_TIMEOUT_S)
 
     def _has_ended(self) -> bool:
         """Whether it has ended, or is about to: its output has ended."""

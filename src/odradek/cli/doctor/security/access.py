@@ -68,7 +68,7 @@ def super_users(facts: SecurityFacts) -> Iterator[Finding]:
         )
     if many:
         yield warning(
-            f"there are more than {MOST_SUPER_USERS} super users, whom no rule restricts",
+            f"there are more than {MOST_SUPER_USERS} super users, which no rule restricts",
             [f"{place}: {count} super users" for place, count in many.items()],
             "Give rights by rules instead: odradek acl add --allow-principal User:NAME --operation … --topic …",
         )

@@ -1,0 +1,46 @@
+"""Other commands of `odradek` as child processes, which end with this one, however that ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def start_command(
+    command: Sequence[str], arguments: Sequence[str], *, stdout: int = subprocess.DEVNULL
+) -> tuple[subprocess.Popen[str], int]:
+    """The process, and the descriptor at whose end it stops. Its standard error is a pipe."""
+    watched, leash = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "odradek", *command, f"--stop-with={watched}", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            pass_fds=[watched],
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the child
+        )
+    except OSError:
+        os.close(leash)
+        raise
+    finally:
+        os.close(watched)
+    return process, leash
+
+
+def stop_command(process: subprocess.Popen[str], leash: int, timeout_s: float) -> None:
+    """Waits for the end of a process that was signalled, and kills it when the time is over."""
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    finally:
+        os.close(leash)
