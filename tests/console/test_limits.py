@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ from odradek.console.feed import KEPT_BYTES, Feed
 from odradek.console.kept_records import NewestRecords
 from odradek.console.record import Record
 from odradek.console.views.messages import FULL_CHARACTERS, decode
+from tests.memory import memory_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,16 +39,13 @@ def new_record(offset: int = 0, value: bytes = b"", headers: tuple[tuple[str, by
     ],
 )
 def test_indented_json_is_bounded_while_it_is_built(value: bytes) -> None:
-    tracemalloc.start()
-    try:
+    def show() -> None:
         shown = decode(value)
-        _, peak_bytes = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert shown.kind == "json"
-    assert len(shown.text) < FULL_CHARACTERS + 100
-    assert "cut after 200,000 characters" in shown.text
-    assert peak_bytes < 16 * MIB
+        assert shown.kind == "json"
+        assert len(shown.text) < FULL_CHARACTERS + 100
+        assert "cut after 200,000 characters" in shown.text
+
+    assert memory_of(show).peak_bytes < 16 * MIB
 
 
 def test_the_size_of_a_record_includes_its_headers() -> None:

@@ -1,7 +1,6 @@
 """Declared lengths are checked before anything is allocated, and unknown tagged fields are skipped."""
 
 import contextlib
-import tracemalloc
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,6 +14,7 @@ from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponsePartition
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.schema import Message, Request, Response, Struct, array, int8, int16, int32, string, struct
+from tests.memory import memory_of
 from tests.protocol.tables import join
 
 
@@ -179,13 +179,12 @@ def test_the_smallest_size_of_an_element_counts_what_cannot_be_left_out() -> Non
 def test_a_declared_count_or_size_reserves_nothing(message: type[Any], version: int, declared: bytes) -> None:
     with contextlib.suppress(MalformedMessage):
         decode(message, version, b"")  # compiled before memory is counted
-    tracemalloc.start()
-    try:
+
+    def refuse() -> None:
         with pytest.raises(MalformedMessage):
             decode(message, version, declared * 50)
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
+
+    assert memory_of(refuse).peak_bytes < 1 << 20
 
 
 def test_remembered_uuids_are_bounded() -> None:

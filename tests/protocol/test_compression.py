@@ -4,7 +4,6 @@ import contextlib
 import gzip
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable
 
 import aiokafka.codec
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.compression import XERIAL_HEADER, Compression, compress, decompress
 from odradek.protocol.malformed import MalformedMessage
+from tests.memory import memory_of
 
 LIMIT = 1 << 20
 COMPRESSED = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
@@ -155,10 +155,9 @@ def test_a_decompression_bomb_is_refused_in_little_memory(codec: Compression) ->
 def test_what_is_corrupt_is_not_tried_again_with_more_memory(codec: Compression, damage: str) -> None:
     compressed = compress(codec, b"some records " * 100)
     damaged = {"cut": compressed[:-4], "noise": b"\xff" * 40, "rotten": compressed[:12] + b"\x55" * 40}[damage]
-    tracemalloc.start()
-    try:
+
+    def refuse() -> None:
         with pytest.raises(MalformedMessage, match="corrupt"):
             decompress(codec, damaged, 128 << 20)
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
+
+    assert memory_of(refuse).peak_bytes < 1 << 20

@@ -314,7 +314,11 @@ class SimulatedSession:
             watchers[path].append(partial(contextvars.copy_context().run, watcher))
 
     def _later(self, watcher: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_later(self._delay_s(), watcher)
+        def call() -> None:
+            if not self._is_closed:
+                watcher()
+
+        asyncio.get_running_loop().call_later(self._delay_s(), call)
 
     def _tell(self, event: SessionEvent) -> None:
         for listener in tuple(self._listeners):

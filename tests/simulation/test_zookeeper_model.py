@@ -64,6 +64,7 @@ class Run:
         self._owners: dict[int, int] = {0: 0}
         self.answers: list[Any] = []
         self.called: dict[int, asyncio.Event] = {}
+        self._watching: list[list[int]] = [[] for _ in range(SESSIONS)]  # the steps with a watch of an open session
 
     async def carry_out(self, sequence: Sequence[tuple[int, Any]]) -> None:
         for session in self._sessions:
@@ -71,10 +72,15 @@ class Run:
         for number, (index, step) in enumerate(sequence):
             if step == "reopen":
                 await self._sessions[index].close()
+                for each in self._watching[index]:  # a change reached the session before its end or did not
+                    del self.called[each]
+                self._watching[index].clear()
                 self._sessions[index] = self._connect()
                 await self._start(self._sessions[index])
                 continue
             try:
+                if isinstance(step, tuple):
+                    self._watching[index].append(number)
                 self.answers.append(self._comparable(await self._step(self._sessions[index], step, number)))
             except MultiRefused as refused:
                 self.answers.append((refused.index, type(refused.reason)))
@@ -164,3 +170,20 @@ def test_model_and_server_agree(zookeeper_server: RunningZooKeeper) -> None:
             await model.close()
 
     compare()
+
+
+async def test_no_watch_is_called_after_close(zookeeper_server: RunningZooKeeper) -> None:
+    connection = ZooKeeperSettings(connect=f"{zookeeper_server.connect}/closed-{os.getpid()}")
+    called = 0
+
+    def count() -> None:
+        nonlocal called
+        called += 1
+
+    for _ in range(5):
+        session = KazooSession(connection)
+        await session.start()
+        for number in range(50):
+            await session.exists(f"/{number}", count)
+        await session.close()
+    assert called == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.telemetry import client_telemetry
 from odradek.telemetry.client_telemetry import ClientTelemetry, Push, read_push
 from odradek.telemetry.subscriptions import ClientFacts, Subscription
+from tests.memory import memory_of
 from tests.server.manual_clock import ManualClock
 from tests.telemetry.otlp_data import counter, metrics_data
 
@@ -122,11 +122,9 @@ def test_instances_and_values_expire_after_three_intervals(telemetry: Telemetry)
 def test_a_bomb_is_refused_before_its_memory_is_taken(telemetry: Telemetry, codec: Compression) -> None:
     instance_id, requested = telemetry.subscribe()
     bomb = compress(codec, bytes(200 << 20))[:MOST_BYTES]
-    tracemalloc.start()
-    try:
+
+    def push() -> None:
         error = telemetry.push(instance_id, requested.subscription_id, bomb, codec)
-        _, peak_bytes = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert error == ErrorCode.INVALID_RECORD
-    assert peak_bytes < 16 << 20
+        assert error == ErrorCode.INVALID_RECORD
+
+    assert memory_of(push).peak_bytes < 16 << 20

@@ -217,9 +217,13 @@ class KazooSession:
         self._post(self._follow_state, state, client_id[0] if client_id else 0)
 
     def _on_loop(self, watcher: Callable[[], None] | None) -> Callable[[object], None] | None:
-        return None if watcher is None else lambda _event: self._post(watcher)
+        return None if watcher is None else lambda _event: self._post(self._call_watcher, watcher)
 
     # On the event loop
+
+    def _call_watcher(self, watcher: Callable[[], None]) -> None:
+        if not self._is_closed:  # kazoo calls every watcher when a session is closed
+            watcher()
 
     def _follow_state(self, state: str, session_id: int) -> None:
         if self._is_closed:

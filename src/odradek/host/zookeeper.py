@@ -147,7 +147,7 @@ class ZooKeeperSession(Protocol):
     ends that.
 
     A watcher is called once: when what it watches may have changed, or when the connection or session was lost. The
-    node must then be read again to watch it further.
+    node must then be read again to watch it further. After `close` no watcher is called.
     """
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ from odradek.security.quotas.connection_rate import LONGEST_WAIT_MS, ConnectionR
 from odradek.security.quotas.measurements import MOST_MEASUREMENTS, Measurements
 from odradek.security.quotas.mutation_quota import LimitedMutations
 from odradek.security.quotas.rate import QuotaWindow, Rate
+from tests.memory import memory_of
 
 if TYPE_CHECKING:
     from odradek.security.quotas.precedence import QuotaEntity
@@ -113,17 +113,15 @@ def test_a_changed_quota_applies_to_the_next_request_of_a_connection() -> None:
 def test_invented_client_ids_neither_take_memory_nor_escape_the_quota() -> None:
     quotas = ClientQuotas(WINDOW, WINDOW)
     quotas.update({frozenset({("client-id", None)}): {"producer_byte_rate": 1_000}})
-    tracemalloc.start()
-    try:
+
+    def produce() -> None:
         throttled = 0
         for number in range(MOST_MEASUREMENTS + 2_000):
             limits = quotas.limits_of("alice", f"{number}-" + "x" * 1_000)
             throttled += quotas.record_produce(limits, 5_000, START_MS) > 0
-        used_bytes, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert throttled > 1_900
-    assert used_bytes < 16 << 20
+        assert throttled > 1_900
+
+    assert memory_of(produce).kept_bytes < 16 << 20
 
 
 def test_measurements_of_clients_that_left_make_room() -> None:
