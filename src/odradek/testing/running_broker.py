@@ -14,6 +14,8 @@ import tempfile
 import threading
 from typing import IO, TYPE_CHECKING, Self
 
+from odradek.host.lifetime_pipe import LifetimePipe
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -71,7 +73,7 @@ class RunningBroker:
         self.process: subprocess.Popen[str] | None = None
         self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
         self._is_ready = False
-        self._leash: int | None = None  # write end of a pipe; the broker stops when it is closed
+        self._lifetime = LifetimePipe()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -97,9 +99,7 @@ class RunningBroker:
         """Start the process and wait until it is ready; BrokerError with its output if it does not start."""
         if self.is_running:
             return self
-        self._close_leash()
-        watched, self._leash = os.pipe()
-        try:
+        with self._lifetime.opened() as watched:
             self.process = subprocess.Popen(
                 self._command(watched),
                 stdin=subprocess.DEVNULL,
@@ -111,8 +111,6 @@ class RunningBroker:
                 errors="replace",
                 start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the broker
             )
-        finally:
-            os.close(watched)
         self._is_ready = False
         is_settled = threading.Event()  # the broker is ready, or its output has ended
         threading.Thread(target=self._read_output, args=(self.process.stdout, is_settled), daemon=True).start()
@@ -168,13 +166,7 @@ class RunningBroker:
             self.process.wait()
             raise BrokerError(f"the broker did not stop on {signal_number.name}; it printed:\n{self.output}") from None
         finally:
-            self._close_leash()
-
-    def _close_leash(self) -> None:
-        """Close the write end of the pipe; a broker that is running stops."""
-        if self._leash is not None:
-            os.close(self._leash)
-            self._leash = None
+            self._lifetime.close()
 
     def restart(self) -> Self:
         """Stop the broker if it runs, and start it on the same port and data. Clients reconnect by themselves."""

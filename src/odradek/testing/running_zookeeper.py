@@ -12,6 +12,8 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any, Self
 
+from odradek.host.lifetime_pipe import LifetimePipe
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -31,7 +33,7 @@ class RunningZooKeeper:
         self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-zookeeper-")
         self._directory = data_directory or self._temporary
         self._process: subprocess.Popen[str] | None = None
-        self._leash: int | None = None
+        self._lifetime = LifetimePipe()
         self.server_pid = 0
 
     @property
@@ -40,12 +42,11 @@ class RunningZooKeeper:
         return f"{self.host}:{self.port}"
 
     def start(self) -> Self:
-        watched, self._leash = os.pipe()
-        command = [sys.executable, "-m", "odradek", "zookeeper", "--format", "json", f"--stop-with={watched}"]
+        command = [sys.executable, "-m", "odradek", "zookeeper", "--format", "json"]
         command += [f"--port={self.port}", f"--data-dir={self._directory}"]
-        try:
+        with self._lifetime.opened() as watched:
             self._process = process = subprocess.Popen(
-                command,
+                [*command, f"--stop-with={watched}"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -53,8 +54,6 @@ class RunningZooKeeper:
                 text=True,
                 start_new_session=True,
             )
-        finally:
-            os.close(watched)
         assert process.stdout is not None
         line = process.stdout.readline()  # the command itself has a time limit for the start
         if not line:
@@ -97,9 +96,7 @@ class RunningZooKeeper:
 
     def _end(self, signal_number: signal.Signals) -> None:
         process, self._process = self._process, None
-        if self._leash is not None:
-            os.close(self._leash)
-            self._leash = None
+        self._lifetime.close()
         if process is None:
             return
         if process.poll() is None:

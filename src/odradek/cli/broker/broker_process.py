@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.failure import PROGRAM, without_prefix
+from odradek.host.lifetime_pipe import LifetimePipe
 from odradek.host.service_manager import SOCKET_VARIABLE
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class BrokerProcess:
         self._on_exit = on_exit
         self._as_json = as_json
         self._process: subprocess.Popen[str] | None = None
-        self._leash: int | None = None  # write end of a pipe; the broker stops when it is closed
+        self._lifetime = LifetimePipe()
 
     @property
     def node_id(self) -> int:
@@ -63,14 +64,12 @@ class BrokerProcess:
         return self._process.pid
 
     def start(self) -> None:
-        watched, self._leash = os.pipe()
         command = [sys.executable, "-m", "odradek", "broker", *self._arguments]
         command += [f"--override={each}" for each in self.settings.overrides()]
-        command += [f"--stop-with={watched}", "--format=json"]
         style = os.environ.get("ODRADEK_LOG_FORMAT", "json" if self._as_json else "text")
-        try:
+        with self._lifetime.opened() as watched:
             self._process = subprocess.Popen(
-                command,
+                [*command, f"--stop-with={watched}", "--format=json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -80,8 +79,6 @@ class BrokerProcess:
                 errors="replace",
                 start_new_session=True,
             )
-        finally:
-            os.close(watched)
         log = threading.Thread(target=self._copy_log, args=(self._process.stderr,), daemon=True)
         log.start()
         threading.Thread(target=self._follow, args=(self._process, log), daemon=True).start()
@@ -119,9 +116,7 @@ class BrokerProcess:
         log.join()
         process.wait()
         self.is_ready = False
-        if self._leash is not None:
-            os.close(self._leash)
-            self._leash = None
+        self._lifetime.close()
         self._on_exit(self)
 
     def _copy_log(self, stream: IO[str]) -> None:

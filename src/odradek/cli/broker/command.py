@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
-import threading
 
 import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option, properties_argument
+from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
 
 @command(
@@ -74,7 +73,7 @@ def broker(
     from odradek.server.main import BrokerFailure, run_broker  # noqa: PLC0415 - help does not need it
 
     if descriptor is not None:
-        stop_with(descriptor)
+        terminate_when_parent_ends(descriptor)
     if as_json:
         os.environ.setdefault("ODRADEK_LOG_FORMAT", "json")
     try:
@@ -97,18 +96,3 @@ def run_processes(
     arguments = [*([properties] if properties else []), *(f"--override={each}" for each in overrides)]
     arguments += [f"--secure={secure}"] if secure else []
     Supervisor(settings, arguments, as_json=as_json).run()
-
-
-def stop_with(descriptor: int) -> None:
-    """Send SIGTERM to this process when the other end of the pipe is closed: the process that held it has ended.
-
-    A thread waits in read(2). Unlike PR_SET_PDEATHSIG this works on macOS, and does not depend on the thread that
-    started this process.
-    """
-
-    def wait_for_end() -> None:
-        while os.read(descriptor, 1):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait_for_end, name="stop-with", daemon=True).start()

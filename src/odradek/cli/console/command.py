@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +15,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
@@ -104,16 +102,9 @@ def console(
         raise click.UsageError(f"--schema: {error}") from None
     log_changes()
     if stop_with is not None:
-        threading.Thread(target=stop_with_owner, args=(stop_with,), daemon=True).start()
+        terminate_when_parent_ends(stop_with)
     settings = ConsoleSettings(host, port, read_only, Preparation(rules, decoders), **access.console_settings(cluster))
     serve(cluster, settings, lambda address: show_address(address, cluster, as_json))
-
-
-def stop_with_owner(descriptor: int) -> None:
-    """Stop when the other end of the pipe is closed: the process that held it has ended."""
-    while os.read(descriptor, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def parse_listen(text: str) -> tuple[str, int]:

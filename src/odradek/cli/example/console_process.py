@@ -54,7 +54,7 @@ class ConsoleProcess:
         self._is_stopping = False
 
     def __enter__(self) -> Self:
-        self._process, self._leash = start_command(["console"], self._arguments, stdout=subprocess.PIPE)
+        self._process, self._lifetime = start_command(["console"], self._arguments, stdout=subprocess.PIPE)
         threading.Thread(target=self._read_address, args=(self._process.stdout,), daemon=True).start()
         threading.Thread(target=self._read_errors, args=(self._process.stderr,), daemon=True).start()
         return self
@@ -77,4 +77,4 @@ class ConsoleProcess:
     def __exit__(self, *_error: object) -> None:
         self._is_stopping = True
         self._process.send_signal(signal.SIGTERM)
-        stop_command(self._process, self._leash, STOP_TIMEOUT_S)
+        stop_command(self._process, self._lifetime, STOP_TIMEOUT_S)

@@ -1,11 +1,12 @@
-"""Other commands of `odradek` as child processes, which end with this one, however that ends."""
+"""Other commands of `odradek` as child processes, which end with this one, even if it is killed."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+
+from odradek.host.lifetime_pipe import LifetimePipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
 
 def start_command(
     command: Sequence[str], arguments: Sequence[str], *, stdout: int = subprocess.DEVNULL
-) -> tuple[subprocess.Popen[str], int]:
-    """The process, and the descriptor at whose end it stops. Its standard error is a pipe."""
-    watched, leash = os.pipe()
-    try:
+) -> tuple[subprocess.Popen[str], LifetimePipe]:
+    """The process, and the pipe at whose end it stops. Its standard error is a pipe."""
+    lifetime = LifetimePipe()
+    with lifetime.opened() as watched:
         process = subprocess.Popen(
             [sys.executable, "-m", "odradek", *command, f"--stop-with={watched}", *arguments],
             stdin=subprocess.DEVNULL,
@@ -27,15 +28,10 @@ def start_command(
             errors="replace",
             start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the child
         )
-    except OSError:
-        os.close(leash)
-        raise
-    finally:
-        os.close(watched)
-    return process, leash
+    return process, lifetime
 
 
-def stop_command(process: subprocess.Popen[str], leash: int, timeout_s: float) -> None:
+def stop_command(process: subprocess.Popen[str], lifetime: LifetimePipe, timeout_s: float) -> None:
     """Waits for the end of a process that was signalled, and kills it when the time is over."""
     try:
         process.wait(timeout_s)
@@ -43,4 +39,4 @@ def stop_command(process: subprocess.Popen[str], leash: int, timeout_s: float) -
         process.kill()
         process.wait()
     finally:
-        os.close(leash)
+        lifetime.close()

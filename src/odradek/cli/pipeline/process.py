@@ -36,7 +36,7 @@ class PipelineProcess:
         self._is_stop_requested = False
 
     def __enter__(self) -> Self:
-        self._process, self._leash = start_command(["pipeline", "run"], self._arguments)
+        self._process, self._lifetime = start_command(["pipeline", "run"], self._arguments)
         threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True).start()
         return self
 
@@ -64,7 +64,7 @@ class PipelineProcess:
         self._is_stop_requested = not self._has_ended()
         if self._is_stop_requested:
             self._process.send_signal(signal.SIGINT)
-        stop_command(self._process, self._leash, STOP_TIMEOUT_S)
+        stop_command(self._process, self._lifetime, STOP_TIMEOUT_S)
 
     def _has_ended(self) -> bool:
         """Whether it has ended, or is about to: its output has ended."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import queue
 import signal
 import sys
@@ -19,6 +18,7 @@ from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.cli.pipeline.loading import choose, load, require_packages
 from odradek.cli.pipeline.options import from_option, metrics_options, overridden, override_options, yes_option
+from odradek.host.lifetime_pipe import call_when_parent_ends
 from odradek.pipelines.operating.events import EventPipe, failed, note
 from odradek.pipelines.operating.screens import LiveView, chosen_screen
 from odradek.pipelines.operating.status_files import remove_failed_status
@@ -92,7 +92,7 @@ def run(
         from odradek.pipelines.spark.launching import RunOptions  # noqa: PLC0415 - help does not need Spark
 
         if stop_with is not None:
-            threading.Thread(target=stop_with_owner, args=(stop_with, is_stopped), daemon=True).start()
+            call_when_parent_ends(stop_with, is_stopped.set)
         options = RunOptions(seconds, until_caught_up)
         if events is not None:
             run_for_owner(found, options, is_stopped, EventPipe(events))
@@ -102,13 +102,6 @@ def run(
 
 def require_spark() -> None:
     require_packages(SPARK_PACKAGES)
-
-
-def stop_with_owner(descriptor: int, is_stopped: threading.Event) -> None:
-    """Stop when the other end of the pipe is closed: the process that held it has ended."""
-    while os.read(descriptor, 1):
-        pass
-    is_stopped.set()
 
 
 def batch_event(report: BatchReport) -> Event:

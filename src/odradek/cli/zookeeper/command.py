@@ -13,6 +13,7 @@ import click
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
+from odradek.host.lifetime_pipe import call_when_parent_ends
 
 if TYPE_CHECKING:
     import subprocess
@@ -62,7 +63,7 @@ def zookeeper(
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     if descriptor is not None:
-        _stop_with(descriptor, stopping)
+        call_when_parent_ends(descriptor, stopping.set)
     try:
         server.start()
         version = zookeeper_version(jars)
@@ -89,14 +90,3 @@ def zookeeper(
 def _stop_after(process: subprocess.Popen[bytes], stopping: threading.Event) -> None:
     process.wait()
     stopping.set()
-
-
-def _stop_with(descriptor: int, stopping: threading.Event) -> None:
-    """Stop when the other end of the pipe is closed: the process that held it has ended."""
-
-    def wait_for_end() -> None:
-        while os.read(descriptor, 1):
-            pass
-        stopping.set()
-
-    threading.Thread(target=wait_for_end, name="stop-with", daemon=True).start()

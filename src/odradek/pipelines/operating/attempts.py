@@ -8,6 +8,7 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Self
 
+from odradek.host.lifetime_pipe import LifetimePipe
 from odradek.pipelines.operating.events import EventLines, note
 from odradek.pipelines.operating.processes import mark_of
 
@@ -29,22 +30,25 @@ class Attempt:
         self._lines = EventLines()
         self._text = b""
         self._selector = selectors.DefaultSelector()
+        self._lifetime = LifetimePipe()
 
     def __enter__(self) -> Self:
         self._events, events_writer = os.pipe()
-        watched, self._leash = os.pipe()
         try:
-            self._process = subprocess.Popen(
-                [*self._arguments, f"--events={events_writer}", f"--stop-with={watched}"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=[events_writer, watched],
-                start_new_session=True,  # so that Ctrl-C in the terminal reaches this process only
-            )
+            with self._lifetime.opened() as watched:
+                self._process = subprocess.Popen(
+                    [*self._arguments, f"--events={events_writer}", f"--stop-with={watched}"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=[events_writer, watched],
+                    start_new_session=True,  # so that Ctrl-C in the terminal reaches this process only
+                )
+        except BaseException:
+            os.close(self._events)
+            raise
         finally:
             os.close(events_writer)
-            os.close(watched)
         assert self._process.stdout is not None
         self._output = self._process.stdout
         self._selector.register(self._events, selectors.EVENT_READ)
@@ -94,4 +98,4 @@ class Attempt:
         self._selector.close()
         self._output.close()
         os.close(self._events)
-        os.close(self._leash)
+        self._lifetime.close()
