@@ -10,7 +10,8 @@ from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import access
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import FormError, parse_number
+from odradek.console.forms import FormError
+from odradek.console.pages.listing import choose_template, list_or_denial, page_number, search_text
 from odradek.console.views.access import user_rows
 from odradek.console.views.paging import page_of
 
@@ -26,15 +27,11 @@ LARGEST_PASSWORD = 4096
 
 async def show(request: Request, error: str = "") -> Response:
     console = console_of(request)
-    search = request.query_params.get("q", "")[:200]
-    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
-    denial = ""
-    credentials: list[access.Credential] = []
-    try:
-        credentials = await console.call(access.list_users)
-    except Failure as failure:
-        denial = failure.message
-    template = "access_users_table.html" if request.headers.get("hx-target") == "users" else "access_users.html"
+    search = search_text(request)
+    number = page_number(request)
+    no_credentials: list[access.Credential] = []
+    credentials, denial = await list_or_denial(console, no_credentials, access.list_users)
+    template = choose_template(request, "access_users", "users")
     return console.renderer.page(
         request,
         template,

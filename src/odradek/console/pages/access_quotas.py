@@ -10,7 +10,8 @@ from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import access
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError, parse_number
+from odradek.console.forms import Form, FormError
+from odradek.console.pages.listing import choose_template, list_or_denial, page_number, search_text
 from odradek.console.views import access as views
 from odradek.console.views.paging import page_of
 
@@ -27,15 +28,11 @@ async def show(request: Request) -> Response:
 
 async def _page(request: Request, form: Form, error: str = "") -> Response:
     console = console_of(request)
-    search = request.query_params.get("q", "")[:200]
-    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
-    denial = ""
-    quotas: dict[access.Entity, dict[str, float]] = {}
-    try:
-        quotas = await console.call(access.list_quotas)
-    except Failure as failure:
-        denial = failure.message
-    template = "access_quotas_table.html" if request.headers.get("hx-target") == "quotas" else "access_quotas.html"
+    search = search_text(request)
+    number = page_number(request)
+    no_quotas: dict[access.Entity, dict[str, float]] = {}
+    quotas, denial = await list_or_denial(console, no_quotas, access.list_quotas)
+    template = choose_template(request, "access_quotas", "quotas")
     return console.renderer.page(
         request,
         template,

@@ -10,7 +10,8 @@ from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import access
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError, parse_number
+from odradek.console.forms import Form, FormError
+from odradek.console.pages.listing import choose_template, list_or_denial, page_number
 from odradek.console.views import access as views
 from odradek.console.views.figures import plural
 from odradek.console.views.paging import page_of
@@ -34,15 +35,11 @@ async def show(request: Request) -> Response:
 async def _page(request: Request, form: Form, error: str = "") -> Response:
     console = console_of(request)
     fields = {name: request.query_params.get(name, "")[:LARGEST_FIELD] for name in FILTERS}
-    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
-    denial = ""
-    rules: list[access.AclBinding] = []
-    try:
-        rules = await console.call(access.list_rules, views.rule_filters(fields))
-    except Failure as failure:
-        denial = failure.message
+    number = page_number(request)
+    no_rules: list[access.AclBinding] = []
+    rules, denial = await list_or_denial(console, no_rules, access.list_rules, views.rule_filters(fields))
     page = page_of(rules, number)
-    template = "access_rules_table.html" if request.headers.get("hx-target") == "rules" else "access_rules.html"
+    template = choose_template(request, "access_rules", "rules")
     return console.renderer.page(
         request,
         template,

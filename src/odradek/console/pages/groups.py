@@ -13,6 +13,7 @@ from odradek.console.cluster import groups
 from odradek.console.cluster.connection import Failure, parse_time_ms
 from odradek.console.context import console_of
 from odradek.console.forms import Form, FormError, parse_number
+from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.views.figures import plural
 from odradek.console.views.groups import find_groups, group_row, group_view, partitions_of, tone_of
 from odradek.console.views.paging import Page, page_of
@@ -34,14 +35,14 @@ MOST_MOVES = 10_000
 
 async def show_list(request: Request) -> Response:
     console = console_of(request)
-    search = request.query_params.get("q", "")[:200]
-    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
+    search = search_text(request)
+    number = page_number(request)
     listed = await console.call(groups.list_groups)
     page = page_of(find_groups(listed, search), number)
     members = await console.call(groups.count_members, [each.name for each in page.rows])
     now_s = groups.now_ms() / 1000
     rows = [group_row(each, members.get(each.name), console.watch.group_lags, now_s) for each in page.rows]
-    template = "groups_table.html" if request.headers.get("hx-target") == "groups" else "groups.html"
+    template = choose_template(request, "groups", "groups")
     return console.renderer.page(
         request,
         template,

@@ -20,6 +20,7 @@ from odradek.console.context import console_of
 from odradek.console.feed import Feed
 from odradek.console.forms import FormError, parse_number
 from odradek.console.json_path import PathError
+from odradek.console.pages.listing import choose_template
 from odradek.console.pages.topic import find_topic
 from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
 from odradek.console.rendering import event
@@ -106,7 +107,7 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
     partition = (topic.name, query.reading.partition or 0)
     return console.renderer.page(
         request,
-        "messages_table.html" if request.headers.get("hx-target") == "messages" else "messages.html",
+        choose_template(request, "messages", "messages"),
         status if error else 200,
         section="topics",
         tab="messages",

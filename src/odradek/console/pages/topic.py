@@ -11,7 +11,8 @@ from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster.connection import Failure, NoSuchTopic
 from odradek.console.cluster.topics import alter_topic_setting, check_topic, delete_topic, grow_topic, topic_settings
 from odradek.console.context import console_of
-from odradek.console.forms import FormError, parse_number
+from odradek.console.forms import FormError
+from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.pages.topics import MOST_PARTITIONS
 from odradek.console.views.figures import sparkline
 from odradek.console.views.topics import is_own, list_partitions, order_settings
@@ -44,7 +45,7 @@ async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
 async def show(request: Request, error: str = "") -> Response:
     console = console_of(request)
     snapshot, topic = await find_topic(request)
-    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
+    number = page_number(request)
     return console.renderer.page(
         request,
         "topic.html",
@@ -61,9 +62,9 @@ async def show(request: Request, error: str = "") -> Response:
 async def show_settings(request: Request, error: str = "") -> Response:
     console = console_of(request)
     _snapshot, topic = await find_topic(request)
-    search = request.query_params.get("q", "")[:200]
+    search = search_text(request)
     settings = order_settings(await console.call(topic_settings, topic.name), search)
-    template = "topic_settings_table.html" if request.headers.get("hx-target") == "settings" else "topic_settings.html"
+    template = choose_template(request, "topic_settings", "settings")
     return console.renderer.page(
         request,
         template,

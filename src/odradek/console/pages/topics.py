@@ -11,6 +11,7 @@ from odradek.console.cluster.connection import Failure
 from odradek.console.cluster.topics import create_topic
 from odradek.console.context import console_of
 from odradek.console.forms import Form, FormError
+from odradek.console.pages.listing import choose_template
 from odradek.console.views.figures import plural
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
 
@@ -28,8 +29,7 @@ async def show_list(request: Request) -> Response:
     query = parse_query(request.query_params)
     page = list_topics(snapshot, console.watch.topic_rates, query)
     has_topics = any(not topic.is_internal for topic in snapshot.topics.values())
-    target = request.headers.get("hx-target")
-    template = "topics_table.html" if target == "topics" else "topics.html"
+    template = choose_template(request, "topics", "topics")
     return console.renderer.page(
         request, template, section="topics", page=page, query=query, columns=COLUMNS, has_topics=has_topics
     )

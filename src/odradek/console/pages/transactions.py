@@ -12,7 +12,8 @@ from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import transactions
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import FormError, parse_number
+from odradek.console.forms import FormError
+from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.views.paging import page_of
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ TONES = {"Ongoing": "good", "PrepareCommit": "warn", "PrepareAbort": "warn", "Pr
 
 async def show_list(request: Request) -> Response:
     console = console_of(request)
-    search = request.query_params.get("q", "")[:200]
-    number = parse_number(request.query_params.get("page", ""), "page", 1, 1_000_000, 1)
+    search = search_text(request)
+    number = page_number(request)
     found = await console.call(transactions.list_transactions)
     words = search.lower().split()
     matching = [each for each in found if all(word in each.transactional_id.lower() for word in words)]
     matching.sort(key=lambda each: (each.state not in TONES, each.transactional_id))
-    template = "transactions_table.html" if request.headers.get("hx-target") == "transactions" else "transactions.html"
+    template = choose_template(request, "transactions", "transactions")
     return console.renderer.page(
         request,
         template,
