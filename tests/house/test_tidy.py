@@ -147,3 +147,20 @@ def test_every_silenced_check_says_why() -> None:
             elif rule not in explained:
                 found.append(f"{path.relative_to(ROOT)}:{number}")
     assert not found
+
+
+def test_every_ignored_type_error_says_why() -> None:
+    """`# type: ignore[code]  # reason`; a reason given once in a module serves the same code below it."""
+    found = []
+    for path in MODULES:
+        explained: set[str] = set()
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            ignored = re.search(r"# type: ignore\[([^\]]+)\](.*)", line)
+            if ignored is None:
+                continue
+            code, rest = ignored.groups()
+            if re.search(r"#\s*(?!noqa)\S|noqa.* - ", rest):
+                explained.add(code)
+            elif code not in explained:
+                found.append(f"{name_of(path)}:{number}")
+    assert not found

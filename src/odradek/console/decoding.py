@@ -59,7 +59,7 @@ def avro_decoder(schema: str) -> Decoder:
 
 
 def protobuf_decoder(descriptor_set: bytes, name: str) -> Decoder:
-    from google.protobuf import (  # type: ignore[import-untyped]  # noqa: PLC0415
+    from google.protobuf import (  # type: ignore[import-untyped]  # noqa: PLC0415 - optional, without types
         descriptor_pb2,
         descriptor_pool,
         json_format,

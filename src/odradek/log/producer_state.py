@@ -66,7 +66,7 @@ class ProducerEntry:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # values that change have no hash
 
     def __repr__(self) -> str:
         return f"ProducerEntry(epoch={self.epoch}, batches={self.batches})"

@@ -91,7 +91,7 @@ class _EncoderWriter:
         nested = source.fresh("value")
         source.line(f"{nested} = {value}")
         if not nullable:
-            self.struct(field.element, nested)  # type: ignore[arg-type]
+            self.struct(field.element, nested)  # type: ignore[arg-type]  # the element of this kind of field is a struct
             return
         formats, values = self.formats, self.values
         with source.block(f"if {nested} is None:"):

@@ -55,7 +55,7 @@ class Record:
             other.headers,
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # values that change have no hash
 
     def __repr__(self) -> str:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"

@@ -75,7 +75,7 @@ class Struct(metaclass=StructType):
             return NotImplemented
         return all(getattr(self, field.name) == getattr(other, field.name) for field in type(self).fields)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # values that change have no hash
 
     def __repr__(self) -> str:
         values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in type(self).fields)

@@ -33,13 +33,12 @@ class Value:
 
 
 class Aggregate(NamedTuple):
-    """One metric over all clients: how many have it, its sum, and its extremes."""
+    """One metric over all clients: how many have it, its sum, and its largest value."""
 
     name: str
     kind: Kind
     clients: int
     total: float
-    smallest: float
     largest: float
 
 
@@ -83,7 +82,7 @@ class TotalsByName:
         found = []
         for name, metric in sorted(self._metrics.items()):
             totals = metric.by_client.values()
-            found.append(Aggregate(name, metric.kind, len(totals), in_range(sum(totals)), min(totals), max(totals)))
+            found.append(Aggregate(name, metric.kind, len(totals), in_range(sum(totals)), max(totals)))
         return found
 
 

@@ -16,7 +16,7 @@ from odradek.security.acls.bindings import PatternType
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class PrincipalType(click.ParamType):  # type: ignore[type-arg]
+class PrincipalType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
     """`User:alice`. A name without a type is taken for a mistake, as in kafka-acls."""
 
     name = "principal"
@@ -56,7 +56,7 @@ def resource_options(function: F) -> F:
         "--group", "groups", metavar="GROUP", type=GROUP_NAME, multiple=True, shell_complete=complete_groups,
         help="A group, or *. Repeatable.",
     )(decorated)  # fmt: skip
-    return click.option(  # type: ignore[return-value]
+    return click.option(  # type: ignore[return-value]  # a command keeps its type
         "--topic", "topics", metavar="TOPIC", type=TOPIC_NAME, multiple=True, shell_complete=complete_topics,
         help="A topic, or *. Repeatable.",
     )(decorated)  # fmt: skip

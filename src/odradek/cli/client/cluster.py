@@ -199,7 +199,7 @@ class Cluster:
             raise self.failure(error.args[0], subject) from None
 
     def earliest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        return self._offsets(topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        return self._offsets(topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
 
     def latest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return self._offsets(topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]

@@ -38,7 +38,7 @@ def cluster_options(function: F) -> F:
         cluster = chosen_cluster(click.get_current_context(), parameters)
         return function(*arguments, cluster=cluster, **parameters)
 
-    return connection_options(format_option(with_cluster))  # type: ignore[return-value]
+    return connection_options(format_option(with_cluster))  # type: ignore[return-value]  # a command keeps its type
 
 
 def connection_options(function: F) -> F:

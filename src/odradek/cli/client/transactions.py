@@ -133,7 +133,7 @@ def list_transactions(
     found = []
     for broker in brokers:
         answer = retry_while_loading(
-            lambda broker=broker: call(broker.address, request, ListTransactionsResponse, version),  # type: ignore[misc]
+            lambda broker=broker: call(broker.address, request, ListTransactionsResponse, version),  # type: ignore[misc]  # mypy does not infer a lambda with a default
             lambda answer: answer.error_code,
         )
         check(answer.error_code, f"transactions of broker {broker.broker_id}")

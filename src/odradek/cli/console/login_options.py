@@ -134,4 +134,4 @@ def login_options(function: F) -> F:
     decorated: Any = with_access
     for option in reversed(OPTIONS):
         decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return decorated  # type: ignore[no-any-return]  # click's decorators return Any

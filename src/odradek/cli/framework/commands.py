@@ -61,7 +61,7 @@ class Command(RichCommand):
         super().__init__(*arguments, **settings)
         self.examples = examples
 
-    def format_epilog(self, ctx: RichContext, formatter: RichHelpFormatter) -> None:  # type: ignore[override]
+    def format_epilog(self, ctx: RichContext, formatter: RichHelpFormatter) -> None:  # type: ignore[override]  # click calls it with rich-click's context and formatter
         super().format_epilog(ctx, formatter)
         write_examples(self.examples, formatter)
 

@@ -34,7 +34,7 @@ class NumberType(click.ParamType):  # type: ignore[type-arg]  # generic in the n
         return number
 
 
-class PositiveType(click.ParamType):  # type: ignore[type-arg]
+class PositiveType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
     """A finite number above zero; click's own range lets `nan` and `inf` through."""
 
     name = "number"

@@ -76,7 +76,7 @@ class TimeType(click.ParamType):  # type: ignore[type-arg]  # generic in the new
         return time_ms
 
 
-class DurationType(click.ParamType):  # type: ignore[type-arg]
+class DurationType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
     """A length of time, in milliseconds."""
 
     name = "duration"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 UNCHANGED = "nothing was changed"
 
 
-class BrokerListType(click.ParamType):  # type: ignore[type-arg]
+class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
     """Broker ids with commas."""
 
     name = "brokers"

@@ -46,7 +46,7 @@ def connection_options(function: F) -> F:
     decorated: Any = with_choices
     for option in (command_config_option, secure_option, cluster_profile_option):
         decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return decorated  # type: ignore[no-any-return]  # click's decorators return Any
 
 
 def connection_choices() -> dict[str, str]:

@@ -38,7 +38,7 @@ def definition_options(function: F) -> F:
     decorated: Any = with_hidden_secrets
     for option in (SET_OPTION, PROFILE_OPTION):
         decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return decorated  # type: ignore[no-any-return]  # click's decorators return Any
 
 
 def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:

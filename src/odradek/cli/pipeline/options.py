@@ -80,7 +80,7 @@ def plain_override_options(function: F) -> F:
     decorated: Any = definition_options(connection_options(with_overrides))
     for option in OVERRIDE_OPTIONS:
         decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return decorated  # type: ignore[no-any-return]  # click's decorators return Any
 
 
 def override_options(function: F) -> F:
@@ -119,7 +119,7 @@ def metrics_options(function: F) -> F:
         show_envvar=True,
         help="Do not publish the status to the topic __odradek_pipelines, which consoles read.",
     )
-    return port(host(topic(with_metrics)))  # type: ignore[return-value]
+    return port(host(topic(with_metrics)))  # type: ignore[return-value]  # a command keeps its type
 
 
 def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:

@@ -69,4 +69,4 @@ def entity_options(function: F) -> F:
         default_help = f"The default of all {plural} without a quota of their own."
         decorated = click.option(f"--{type_}-default", is_flag=True, help=default_help)(decorated)
         decorated = click.option(f"--{type_}", type=NameType(noun), metavar="NAME", help=f"This {noun}.")(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return decorated  # type: ignore[no-any-return]  # click's decorators return Any

@@ -107,7 +107,7 @@ class RecordReader:
         records = []
         for message in messages:
             partition, offset = message.partition(), message.offset()
-            end = self.ends.get(partition)  # type: ignore[arg-type]
+            end = self.ends.get(partition)  # type: ignore[arg-type]  # a record that was read has a partition and an offset
             is_record = self._is_record(message)
             if end is None or offset is None:
                 continue
@@ -115,7 +115,7 @@ class RecordReader:
                 records.append(message)
             error = message.error()
             if offset >= end - 1 or (error is not None and error.name() == END_OF_PARTITION):
-                self.reached[partition] = offset + 1 if is_record else offset  # type: ignore[index]
+                self.reached[partition] = offset + 1 if is_record else offset  # type: ignore[index]  # as above
                 del self.ends[partition]  # type: ignore[arg-type]
         return records
 

@@ -75,11 +75,11 @@ class RecordWriter:
             self.first_error = self.first_error or error
             return
         partition, offset = message.partition(), message.offset()
-        each = self.written_ranges.get(partition)  # type: ignore[arg-type]
+        each = self.written_ranges.get(partition)  # type: ignore[arg-type]  # a delivered record has a partition and an offset
         if each is None:
-            self.written_ranges[partition] = [offset, offset, 1]  # type: ignore[index, list-item]
+            self.written_ranges[partition] = [offset, offset, 1]  # type: ignore[index, list-item]  # as above
         else:
-            each[1] = offset  # type: ignore[assignment]
+            each[1] = offset  # type: ignore[assignment]  # as above
             each[2] += 1
 
     def finish(self) -> None:

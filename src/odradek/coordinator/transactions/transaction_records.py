@@ -167,4 +167,4 @@ def _version_of(data: bytes) -> int:
 
 
 def _join(version: int, message: Message) -> bytes:
-    return _VERSION.pack(version) + b"".join(bytes(part) for part in message.encode(version))  # type: ignore[arg-type]
+    return _VERSION.pack(version) + b"".join(bytes(part) for part in message.encode(version))  # type: ignore[arg-type]  # these messages hold no slices

@@ -244,7 +244,7 @@ def from_json(value: Any, kind: AvroType) -> Any:
     if kind.kind == "union":
         for member in kind.members:
             try:
-                return member_value(kind, member, lambda content, of=member: from_json(content, of))(value)  # type: ignore[misc]
+                return member_value(kind, member, lambda content, of=member: from_json(content, of))(value)  # type: ignore[misc]  # mypy does not infer a lambda with a default
             except (Unresolvable, TypeError, ValueError, KeyError, AttributeError):
                 continue
         raise Unresolvable(f"{value!r} is of no type of {kind}")

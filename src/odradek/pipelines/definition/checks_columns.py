@@ -264,7 +264,7 @@ class ColumnChecker:
         place_by_name: Callable[[str], Place],
     ) -> None:
         for name in join.on if left is not None and right is not None else ():
-            kinds = (left.type_of(name), right.type_of(name))  # type: ignore[union-attr]
+            kinds = (left.type_of(name), right.type_of(name))  # type: ignore[union-attr]  # both sides have columns, as checked above
             if operate("=", *kinds) is Answer.REFUSED:
                 types = " with ".join(each.ddl for each in kinds if each is not None)
                 message = f"{what} joins '{name}' of type {types}"

@@ -63,7 +63,7 @@ def check_engine(pipeline: Pipeline, problems: Problems) -> None:
 
 
 def add_realtime_error(problems: Problems, thing: object, kind: str, reason: str) -> None:
-    problems.error(thing.place, f"the realtime engine cannot run {kind} '{thing.name}': it {reason}", STANDARD_HINT)  # type: ignore[attr-defined]
+    problems.error(thing.place, f"the realtime engine cannot run {kind} '{thing.name}': it {reason}", STANDARD_HINT)  # type: ignore[attr-defined]  # all parts of a definition have a name and a place
 
 
 def check_realtime_ends(pipeline: Pipeline, problems: Problems) -> None:

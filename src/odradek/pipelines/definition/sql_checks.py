@@ -46,7 +46,7 @@ def findings_of_expression(
         return []
     typing = Typing(Scope({"": columns}, frozenset(), is_open=False), functions)
     typing.type_of(tree)
-    grouping = Grouping(tree.parent_select or tree, typing.scope, functions)  # type: ignore[arg-type]
+    grouping = Grouping(tree.parent_select or tree, typing.scope, functions)  # type: ignore[arg-type]  # an expression alone is grouped as a query is
     found = [*wrong_calls(tree, functions), *typing.findings, *grouping.misplaced()]
     if by is not None:
         found += grouping.ungrouped([column_named(name) for name in by]) if grouping.aggregates(tree) else []

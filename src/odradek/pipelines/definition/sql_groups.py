@@ -210,7 +210,7 @@ class Grouping:
 
     def _path(self, column: exp.Expr) -> tuple[str, ...]:
         """The column and its fields, without the table."""
-        parts = [each.name.lower() for each in column.parts]  # type: ignore[attr-defined]
+        parts = [each.name.lower() for each in column.parts]  # type: ignore[attr-defined]  # `parts` is a property that sqlglot leaves untyped
         return tuple(parts[1:] if len(parts) > 1 and parts[0] in self.scope.tables else parts)
 
     def _canonical(self, node: exp.Expr) -> str:

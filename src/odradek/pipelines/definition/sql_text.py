@@ -89,7 +89,7 @@ def reading_dialect() -> Any:
     """sqlglot's Spark dialect, changed to read a doubled quote as an escaped one, as Spark 4 does."""
     from sqlglot.dialects import Spark  # noqa: PLC0415
 
-    class Spark4(Spark):  # type: ignore[misc]
+    class Spark4(Spark):  # type: ignore[misc]  # the dialects of sqlglot are built by an untyped metaclass
         class Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
             STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 

@@ -17,7 +17,7 @@ from odradek.pipelines.operating.status import State
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import RenderableType
+    from rich.console import JustifyMethod, RenderableType
 
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
 
@@ -84,8 +84,8 @@ def plain_table(*columns: tuple[str, int | None], is_titled: bool = True) -> Tab
             table.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
             is_after = True
         else:
-            side = "right" if is_after else "left"
-            table.add_column(title, width=width, justify=side, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+            side: JustifyMethod = "right" if is_after else "left"
+            table.add_column(title, width=width, justify=side, no_wrap=True, overflow="ellipsis")
     return table
 
 

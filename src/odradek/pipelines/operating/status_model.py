@@ -117,7 +117,7 @@ class StatusModel:
         self._checked: Counter[tuple[str, str, str]] = Counter()
 
     def change(self, now_s: float, **changes: object) -> None:
-        self._status = replace(self._status, updated_s=now_s, **changes)  # type: ignore[arg-type]
+        self._status = replace(self._status, updated_s=now_s, **changes)  # type: ignore[arg-type]  # callers name fields of the status
 
     @property
     def state(self) -> State:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def decode_avro(raw: DataFrame, schema: RecordSchema, parsed: str, rejected: str) -> DataFrame:
     """Adds the decoded struct, or null and the reason why the value could not be decoded."""
     columns = ", ".join(f"{quoted(each.name)}: {each.type.ddl}" for each in schema.columns)
-    decode = pandas_udf(avro_decoder(format_of(schema)), f"record STRUCT<{columns}>, reason STRING")  # type: ignore[call-overload]
+    decode = pandas_udf(avro_decoder(format_of(schema)), f"record STRUCT<{columns}>, reason STRING")  # type: ignore[call-overload]  # the types of PySpark omit functions whose hints are made at run time
     return (
         raw.withColumn("__decoded", decode(F.col("value")))
         .withColumn(parsed, F.col("__decoded.record"))

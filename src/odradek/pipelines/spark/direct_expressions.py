@@ -73,7 +73,7 @@ class Columns:
 
     def name_of(self, node: exp.Expr) -> str:
         """The lower-case name of a column of this table."""
-        parts: list[str] = [part.name.lower() for part in node.parts]  # type: ignore[attr-defined]
+        parts: list[str] = [part.name.lower() for part in node.parts]  # type: ignore[attr-defined]  # `parts` is a property that sqlglot leaves untyped
         if len(parts) == 2 and parts[0] == self._alias:
             parts = parts[1:]
         if len(parts) != 1 or parts[0] not in self._by_name:

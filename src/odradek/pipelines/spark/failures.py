@@ -29,7 +29,7 @@ def plain_message(error: BaseException) -> str:
     said = error.getMessage() if isinstance(error, PySparkException) else None  # None for a query that has ended
     text = said or str(error) or type(error).__name__
     if is_from_java(error):
-        text = str(error.java_exception.toString())  # type: ignore[attr-defined]
+        text = str(error.java_exception.toString())  # type: ignore[attr-defined]  # an error of Java, as checked
     if isinstance(error, PySparkException) and (error.getCondition() or "").startswith("FAILED_JDBC"):
         text = f"{plain_text(text)}: {cause_of(error)}"
     return plain_text(text)

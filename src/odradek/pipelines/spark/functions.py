@@ -34,7 +34,7 @@ def user_function(declared: Function, function: Any) -> Any:
         raise PipelineError(f"{declared.place}: {declared.reference} is not a function")
     made: Any
     if declared.is_pandas:
-        made = pandas_udf(with_series_hints(function), declared.returns.ddl)  # type: ignore[call-overload]
+        made = pandas_udf(with_series_hints(function), declared.returns.ddl)  # type: ignore[call-overload]  # the types of PySpark omit functions whose hints are made at run time
         if made.evalType not in OF_ROWS:
             raise PipelineError(
                 f"{declared.place}: {declared.reference} does not return a Series for each batch of rows, by its type "
@@ -57,6 +57,6 @@ def with_series_hints(function: Any) -> Any:
     def of_series(*values: pd.Series) -> pd.Series:
         return function(*values)
 
-    of_series.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    of_series.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # inspect reads it, see PEP 362
     of_series.__annotations__ = {**dict.fromkeys(parameters, pd.Series), "return": pd.Series}
     return of_series

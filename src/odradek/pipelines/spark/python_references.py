@@ -40,7 +40,7 @@ def load_reference(reference: PythonReference, directory: str) -> Any:
             f"{reference.place}: {reference} cannot be imported: {message_with_location(error)}"
         ) from error
     if is_user_module(module):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # cloudpickle has no types
     try:
         return getattr(module, reference.name)
     except AttributeError:

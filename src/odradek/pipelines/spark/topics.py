@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery

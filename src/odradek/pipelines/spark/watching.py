@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.model import TopicOrigin
@@ -130,7 +130,7 @@ class ClusterEnds:
         if not topics <= self._partitions.keys():
             known = self._admin.list_topics(timeout=TIMEOUT_S).topics
             self._partitions = {name: sorted(topic.partitions) for name, topic in known.items()}
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
         places = [TopicPartition(topic, each) for topic in topics for each in self._partitions.get(topic, ())]
         asked = self._admin.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT_S)
         found: Offsets = {}

@@ -64,7 +64,7 @@ class AclIndex:
     def __eq__(self, other: object) -> bool:
         return self.bindings == other.bindings if isinstance(other, AclIndex) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # values that change have no hash
 
     def __repr__(self) -> str:
         return f"AclIndex({list(self.bindings)!r})"

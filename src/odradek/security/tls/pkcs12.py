@@ -8,6 +8,7 @@ from odradek.security.tls.store_problem import StoreProblem
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+    from cryptography.x509 import Certificate
 
 
 def key_of_pkcs12(data: bytes, password: str | None, origin: str) -> tuple[str, str]:
@@ -43,8 +44,7 @@ def _load(data: bytes, password: str | None, origin: str) -> PKCS12KeyAndCertifi
         raise StoreProblem(f"{origin}: this is no PKCS12 store, or the password is wrong") from None
 
 
-def _pem(certificate: object) -> str:
+def _pem(certificate: Certificate) -> str:
     from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - an extra
 
-    text: bytes = certificate.public_bytes(Encoding.PEM)  # type: ignore[attr-defined]
-    return text.decode()
+    return certificate.public_bytes(Encoding.PEM).decode()

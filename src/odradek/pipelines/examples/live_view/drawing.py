@@ -120,14 +120,14 @@ def draw_start(title: str, stages: Stages, now_s: float, frame: Frame) -> Render
     began_s = stages.stages[0].began_s
     elapsed_s = 0.0 if began_s is None else now_s - began_s
     rows = [stage_line(stage, now_s) for stage in stages.stages]
-    parts = [framed(Group(*rows), "starting", frame.width, len(rows) + FRAME_LINES)]
+    parts: list[RenderableType] = [framed(Group(*rows), "starting", frame.width, len(rows) + FRAME_LINES)]
     room = frame.height - 2 - len(rows) - FRAME_LINES
     if stages.picture and room > FRAME_LINES:
         shown = stages.picture[: room - FRAME_LINES]
         lines = [Text(line, no_wrap=True, overflow="ellipsis") for line in shown]
         parts.append(framed(Group(*lines), "the pipeline", frame.width, room))
     elif room > 0:
-        parts.append(Text("\n" * (room - 1)))  # type: ignore[arg-type]
+        parts.append(Text("\n" * (room - 1)))
     return Group(title_line(title, f"{frame.address}  {clock_text(elapsed_s)} ", frame), *parts, hint_line(frame))
 
 

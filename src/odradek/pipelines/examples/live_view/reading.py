@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 
 from odradek.pipelines.examples.live_view.records import SeenRecord
 
@@ -79,7 +79,7 @@ class TopicFollower:
         places = [TopicPartition(topic, index) for topic, count in self._partitions.items() for index in range(count)]
         if not places:
             return {}
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
         asked: dict[TopicPartition, OffsetSpec] = dict.fromkeys(places, latest)
         ends: Ends = {}
         for place, future in self._admin.list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S).items():

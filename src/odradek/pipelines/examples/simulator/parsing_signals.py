@@ -123,7 +123,7 @@ def parse_choice(fields: DeclaredFields) -> Choice | None:
     if isinstance(node, ListNode):
         options = [each.value for each in node.items if isinstance(each, Scalar)]
         if options and len(options) == len(node.items) and all(is_option(each) for each in options):
-            return Choice(tuple(options), (1.0,) * len(options), per == "entity")  # type: ignore[arg-type]
+            return Choice(tuple(options), (1.0,) * len(options), per == "entity")  # type: ignore[arg-type]  # the options were checked above
     elif isinstance(node, MappingNode):
         weights = fields.weights("choice")
         if len(weights) < len(node.entries):

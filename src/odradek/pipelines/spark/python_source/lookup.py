@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
 
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.python_source.offsets import Partition

@@ -12,7 +12,7 @@ try:
 except ImportError:
     HAS_LIMITS = False
 
-    class ReadLimit:  # type: ignore[no-redef]
+    class ReadLimit:  # type: ignore[no-redef]  # in place of a class that PySpark 4.1 lacks
         """Stands in for Spark's class."""
 
     class ReadAllAvailable(ReadLimit):  # type: ignore[no-redef]
