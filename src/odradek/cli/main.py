@@ -51,7 +51,7 @@ COMMANDS = {
 def print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:
         return
-    from importlib.metadata import version  # noqa: PLC0415 - only --version pays for it
+    from importlib.metadata import version
 
     click.echo(f"odradek {version('odradek')}")
     context.exit()
@@ -93,7 +93,7 @@ def unexpected_error_text(error: Exception) -> str:
     """The line for an exception that no command expected: a Kafka error, an operating system error, or a bug."""
     confluent = sys.modules.get("confluent_kafka")
     if confluent is not None and isinstance(error, confluent.KafkaException):
-        from odradek.cli.client.kafka_errors import explain  # noqa: PLC0415 - on failure only
+        from odradek.cli.client.kafka_errors import explain
 
         return explain(error.args[0])
     if isinstance(error, OSError):

@@ -77,7 +77,7 @@ def add(
     as_json: bool,
 ) -> None:
     """Allow or deny operations to principals. A rule that exists stays as it is."""
-    from odradek.cli.acl.requests import create  # noqa: PLC0415 - help does not need it
+    from odradek.cli.acl.requests import create
 
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer, idempotent)
     if not allowed and not denied:

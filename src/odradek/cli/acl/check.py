@@ -52,7 +52,7 @@ def check(
     RESOURCE is topic:NAME, group:NAME, transactional-id:ID or cluster. super.users and
     allow.everyone.if.no.acl.found are read from a broker.
     """
-    from odradek.cli.acl.decision import UNKNOWN_SETTINGS, check_access, explanation  # noqa: PLC0415 - help does not need it
+    from odradek.cli.acl.decision import UNKNOWN_SETTINGS, check_access, explanation
 
     parsed = parse_resource(resource)
     if parsed is None:

@@ -46,7 +46,7 @@ def list_acls(
     *, selection: Selection, pattern_type: PatternType, principals: tuple[str, ...], cluster: Cluster, as_json: bool
 ) -> None:
     """List the rules of the cluster."""
-    from odradek.cli.acl.requests import find  # noqa: PLC0415 - help does not need it
+    from odradek.cli.acl.requests import find
 
     wanted = filters(selection, pattern_type)
     if principals:

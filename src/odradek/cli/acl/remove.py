@@ -65,7 +65,7 @@ def remove(
     as_json: bool,
 ) -> None:
     """Remove rules. They are shown before the question; exactly those are removed."""
-    from odradek.cli.acl.requests import delete, find  # noqa: PLC0415 - help does not need it
+    from odradek.cli.acl.requests import delete, find
 
     if not selection.resources:
         pattern_type = PatternType.ANY  # all rules of the principals

@@ -63,7 +63,7 @@ def progress_bar(description: str, total: int | None) -> Iterator[Tick]:
     if not shows_progress():
         yield lambda _done: None
         return
-    from odradek.cli.framework.progress import count_progress  # noqa: PLC0415 - only progress bars need rich
+    from odradek.cli.framework.progress import count_progress
 
     began_at = shown_at = time.monotonic()
 

@@ -70,7 +70,7 @@ def broker(
     one broker after another, each with a controlled shutdown; a second signal stops all at once.
     """
     gc.disable()  # a broker's modules make many objects and no garbage; the broker enables collections when it is ready
-    from odradek.server.main import BrokerFailure, run_broker  # noqa: PLC0415 - help does not need it
+    from odradek.server.main import BrokerFailure, run_broker
 
     if descriptor is not None:
         terminate_when_parent_ends(descriptor)
@@ -88,8 +88,8 @@ def broker(
 def run_processes(
     properties: str | None, overrides: tuple[str, ...], count: int, secure: str | None, *, as_json: bool
 ) -> None:
-    from odradek.cli.broker.supervisor import Supervisor  # noqa: PLC0415 - one broker does not need it
-    from odradek.server.main import configure_processes  # noqa: PLC0415 - help does not need it
+    from odradek.cli.broker.supervisor import Supervisor
+    from odradek.server.main import configure_processes
 
     gc.enable()
     settings = configure_processes(properties, overrides, count, secure)

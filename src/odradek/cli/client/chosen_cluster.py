@@ -18,8 +18,8 @@ DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 
 def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluster:
     """The cluster that the options name. Removes them from `parameters`."""
-    from odradek.cli.client.cluster import Cluster  # noqa: PLC0415 - help does not need it
-    from odradek.cli.client.connection_choice import SERVERS, chosen_properties  # noqa: PLC0415 - nor this
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.connection_choice import SERVERS, chosen_properties
 
     server = parameters.pop("bootstrap_server", None) or DEFAULT_BOOTSTRAP_SERVER
     is_given = context.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE

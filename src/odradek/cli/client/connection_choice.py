@@ -58,7 +58,7 @@ def chosen_kafka_properties(*, profile: str | None, secure: str | None, command_
 
 def read_kafka_file(path: str) -> dict[str, str]:
     """The properties in a file. Stores that it names by a relative path are beside it."""
-    from odradek.server.properties import PropertiesError, parse_properties  # noqa: PLC0415 - few commands need it
+    from odradek.server.properties import PropertiesError, parse_properties
 
     try:
         text = Path(path).read_text(encoding="latin-1")

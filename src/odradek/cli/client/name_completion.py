@@ -31,7 +31,7 @@ def complete_transactional_ids(
     context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     def find(cluster: Cluster) -> list[str]:
-        from odradek.cli.client.transactions import list_transactions, read_brokers  # noqa: PLC0415 - completion only
+        from odradek.cli.client.transactions import list_transactions, read_brokers
 
         brokers = read_brokers(cluster, TIMEOUT_S).values()
         return [each.transactional_id for each in list_transactions(brokers)]
@@ -42,7 +42,7 @@ def complete_transactional_ids(
 def complete_topic_settings(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from odradek.cli.client.setting_names import TOPIC_SETTINGS  # noqa: PLC0415 - completion only
+    from odradek.cli.client.setting_names import TOPIC_SETTINGS
 
     return [CompletionItem(name) for name in TOPIC_SETTINGS if name.startswith(incomplete)]
 
@@ -57,7 +57,7 @@ def complete_topic_assignments(
 def matching_names(
     context: click.Context, incomplete: str, find: Callable[[Cluster], Iterable[str]]
 ) -> list[CompletionItem]:
-    from odradek.cli.client.chosen_cluster import chosen_cluster  # noqa: PLC0415 - completion only
+    from odradek.cli.client.chosen_cluster import chosen_cluster
 
     try:
         parameters: dict[str, Any] = dict(context.params)

@@ -26,9 +26,9 @@ def complete_settings(context: click.Context, parameter: click.Parameter, incomp
         return complete_topic_settings(context, parameter, incomplete)
 
     def find(cluster: Cluster) -> list[str]:
-        from odradek.cli.client.kafka_admin import ResourceType  # noqa: PLC0415 - completion only
-        from odradek.cli.client.setting_names import read_setting_names  # noqa: PLC0415
-        from odradek.cli.config.entity import broker_ids  # noqa: PLC0415
+        from odradek.cli.client.kafka_admin import ResourceType
+        from odradek.cli.client.setting_names import read_setting_names
+        from odradek.cli.config.entity import broker_ids
 
         if kind == "group":
             return read_setting_names(cluster, ResourceType.GROUP, name or "any", TIMEOUT_S)

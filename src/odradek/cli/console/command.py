@@ -83,12 +83,12 @@ def console(
     the given client properties. With --login, users log in and have their own rights.
     """
     try:
-        from odradek.console.decoding import SchemaError, load_decoder  # noqa: PLC0415 - help does not need it
-        from odradek.console.json_path import PathError  # noqa: PLC0415
-        from odradek.console.masking import parse_rule  # noqa: PLC0415
-        from odradek.console.preparation import Preparation  # noqa: PLC0415
-        from odradek.console.server import serve  # noqa: PLC0415
-        from odradek.console.settings import ConsoleSettings  # noqa: PLC0415
+        from odradek.console.decoding import SchemaError, load_decoder
+        from odradek.console.json_path import PathError
+        from odradek.console.masking import parse_rule
+        from odradek.console.preparation import Preparation
+        from odradek.console.server import serve
+        from odradek.console.settings import ConsoleSettings
     except ModuleNotFoundError as error:
         raise Failure(f"the console needs the package {error.name}: {INSTALL}") from None
     host, port = parse_listen(listen)

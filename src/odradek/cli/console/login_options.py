@@ -40,8 +40,8 @@ class LoginOptions(NamedTuple):
 
     def console_settings(self, cluster: Cluster) -> dict[str, Any]:
         """The fields of ConsoleSettings; Failure or UsageError for options that do not belong together."""
-        from odradek.console.cluster.identity import check_login  # noqa: PLC0415 - help does not need it
-        from odradek.console.settings import OidcLogin, SaslLogin, TlsFiles  # noqa: PLC0415
+        from odradek.console.cluster.identity import check_login
+        from odradek.console.settings import OidcLogin, SaslLogin, TlsFiles
 
         if (self.tls_cert is None) != (self.tls_key is None):
             raise click.UsageError("--tls-cert and --tls-key belong together")
@@ -84,7 +84,7 @@ class LoginOptions(NamedTuple):
 
 def warn_of_clear_text(cluster: Cluster, mechanism: str) -> None:
     """SCRAM does not send the password."""
-    from odradek.console.settings import is_loopback  # noqa: PLC0415 - help does not need it
+    from odradek.console.settings import is_loopback
 
     is_encrypted = cluster.properties.get("security.protocol", "").lower() == "sasl_ssl"
     is_local = all(is_loopback(host) for host, _ in split_addresses(cluster.bootstrap_servers))

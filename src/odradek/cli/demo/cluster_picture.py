@@ -57,8 +57,8 @@ def draw(
     topic: str,
     now_s: float,
 ) -> RenderableType:
-    from rich.console import Group  # noqa: PLC0415 - only the live picture needs rich
-    from rich.text import Text  # noqa: PLC0415 - help does not need it
+    from rich.console import Group
+    from rich.text import Text
 
     partitions = {each.index: each for each in state.of_topics([topic])} if state is not None else {}
     replicas = max((len(each.replicas) for each in partitions.values()), default=0)
@@ -84,7 +84,7 @@ def _broker_lines(
     partitions: Mapping[int, PartitionState],
     now_s: float,
 ) -> list[Text]:
-    from rich.text import Text  # noqa: PLC0415 - only the live picture needs rich
+    from rich.text import Text
 
     width = max(len(broker.address) for broker in brokers)
     titles = f"broker  {'address'.ljust(width)}  {'process'.ljust(16)}  {'cluster'.ljust(10)}  {'leads'.ljust(12)}"
@@ -108,7 +108,7 @@ def _broker_lines(
 
 
 def _partition_lines(acks: Acknowledgements, partitions: Mapping[int, PartitionState], now_s: float) -> list[Text]:
-    from rich.text import Text  # noqa: PLC0415 - only the live picture needs rich
+    from rich.text import Text
 
     strip = f"acknowledgements, last {CELLS * CELL_S:g} s".ljust(CELLS)
     lines = [Text(f"partition  leader  in sync  {strip}  worst gap", "dim", no_wrap=True, overflow="ellipsis")]
@@ -130,7 +130,7 @@ def _partition_lines(acks: Acknowledgements, partitions: Mapping[int, PartitionS
 
 def _strip(acks: PartitionAcks, leader: int, now_s: float) -> Text:
     """A block for each tenth of a second with acknowledgements, a dot for one without."""
-    from rich.text import Text  # noqa: PLC0415 - only the live picture needs rich
+    from rich.text import Text
 
     text = Text()
     for count in acks.strip(now_s):
@@ -144,7 +144,7 @@ def _strip(acks: PartitionAcks, leader: int, now_s: float) -> Text:
 
 
 def _event_lines(happenings: Sequence[Happening]) -> list[Text]:
-    from rich.text import Text  # noqa: PLC0415 - only the live picture needs rich
+    from rich.text import Text
 
     recent = list(happenings)[-EVENTS:]
     lines = [

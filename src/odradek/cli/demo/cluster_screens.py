@@ -102,7 +102,7 @@ class JsonClusterScreen(ClusterScreen):
 
 class LiveClusterScreen(ClusterScreen):
     def __enter__(self) -> Self:
-        from rich.live import Live  # noqa: PLC0415 - only the live picture needs rich
+        from rich.live import Live
 
         self._live = Live(auto_refresh=False, vertical_overflow="crop")
         self._totals: deque[tuple[float, int]] = deque(maxlen=RATE_FRAMES)

@@ -14,8 +14,8 @@ class Keys:
     def __enter__(self) -> Self:
         self._saved: list[Any] | None = None
         if sys.stdin.isatty():
-            import termios  # noqa: PLC0415 - not on every system
-            import tty  # noqa: PLC0415 - not on every system
+            import termios
+            import tty
 
             self._saved = termios.tcgetattr(sys.stdin)
             tty.setcbreak(sys.stdin)
@@ -23,7 +23,7 @@ class Keys:
 
     def __exit__(self, *_exception: object) -> None:
         if self._saved is not None:
-            import termios  # noqa: PLC0415 - not on every system
+            import termios
 
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._saved)
 

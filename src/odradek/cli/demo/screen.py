@@ -152,7 +152,7 @@ class LiveScreen(Screen):
         return FRAME_EVERY_S
 
     def begin(self) -> None:
-        from rich.live import Live  # noqa: PLC0415 - only the live screen needs rich
+        from rich.live import Live
 
         self.rates: deque[tuple[float, int]] = deque(maxlen=int(2 / FRAME_EVERY_S))
         self.live = Live(self.picture(0), auto_refresh=False)
@@ -169,8 +169,8 @@ class LiveScreen(Screen):
         self.live.update(self.picture(steady), refresh=True)
 
     def picture(self, rate: float) -> RenderableType:
-        from rich.console import Group  # noqa: PLC0415 - only the live screen needs rich
-        from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
+        from rich.console import Group
+        from rich.text import Text
 
         spread = percentiles(self.latencies_ms)
         head = Text.assemble(
@@ -186,7 +186,7 @@ class LiveScreen(Screen):
         return Group(head, Text(), *rows, Text(), self.footer())
 
     def footer(self) -> Text:
-        from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
+        from rich.text import Text
 
         is_default = self.address == DEFAULT_BOOTSTRAP_SERVER and not os.environ.get("ODRADEK_BOOTSTRAP_SERVER")
         where = "" if is_default else f" -b {self.address}"
@@ -197,14 +197,14 @@ class LiveScreen(Screen):
 
 
 def title_line() -> Text:
-    from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
+    from rich.text import Text
 
     return Text("  ".join(title.rjust(width) for title, width in COLUMNS.items()), style="dim", no_wrap=True)
 
 
 def record_line(record: DemoRecord) -> Text:
     """The readings in their columns; a record of another producer as text, cut to the line."""
-    from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
+    from rich.text import Text
 
     cells = [str(record.partition), f"{record.offset:,}", *record.readings]
     padded = [cell.rjust(width) for cell, width in zip(cells, COLUMNS.values(), strict=False)]

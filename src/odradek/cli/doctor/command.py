@@ -104,8 +104,8 @@ def doctor(
     It works with any Kafka cluster, over the Kafka protocol alone, and changes nothing. The exit code is 0 if nothing
     was found, 1 after warnings, 2 after problems (and for wrong usage).
     """
-    from odradek.cli.doctor.finding import exit_code  # noqa: PLC0415 - help does not need it
-    from odradek.cli.doctor.reading import Reader  # noqa: PLC0415
+    from odradek.cli.doctor.finding import exit_code
+    from odradek.cli.doctor.reading import Reader
 
     if config_file is not None and subject != SECURITY:
         raise click.UsageError("--config belongs to `odradek doctor security`")
@@ -121,10 +121,10 @@ def doctor(
 def examine_cluster(
     cluster: Cluster, reader: Reader, interval_s: float, most_lag: int, most_partitions: int
 ) -> tuple[str | None, list[Result]]:
-    from odradek.cli.doctor.cluster.facts import Limits  # noqa: PLC0415
-    from odradek.cli.doctor.cluster.reading import read_cluster  # noqa: PLC0415
-    from odradek.cli.doctor.cluster.registry import CHECKS  # noqa: PLC0415
-    from odradek.cli.doctor.finding import run_checks  # noqa: PLC0415
+    from odradek.cli.doctor.cluster.facts import Limits
+    from odradek.cli.doctor.cluster.reading import read_cluster
+    from odradek.cli.doctor.cluster.registry import CHECKS
+    from odradek.cli.doctor.finding import run_checks
 
     facts = read_cluster(cluster, reader, interval_s, Limits(most_lag, most_partitions))
     cluster_id = facts.state.cluster.cluster_id if facts.state is not None else None
@@ -132,9 +132,9 @@ def examine_cluster(
 
 
 def examine_security(cluster: Cluster, reader: Reader, config_file: str | None) -> tuple[str | None, list[Result]]:
-    from odradek.cli.doctor.finding import Result, problem, run_checks  # noqa: PLC0415
-    from odradek.cli.doctor.security.reading import read_security  # noqa: PLC0415
-    from odradek.cli.doctor.security.registry import CHECKS  # noqa: PLC0415
+    from odradek.cli.doctor.finding import Result, problem, run_checks
+    from odradek.cli.doctor.security.reading import read_security
+    from odradek.cli.doctor.security.registry import CHECKS
 
     facts = read_security(cluster, reader, config_file)
     results = run_checks(CHECKS, facts)
@@ -148,7 +148,7 @@ def examine_security(cluster: Cluster, reader: Reader, config_file: str | None) 
 def show(
     subject: str, cluster: Cluster, cluster_id: str | None, results: list[Result], *, shows_all: bool, as_json: bool
 ) -> None:
-    from odradek.cli.doctor.report import SHOWN_PLACES, report_lines, report_object  # noqa: PLC0415
+    from odradek.cli.doctor.report import SHOWN_PLACES, report_lines, report_object
 
     limit = None if shows_all else SHOWN_PLACES
     if as_json:

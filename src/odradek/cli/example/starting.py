@@ -60,8 +60,8 @@ class Starting:
 
 def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:
     """The lineage of the pipeline as lines; nothing if the definition has errors, which the pipeline reports."""
-    from odradek.pipelines.definition.drawing import draw_text  # noqa: PLC0415 - needed while Spark starts only
-    from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415
+    from odradek.pipelines.definition.drawing import draw_text
+    from odradek.pipelines.definition.loading import load_file
 
     pipelines = [each.pipeline for each in load_file(file, environment) if each.pipeline is not None and each.is_sound]
     return draw_text(pipelines[0]).splitlines() if pipelines else []

@@ -31,7 +31,7 @@ CONTEXT_SETTINGS: dict[str, Any] = {
 
 def write_examples(examples: Sequence[Example], formatter: RichHelpFormatter) -> None:
     """Write a comment and a command line for each example. Lines are not wrapped, so that they can be copied."""
-    from rich.text import Text  # noqa: PLC0415 - only help needs rich
+    from rich.text import Text
 
     text = Text("Examples:\n", style=formatter.config.style_options_panel_title_style, no_wrap=True, overflow="ignore")
     for meaning, line in examples:
@@ -97,7 +97,7 @@ class Group(RichGroup):
         name = args[0] if args else ""
         if not name or name.startswith("-") or name in self.list_commands(ctx):
             return super().resolve_command(ctx, args)
-        from odradek.cli.framework.suggestions import did_you_mean  # noqa: PLC0415 - on failure only
+        from odradek.cli.framework.suggestions import did_you_mean
 
         hint = did_you_mean(name, self.list_commands(ctx))
         raise click.UsageError(f"there is no command '{name}'{f'; {hint}' if hint else ''}", ctx)

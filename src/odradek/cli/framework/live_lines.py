@@ -13,7 +13,7 @@ class LiveLines:
     stays on the screen."""
 
     def __init__(self) -> None:
-        from rich.live import Live  # noqa: PLC0415 - only a live screen needs rich
+        from rich.live import Live
 
         self._live = Live(auto_refresh=False, vertical_overflow="ellipsis")
 
@@ -26,7 +26,7 @@ class LiveLines:
 
     def draw(self, lines: Sequence[str]) -> None:
         """Lines may contain the colours of `click.style`."""
-        from rich.text import Text  # noqa: PLC0415 - only a live screen needs rich
+        from rich.text import Text
 
         text = Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis")
         self._live.update(text, refresh=True)

@@ -100,7 +100,7 @@ def check_target(target: Target) -> TargetCheck:
 def _progress(target: Target) -> AbstractContextManager[Callable[[int], None]]:
     if not shows_progress():
         return nullcontext(lambda _size_bytes: None)
-    from odradek.cli.framework.progress import bytes_progress  # noqa: PLC0415 - only progress bars need rich
+    from odradek.cli.framework.progress import bytes_progress
 
     return bytes_progress(f"checking {os.path.basename(target.path)}", target.size_bytes)
 

@@ -47,7 +47,7 @@ def migrate(
     file does not know of it. To be able to return, copy the log directories while the broker is stopped. To return
     without a copy, start a new single broker and copy the records with a client or a mirror.
     """
-    from odradek.server.main import BrokerFailure, migrate_metadata  # noqa: PLC0415 - help does not need it
+    from odradek.server.main import BrokerFailure, migrate_metadata
 
     os.environ.setdefault("ODRADEK_LOG_LEVEL", "warning")  # sessions of ZooKeeper are of no interest here
     given = [*overrides, *([f"zookeeper.connect={connect}"] if connect else [])]

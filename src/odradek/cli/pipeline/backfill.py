@@ -58,8 +58,8 @@ def backfill(
     require_spark()
     span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
-    from odradek.pipelines.operating.effects import backfill_effects  # noqa: PLC0415 - help does not need it
-    from odradek.pipelines.spark.launching import RunCallbacks, RunOptions  # noqa: PLC0415
+    from odradek.pipelines.operating.effects import backfill_effects
+    from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
 
     note(f"{found.name} {' '.join(('from', *from_positions, 'to', *(to_positions or ('the end',))))}")
     for line in backfill_effects(chosen.sinks):
@@ -78,7 +78,7 @@ def backfill(
 
 def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
     """The pipeline with the chosen sinks and views, without views that need the whole log."""
-    from odradek.pipelines.operating.effects import is_safe_to_backfill  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.operating.effects import is_safe_to_backfill
 
     names = {sink.name for sink in found.sinks} | {view.name for view in found.views}
     for each in only:
@@ -114,8 +114,8 @@ def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict
     """
     found = overridden(choose(file, load(file, "standard"), name), overrides)
     require_spark()
-    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
-    from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable  # noqa: PLC0415
+    from odradek.pipelines.spark.failures import PipelineError
+    from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
 
     known = rebuildable(found)
     for each in names:

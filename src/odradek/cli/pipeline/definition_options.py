@@ -75,7 +75,7 @@ def meta() -> dict[str, Any]:
 
 def chosen() -> Choices:
     """What the command line chooses."""
-    from odradek.pipelines.definition.choices import Choices  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.choices import Choices
 
     return Choices(meta().get(PROFILE), dict(meta().get(PARAMETERS) or ()))
 
@@ -92,6 +92,6 @@ def remember_secrets(secrets: Iterable[str]) -> None:
 
 
 def without_secrets(text: str) -> str:
-    from odradek.pipelines.definition.secrets import hidden  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.secrets import hidden
 
     return hidden(text, meta().get(SECRETS, ()))

@@ -43,7 +43,7 @@ def graph(file: str, svg: str | None, name: str | None, as_json: bool) -> None:
     """
     found = choose(file, load(file, None), name)
     if svg is not None:
-        from odradek.pipelines.definition.drawing_svg import draw_svg  # noqa: PLC0415 - help does not need it
+        from odradek.pipelines.definition.drawing_svg import draw_svg
 
         with click.open_file(svg, "w", encoding="utf-8") as output:
             output.write(draw_svg(found))
@@ -52,13 +52,13 @@ def graph(file: str, svg: str | None, name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(graph_object(found))
     elif svg is None:
-        from odradek.pipelines.definition.drawing import draw_text  # noqa: PLC0415
+        from odradek.pipelines.definition.drawing import draw_text
 
         say(draw_text(found))
 
 
 def graph_object(found: Pipeline) -> dict[str, Any]:
-    from odradek.pipelines.definition.lineage import lineage_of  # noqa: PLC0415
+    from odradek.pipelines.definition.lineage import lineage_of
 
     nodes = lineage_of(found)
     return {

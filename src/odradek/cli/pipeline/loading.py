@@ -28,8 +28,8 @@ def require_packages(packages: Mapping[str, str] = NEEDED_PACKAGES) -> None:
 def load(file: str, engine: str | None) -> list[Definition]:
     """The definitions of a file; Failure if the packages for reading them are not installed."""
     require_packages()
-    from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415 - help does not need it
-    from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
+    from odradek.pipelines.definition.loading import load_file
+    from odradek.pipelines.definition.vocabulary import Engine
 
     found = load_file(file, os.environ, None if engine is None else Engine(engine), chosen())
     for each in found:

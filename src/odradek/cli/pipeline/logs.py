@@ -40,7 +40,7 @@ TAIL_LINES = 20
 @format_option
 def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
     """Show the log of a started pipeline."""
-    from odradek.pipelines.operating.log_reading import follow_lines, last_lines  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.operating.log_reading import follow_lines, last_lines
 
     statuses([name])
     path = folder_of(name) / LOG

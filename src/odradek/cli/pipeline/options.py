@@ -124,7 +124,7 @@ def metrics_options(function: F) -> F:
 
 def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:
     """The pipeline with the overrides of the command line."""
-    from odradek.pipelines.definition.vocabulary import Connector  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.vocabulary import Connector
 
     checkpoints, connector = overrides.get("checkpoints"), overrides.get("connector")
     changes: dict[str, Any] = {

@@ -54,14 +54,14 @@ def preview(
     Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read. With
     --follow, a group is shown whenever it changes, and a session or an unmatched row of a join once it is final.
     """
-    from odradek.cli.pipeline.run import require_spark  # noqa: PLC0415 - help does not need it
+    from odradek.cli.pipeline.run import require_spark
 
     found = overridden(choose(file, load(file, None), name), overrides)
     require_spark()
-    from odradek.cli.pipeline.sql import SETTINGS, print_table  # noqa: PLC0415
-    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415
-    from odradek.pipelines.spark.previewing import follow as followed  # noqa: PLC0415 - as above
-    from odradek.pipelines.spark.previewing import preview as previewed  # noqa: PLC0415
+    from odradek.cli.pipeline.sql import SETTINGS, print_table
+    from odradek.pipelines.spark.failures import PipelineError
+    from odradek.pipelines.spark.previewing import follow as followed
+    from odradek.pipelines.spark.previewing import preview as previewed
 
     def show(answer: Answer) -> None:
         if as_json:

@@ -81,7 +81,7 @@ def start_text(start: Start | None) -> str:
 
 
 def local_checkpoints(found: Pipeline) -> Checkpoints:
-    from odradek.pipelines.operating.checkpoint_files import Checkpoints  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.operating.checkpoint_files import Checkpoints
 
     kept = Checkpoints(found)
     if not kept.is_local:
@@ -144,7 +144,7 @@ def forget_and_begin(found: Pipeline, places: Sequence[str], is_sure: bool) -> N
 
 def check_reset(found: Pipeline, places: Sequence[str]) -> None:
     """Failure for what `forget_and_begin` would refuse, before anything is discarded."""
-    from odradek.pipelines.operating.locks import Taken, held  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.operating.locks import Taken, held
 
     parse_position(places, found)
     kept = local_checkpoints(found)
@@ -165,7 +165,7 @@ def at_work(found: Pipeline, taken: Taken) -> Failure:
 
 def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_sure: bool) -> list[str]:
     """Discard checkpoints, and return the names of their flows."""
-    from odradek.pipelines.operating.locks import Taken, held  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.operating.locks import Taken, held
 
     kept = local_checkpoints(found)
     try:
@@ -178,7 +178,7 @@ def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_su
 def forget_flows(
     found: Pipeline, kept: Checkpoints, start: Start | None, chosen: Sequence[str], *, is_sure: bool
 ) -> list[str]:
-    from odradek.pipelines.operating.effects import reset_effects  # noqa: PLC0415
+    from odradek.pipelines.operating.effects import reset_effects
 
     flows = flows_of(found)
     begun = {each.flow for each in kept.flows()}
@@ -214,12 +214,12 @@ def agrees() -> bool:
 
 
 def flows_of(found: Pipeline) -> dict[str, Flow]:
-    from odradek.pipelines.definition.graph import build_graph  # noqa: PLC0415 - help does not need it
-    from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
-    from odradek.pipelines.operating.checkpoint_files import Checkpoints  # noqa: PLC0415
-    from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded  # noqa: PLC0415
-    from odradek.pipelines.planning.flow import Flow  # noqa: PLC0415 - as the others: `odradek --help` starts without them
-    from odradek.pipelines.planning.flows import split_flows  # noqa: PLC0415 - as above
+    from odradek.pipelines.definition.graph import build_graph
+    from odradek.pipelines.definition.vocabulary import Engine
+    from odradek.pipelines.operating.checkpoint_files import Checkpoints
+    from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded
+    from odradek.pipelines.planning.flow import Flow
+    from odradek.pipelines.planning.flows import split_flows
 
     if found.engine is Engine.REALTIME:
         return {REALTIME_FLOW: Flow(REALTIME_FLOW, "", sinks=found.sinks)}
@@ -229,7 +229,7 @@ def flows_of(found: Pipeline) -> dict[str, Flow]:
 
 def files_folder(found: Pipeline, flow: Flow) -> Path | None:
     """The folder to which the flow writes files; Failure if it is not local."""
-    from odradek.pipelines.spark.sources import below  # noqa: PLC0415
+    from odradek.pipelines.spark.sources import below
 
     target: Any = None if flow.files is None else flow.files.target
     if target is None:

@@ -78,18 +78,18 @@ def run(
                 "a batch has no checkpoints to discard; for a part of the log: "
                 f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
             )
-        from odradek.cli.pipeline.reset import forget_and_begin  # noqa: PLC0415 - most runs continue
+        from odradek.cli.pipeline.reset import forget_and_begin
 
         forget_and_begin(found, from_positions, is_sure)
     is_stopped = threading.Event()
     with stop_on_interrupt(is_stopped, signal.SIGTERM):
         if restart:
-            from odradek.cli.pipeline.supervised import run_supervised  # noqa: PLC0415 - does not need Spark
+            from odradek.cli.pipeline.supervised import run_supervised
 
             limits = [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
             run_supervised(file, found, engine, overrides, limits, metrics, state_folder, is_stopped, as_json=as_json)
             return
-        from odradek.pipelines.spark.launching import RunOptions  # noqa: PLC0415 - help does not need Spark
+        from odradek.pipelines.spark.launching import RunOptions
 
         if stop_with is not None:
             call_when_parent_ends(stop_with, is_stopped.set)
@@ -110,8 +110,8 @@ def batch_event(report: BatchReport) -> Event:
 
 def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Event, pipe: EventPipe) -> None:
     """Run as the child of a supervisor, which gets all events, failures included."""
-    from odradek.pipelines.spark.healing import healing_of  # noqa: PLC0415 - help does not need Spark
-    from odradek.pipelines.spark.launching import RunCallbacks  # noqa: PLC0415
+    from odradek.pipelines.spark.healing import healing_of
+    from odradek.pipelines.spark.launching import RunCallbacks
 
     callbacks = RunCallbacks(
         lambda line: pipe.send(note(line)), lambda report: pipe.send(batch_event(report)), pipe.send
@@ -128,8 +128,8 @@ def run_here(
     found: Pipeline, options: RunOptions, is_stopped: threading.Event, metrics: Metrics, *, as_json: bool
 ) -> None:
     """Run in this process. Batches are reported on Spark's threads, and shown on the main thread."""
-    from odradek.cli.pipeline.supervised import published  # noqa: PLC0415 - help does not need it
-    from odradek.pipelines.spark.launching import RunCallbacks  # noqa: PLC0415
+    from odradek.cli.pipeline.supervised import published
+    from odradek.pipelines.spark.launching import RunCallbacks
 
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     screen = chosen_screen(as_json=as_json)
@@ -159,8 +159,8 @@ def drain(events: queue.SimpleQueue[Event], publisher: Publisher) -> None:
 
 
 def launch(found: Pipeline, options: RunOptions, is_stopped: threading.Event, callbacks: RunCallbacks) -> None:
-    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
-    from odradek.pipelines.spark.launching import run_pipeline  # noqa: PLC0415
+    from odradek.pipelines.spark.failures import PipelineError
+    from odradek.pipelines.spark.launching import run_pipeline
 
     hiding = dataclasses.replace(callbacks, say=lambda line: callbacks.say(found.without_secrets(line)))
     try:

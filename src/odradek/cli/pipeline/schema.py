@@ -19,6 +19,6 @@ def schema(as_json: bool) -> None:
     With --format json it is one line.
     """
     require_packages()
-    from odradek.pipelines.definition.editor_schema import definition_schema  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.editor_schema import definition_schema
 
     say(json.dumps(definition_schema(), indent=None if as_json else 2, ensure_ascii=False))

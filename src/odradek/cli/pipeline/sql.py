@@ -84,8 +84,8 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **option
     require_packages()
     require_packages(SPARK_PACKAGES)
     check_query(query)
-    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
-    from odradek.pipelines.spark.querying import answer  # noqa: PLC0415
+    from odradek.pipelines.spark.failures import PipelineError
+    from odradek.pipelines.spark.querying import answer
 
     try:
         with answer(query, query_context(**options), SETTINGS, master, note) as found:
@@ -102,7 +102,7 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **option
 
 def check_query(query: str) -> None:
     """Failure for a query that cannot be parsed, before Spark is started."""
-    from odradek.pipelines.definition.sql_text import SqlError, parse_query  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.sql_text import SqlError, parse_query
 
     try:
         parse_query(query)
@@ -120,9 +120,9 @@ def query_context(
     schemas: tuple[tuple[str, str], ...],
     infer: tuple[str, ...],
 ) -> QueryContext:
-    from odradek.pipelines.definition.ddl import DdlError, parse_ddl  # noqa: PLC0415
-    from odradek.pipelines.definition.model import Pipeline  # noqa: PLC0415
-    from odradek.pipelines.spark.querying import QueryContext  # noqa: PLC0415
+    from odradek.pipelines.definition.ddl import DdlError, parse_ddl
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.spark.querying import QueryContext
 
     of_variable = os.environ.get(SERVER_VARIABLE) if definition is None else None
     bare = Pipeline("sql", bootstrap_servers=of_variable or DEFAULT_BOOTSTRAP_SERVER)

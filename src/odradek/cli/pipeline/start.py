@@ -56,7 +56,7 @@ def start(
 
     Returns when they run, or reports why one does not. One that fails later is restarted, with increasing pauses.
     """
-    from odradek.cli.pipeline.run import require_spark  # noqa: PLC0415 - the other commands do without
+    from odradek.cli.pipeline.run import require_spark
 
     require_spark()
     if len(files) > 1 and metrics.port:
@@ -75,7 +75,7 @@ def start(
                 f"{each.name} {running.state} already (pid {running.pid}); `odradek pipeline stop {each.name}`"
             )
     if from_positions:
-        from odradek.cli.pipeline.reset import check_reset, forget_and_begin  # noqa: PLC0415 - most starts continue
+        from odradek.cli.pipeline.reset import check_reset, forget_and_begin
 
         for each in found.values():
             check_reset(each, from_positions)

@@ -137,7 +137,7 @@ def status_topic(found: Pipeline, status: PipelineStatus, say: Callable[[str], N
 
 
 def cluster_of(found: Pipeline) -> Cluster | None:
-    from odradek.pipelines.definition.model import TopicOrigin, TopicTarget  # noqa: PLC0415 - imported with definitions
+    from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 
     has_topics = any(isinstance(each.origin, TopicOrigin) for each in found.sources)
     has_topics = has_topics or any(isinstance(each.target, TopicTarget) for each in found.sinks)
@@ -150,8 +150,8 @@ def cluster_of(found: Pipeline) -> Cluster | None:
 
 
 def described(found: Pipeline, status: PipelineStatus) -> PublishedPipeline:
-    from odradek.pipelines.definition.lineage import facts_of, lineage_of  # noqa: PLC0415 - imported with definitions
-    from odradek.pipelines.definition.model import TopicOrigin, TopicTarget  # noqa: PLC0415
+    from odradek.pipelines.definition.lineage import facts_of, lineage_of
+    from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 
     topics: dict[str, tuple[str, ...]] = {}
     for source in found.sources:

@@ -47,7 +47,7 @@ def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
     """
     require_packages()
     require_packages(SPARK_PACKAGES)
-    from odradek.pipelines.definition.places import ProblemList  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.places import ProblemList
 
     try:
         found = read_files(files or (".",), only)
@@ -65,9 +65,9 @@ def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
 
 def read_files(named: tuple[str, ...], only: str | None) -> list[CaseFile]:
     """Read all files before Spark is started."""
-    from odradek.pipelines.definition.nearest import suggestion  # noqa: PLC0415
-    from odradek.pipelines.definition.places import ProblemList  # noqa: PLC0415
-    from odradek.pipelines.trial.files import find_files, read_case_file  # noqa: PLC0415
+    from odradek.pipelines.definition.nearest import suggestion
+    from odradek.pipelines.definition.places import ProblemList
+    from odradek.pipelines.trial.files import find_files, read_case_file
 
     problems: list[Problem] = []
     found: list[CaseFile] = []
@@ -85,8 +85,8 @@ def read_files(named: tuple[str, ...], only: str | None) -> list[CaseFile]:
 
 
 def run_all(found: list[CaseFile], only: str | None, as_json: bool) -> list[Result]:
-    from odradek.pipelines.spark.session import start_session  # noqa: PLC0415 - takes seconds
-    from odradek.pipelines.trial.running import MASTER, SETTINGS, run_file  # noqa: PLC0415
+    from odradek.pipelines.spark.session import start_session
+    from odradek.pipelines.trial.running import MASTER, SETTINGS, run_file
 
     session = start_session(
         "odradek pipeline test", SETTINGS, MASTER, lambda line: click.echo(line, err=True), has_connector=False

@@ -29,7 +29,7 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
 
     Without a terminal, one line per second.
     """
-    from odradek.pipelines.operating.screens import LiveView  # noqa: PLC0415 - only the live view needs rich
+    from odradek.pipelines.operating.screens import LiveView
 
     found = next(iter(statuses([name])), None)
     if found is None:
@@ -58,6 +58,6 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
 
 
 def plain_line(found: PipelineStatus) -> str:
-    from odradek.pipelines.operating.figures import figures_line  # noqa: PLC0415
+    from odradek.pipelines.operating.figures import figures_line
 
     return f"{found.name} {found.state}: {figures_line(found)}"

@@ -30,7 +30,7 @@ SERVERS = "bootstrap.servers"
 
 
 def complete_profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem  # noqa: PLC0415 - completion only
+    from click.shell_completion import CompletionItem
 
     return [CompletionItem(name) for name in profile_names() if name.startswith(incomplete)]
 

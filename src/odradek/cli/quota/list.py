@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @cluster_options
 def list_quotas(entity: Entity, cluster: Cluster, as_json: bool) -> None:
     """List the quotas of the cluster, or those that name a user, a client id or an address."""
-    from odradek.cli.quota.requests import read_quotas  # noqa: PLC0415 - help does not need it
+    from odradek.cli.quota.requests import read_quotas
 
     found = read_quotas(cluster, entity)
     if as_json:

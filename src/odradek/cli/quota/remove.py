@@ -32,7 +32,7 @@ def remove(keys: tuple[str, ...], entity: Entity, cluster: Cluster, as_json: boo
 
     Quotas of a user together with a client id are not those of the user: name both to remove them.
     """
-    from odradek.cli.quota.requests import alter_quotas, read_quotas  # noqa: PLC0415 - help does not need it
+    from odradek.cli.quota.requests import alter_quotas, read_quotas
 
     if not entity:
         raise click.UsageError("name whose quotas to remove: --user, --client-id, --ip, or a default")

@@ -41,7 +41,7 @@ def set_quota(quotas: tuple[tuple[str, str], ...], entity: Entity, cluster: Clus
     controller_mutation_rate  partitions created or removed in a second
     connection_creation_rate  connections opened in a second (--ip only)
     """
-    from odradek.cli.quota.requests import alter_quotas  # noqa: PLC0415 - help does not need it
+    from odradek.cli.quota.requests import alter_quotas
 
     if not entity:
         raise click.UsageError("name whom to limit: --user, --client-id, --ip, or a default such as --user-default")

@@ -205,7 +205,7 @@ def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
     if size_bytes < PROGRESS_FROM_BYTES or not shows_progress():
         yield from stream
         return
-    from odradek.cli.framework.progress import bytes_progress  # noqa: PLC0415 - only progress bars need rich
+    from odradek.cli.framework.progress import bytes_progress
 
     with bytes_progress("producing", size_bytes) as advance:
         for line in stream:

@@ -77,7 +77,7 @@ def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, a
 
 def _make(path: Path, host: str, port: int, names: list[str], *, has_sasl: bool) -> list[str]:
     try:
-        from odradek.cli.secure.authority import CertificateAuthority  # noqa: PLC0415 - an optional dependency
+        from odradek.cli.secure.authority import CertificateAuthority
     except ImportError:
         raise Failure("making certificates needs `pip install 'odradek[security]'`") from None
     authority = CertificateAuthority()

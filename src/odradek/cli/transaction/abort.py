@@ -36,7 +36,7 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     The leader of the partition writes an abort marker, so that read_committed consumers can pass. The coordinator
     is not asked: abort only what `find-hanging` shows, or a transaction that is committed later is torn.
     """
-    from odradek.cli.client.transactions import (  # noqa: PLC0415 - help does not need it
+    from odradek.cli.client.transactions import (
         abort_transaction,
         partition_leaders,
         read_brokers,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show coordinator, state, timeout, start and partitions of transactions."""
-    from odradek.cli.client.transactions import describe_transaction, read_brokers  # noqa: PLC0415 - not for help
+    from odradek.cli.client.transactions import describe_transaction, read_brokers
 
     brokers = read_brokers(cluster)
     for number, name in enumerate(dict.fromkeys(names)):

@@ -51,7 +51,7 @@ def find_hanging(
 
     Such a transaction holds back read_committed consumers of its partition. `odradek transaction abort` ends it.
     """
-    from odradek.cli.client.transactions import (  # noqa: PLC0415 - help does not need it
+    from odradek.cli.client.transactions import (
         partition_leaders,
         read_brokers,
         read_open_transactions,
@@ -89,7 +89,7 @@ def find_hanging(
 
 def without_known(brokers: dict[int, Broker], found: list[OpenTransaction]) -> list[OpenTransaction]:
     """The transactions whose producer id has no transactional id, or whose partition its transaction does not have."""
-    from odradek.cli.client.transactions import describe_transaction, list_transactions  # noqa: PLC0415
+    from odradek.cli.client.transactions import describe_transaction, list_transactions
 
     if not found:
         return []

@@ -60,7 +60,7 @@ def list_transactions(
     as_json: bool,
 ) -> None:
     """List the transactional ids of the cluster, with coordinator, producer id and state."""
-    from odradek.cli.client import transactions as requests  # noqa: PLC0415 - help does not need it
+    from odradek.cli.client import transactions as requests
 
     found = requests.list_transactions(
         requests.read_brokers(cluster).values(),

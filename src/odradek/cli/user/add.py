@@ -81,7 +81,7 @@ def _listed(present: Sequence[tuple[str, str, int]]) -> str:
 def _add_offline(
     name: str, secret: str, mechanisms: Sequence[str], iterations: int, properties: str | None, data_dir: str | None
 ) -> str:
-    from odradek.server.main import BrokerFailure, add_user  # noqa: PLC0415 - other uses do not need it
+    from odradek.server.main import BrokerFailure, add_user
 
     os.environ.setdefault("ODRADEK_LOG_LEVEL", "warning")
     overrides = [] if data_dir is None else [f"log.dirs={data_dir}"]

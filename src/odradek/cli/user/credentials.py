@@ -50,7 +50,7 @@ def credential_options(function: F) -> F:
 def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
     """The credentials of these users, or of all. A named user that does not exist has none. The request is made over a
     socket of our own: the client library crashes the process when the broker refuses it."""
-    from odradek.cli.client.broker_requests import BrokerRequests, check  # noqa: PLC0415 - help does not need it
+    from odradek.cli.client.broker_requests import BrokerRequests, check
 
     cluster.check_reachable()
     request = describing.DescribeUserScramCredentialsRequest(
@@ -72,7 +72,7 @@ def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
 
 def set_password(cluster: Cluster, user: str, password: str, mechanisms: Iterable[str], iterations: int) -> None:
     """One request for each mechanism: a request may name a user once."""
-    from confluent_kafka.admin import (  # type: ignore[attr-defined]  # noqa: PLC0415 - help does not need it
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __all__
         ScramCredentialInfo,
         ScramMechanism,
         UserScramCredentialUpsertion,
@@ -84,7 +84,7 @@ def set_password(cluster: Cluster, user: str, password: str, mechanisms: Iterabl
 
 
 def remove_credentials(cluster: Cluster, credentials: Iterable[Credential]) -> None:
-    from confluent_kafka.admin import (  # type: ignore[attr-defined]  # noqa: PLC0415 - help does not need it
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]
         ScramMechanism,
         UserScramCredentialDeletion,
     )

@@ -15,7 +15,7 @@ METADATA_FILE = "odradek-metadata.sqlite"
 
 def read_files(config_file: str) -> list[FileFacts]:
     """Failure if the properties cannot be read. Files that do not exist are left out."""
-    from odradek.server.properties import PropertiesError, parse_properties  # noqa: PLC0415 - few commands need it
+    from odradek.server.properties import PropertiesError, parse_properties
 
     try:
         text = Path(config_file).read_text(encoding="latin-1")
