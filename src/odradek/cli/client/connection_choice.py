@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.cli.client.java_properties import java_properties
 from odradek.cli.client.kafka_properties import librdkafka_properties
 from odradek.cli.client.profiles import read_profile
-from odradek.cli.framework.failure import Failure
+from odradek.cli.client.properties_file import read_properties_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,15 +58,7 @@ def chosen_kafka_properties(*, profile: str | None, secure: str | None, command_
 
 def read_kafka_file(path: str) -> dict[str, str]:
     """The properties in a file. Stores that it names by a relative path are beside it."""
-    from odradek.server.properties import PropertiesError, parse_properties
-
-    try:
-        text = Path(path).read_text(encoding="latin-1")
-        found = {name: each.value for name, each in parse_properties(text, path).items()}
-    except OSError as problem:
-        raise Failure(f"{path}: {problem.strerror or problem}") from None
-    except PropertiesError as problem:
-        raise Failure(str(problem)) from None
+    found = read_properties_file(path)
     for name in ("ssl.keystore.location", "ssl.truststore.location"):
         if name in found:
             found[name] = str(Path(path).absolute().parent / found[name])

@@ -6,8 +6,8 @@ import re
 import stat
 from pathlib import Path
 
+from odradek.cli.client.properties_file import read_properties_file
 from odradek.cli.doctor.security.facts import FileFacts
-from odradek.cli.framework.failure import Failure
 
 SECRETS = re.compile(r"password|jaas\.config|secret|ssl\.keystore\.key|zookeeper\.auth")
 METADATA_FILE = "odradek-metadata.sqlite"
@@ -15,15 +15,7 @@ METADATA_FILE = "odradek-metadata.sqlite"
 
 def read_files(config_file: str) -> list[FileFacts]:
     """Failure if the properties cannot be read. Files that do not exist are left out."""
-    from odradek.server.properties import PropertiesError, parse_properties
-
-    try:
-        text = Path(config_file).read_text(encoding="latin-1")
-        properties = {name: each.value for name, each in parse_properties(text, config_file).items()}
-    except OSError as problem:
-        raise Failure(f"{config_file}: {problem.strerror or problem}") from None
-    except PropertiesError as problem:
-        raise Failure(str(problem)) from None
+    properties = read_properties_file(config_file)
     candidates: dict[Path, str] = {}
     if any(SECRETS.search(name) for name in properties):
         candidates[Path(config_file)] = "passwords in properties"
