@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from odradek.configuration.config_types import Value
 
-DEFAULT_STORE_TYPE = "JKS"
-
 
 def listener_prefix(listener: str) -> str:
     return f"listener.name.{listener.lower()}."

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 ANY_VERSION = -1
-MAX_NODE_BYTES = 900 << 10  # ZooKeeper closes the connection of a client that sends 1 MiB (jute.maxbuffer)
 
 
 class ZooKeeperError(Exception):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.metadata.changes import Change
 
-MAX_PART_BYTES = 512 << 10
+MAX_PART_BYTES = 512 << 10  # ZooKeeper closes the connection of a client that sends 1 MiB (jute.maxbuffer)
 MAX_COMMIT_BYTES = 32 << 20
 
 

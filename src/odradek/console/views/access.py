@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.access import Credential, Entity
 
-RULE_FIELDS = len(AclBinding._fields)
 ENTITY_TYPES = (("user", "User"), ("client-id", "Client id"), ("ip", "Address"))
 
 

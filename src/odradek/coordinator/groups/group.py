@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 PartitionCheck: TypeAlias = "Callable[[UUID, int], ErrorCode]"
 
 NO_MEMBER_ID = ""
-NO_GENERATION = -1
 
 
 class GroupKind(enum.Enum):

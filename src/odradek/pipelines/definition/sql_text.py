@@ -15,7 +15,6 @@ from odradek.pipelines.definition.nearest import nearest
 if TYPE_CHECKING:
     from sqlglot import exp
 
-DIALECT = "spark"
 # sqlglot parses Spark's window() after GROUP BY as a WINDOW clause. A stand-in of equal length keeps positions valid.
 WINDOW_FUNCTION = re.compile(r"\bwindow(?=\s*\()", re.IGNORECASE)
 WINDOW_STAND_IN = "windo_"

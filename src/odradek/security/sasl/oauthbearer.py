@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NAME = "OAUTHBEARER"
 LARGEST_MESSAGE_BYTES = 128 * 1024
-CONFIRMATION = b"\x01"
 REFUSAL = '{"status":"invalid_token"}'
 _SEPARATOR = "\x01"
 _PAIR = re.compile(r"([A-Za-z]+)=([\x21-\x7e \t\r\n]+)")

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from odradek.cli.doctor.cluster.facts import ClusterFacts
     from odradek.cli.doctor.finding import Finding
 
-MOST_DIFFERENCES = 5
-
 
 def no_broker_answers(facts: ClusterFacts) -> Iterator[Finding]:
     if facts.unreachable is not None:
