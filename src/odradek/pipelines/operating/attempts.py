@@ -46,6 +46,7 @@ class Attempt:
                 )
         except BaseException:
             os.close(self._events)
+            self._selector.close()
             raise
         finally:
             os.close(events_writer)

@@ -1,0 +1,36 @@
+"""One attempt to run a pipeline as a child process: what it prints, and what stays open after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from odradek.pipelines.operating.attempts import Attempt
+
+PRINTS = "print('hello')"
+
+
+def open_descriptors() -> set[str]:
+    return set(os.listdir("/dev/fd"))
+
+
+def test_line_of_the_child_becomes_a_note_and_nothing_stays_open() -> None:
+    before = open_descriptors()
+    with Attempt([sys.executable, "-c", PRINTS]) as attempt:
+        events = []
+        while not attempt.is_over:
+            events += attempt.poll(30.0)
+        events += attempt.poll(0.0)
+        assert attempt.wait() == 0
+    assert [event["text"] for event in events] == ["hello"]
+    assert open_descriptors() == before
+
+
+def test_start_that_fails_leaves_no_descriptor_open() -> None:
+    before = open_descriptors()
+    attempt = Attempt(["/no/such/program"])
+    with pytest.raises(FileNotFoundError), attempt:
+        pass
+    assert open_descriptors() == before
