@@ -1,8 +1,8 @@
 """Moves of replicas between the log directories of this broker (AlterReplicaLogDirs): the one owner of all of them.
 
 A move has two parts. One task for each target directory copies the logs that are to be moved there, a chunk of each in
-turn, at no more than `replica.alter.log.dirs.io.max.bytes.per.second`; a copy that has caught up replaces its log on the
-event loop, without an await, so that no append comes between. Then the old copy is removed, after
+turn, at no more than `replica.alter.log.dirs.io.max.bytes.per.second`; a copy that has caught up replaces its log on
+the event loop, without an await, so that no append comes between. Then the old copy is removed, after
 `file.delete.delay.ms`, because readers may have begun in it. Moves that a stop or a crash interrupts are continued by
 the next start."""
 
@@ -74,8 +74,8 @@ class LogMoves:
         self._host = host
         self._moves: dict[LogMove, None] = {}
         self._tasks = SingleTasks()
-        self._throttle = ReplicationThrottle(lambda: broker_config().dynamic_number(RATE), host.clock.monotonic_ms)
-        self._rate = lambda: broker_config().dynamic_number(RATE)
+        self._broker_config = broker_config
+        self._throttle = ReplicationThrottle(self._rate, host.clock.monotonic_ms)
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # of partitions that are not on this broker
         self._is_stopped = False
         self.after_move: Callable[[Partition, LogDirectory], Awaitable[None]] | None = None
@@ -87,8 +87,8 @@ class LogMoves:
     # Requests
 
     def request(self, topic: str, index: int, path: str) -> ErrorCode:
-        """Move a replica to the log directory with this path; to its own, to cancel a move. The directory of a partition
-        that is not on this broker is remembered for its creation: REPLICA_NOT_AVAILABLE, as in Kafka."""
+        """Move a replica to the log directory with this path; to its own, to cancel a move. The directory of a
+        partition that is not on this broker is remembered for its creation: REPLICA_NOT_AVAILABLE, as in Kafka."""
         target = next((each for each in self._table.directories if each.path == path), None)
         if future_name_length(topic, index) > LARGEST_NAME_BYTES:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -190,6 +190,9 @@ class LogMoves:
             await files.run(move.copy.truncate_to, step.offset)
             return True
         move.truncated_to = None
+        if step.kind is StepKind.RESTART:
+            await files.run(move.copy.truncate_fully_and_start_at, step.offset)
+            return True
         if step.kind is StepKind.ADVANCE_START:
             move.copy.advance_log_start_offset(step.offset)
             return True
@@ -226,6 +229,9 @@ class LogMoves:
         self._throttle.record(await self._workers(move.target).files.run(append_chunk, copy, log_range, chunk))
         return True
 
+    def _rate(self) -> float | None:
+        return self._broker_config().dynamic_number(RATE)
+
     def _chunk_bytes(self) -> int:
         rate = self._rate()
         return CHUNK_BYTES if rate is None else max(1, min(CHUNK_BYTES, int(rate)))
@@ -241,7 +247,7 @@ class LogMoves:
     # The exchange
 
     def _exchange(self, move: LogMove, copy: PartitionLog) -> bool:
-        """Copy the few records that are missing, and replace the log. False when more is missing, or is not in memory."""
+        """Copy the few records that are missing, and replace the log. False when more is missing, or not in memory."""
         partition, path = move.partition, move.target.partition_directory(move.partition.topic, move.partition.index)
         source = partition.log
         if move.truncated_to is not None or source.is_truncating or not self._copy_tail(copy, source):

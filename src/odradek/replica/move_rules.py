@@ -34,6 +34,8 @@ def next_step(copy: OffsetRange, log: OffsetRange, truncated_to: int | None) -> 
         return Step(StepKind.TRUNCATE, truncated_to)
     if copy.end_offset > log.end_offset:
         return Step(StepKind.TRUNCATE, log.end_offset)
+    if copy.end_offset < log.start_offset == log.end_offset:
+        return Step(StepKind.RESTART, log.end_offset)
     if copy.end_offset < log.end_offset:
         return Step(StepKind.COPY, max(copy.end_offset, log.start_offset))
     if copy.start_offset < log.start_offset:

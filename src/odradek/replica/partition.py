@@ -113,7 +113,7 @@ class Partition:
         )
 
     def exchange_log(self, log: PartitionLog, directory: LogDirectory, workers: DirectoryWorkers) -> None:
-        """Continue with a copy of the log in another log directory, which has the same records, producers and epochs."""
+        """Continue with a copy of the log in another log directory: the same records, producers and epochs."""
         assert log.log_end_offset == self.log.log_end_offset, "an incomplete copy replaced a log"
         assert not self.follower_log.is_truncating, "a log was replaced while it was truncated"
         self._use_log(log, directory, workers)
