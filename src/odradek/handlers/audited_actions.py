@@ -189,6 +189,21 @@ def alter_partition_reassignments(_request: Any, response: Any) -> Iterable[Acti
     return _actions("Reassign", "Partition", named)
 
 
+def alter_replica_log_dirs(request: Any, response: Any) -> Iterable[Action]:
+    paths = {
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    partitions = ((topic.topic_name, each) for topic in response.results for each in topic.partitions)
+    named = (
+        (f"{topic}-{each.partition_index}", each.error_code, {"directory": paths.get((topic, each.partition_index))})
+        for topic, each in partitions
+    )
+    return _actions("Alter", "LogDirectory", named)
+
+
 def elect_leaders(_request: Any, response: Any) -> Iterable[Action]:
     partitions = ((topic.topic, each) for topic in response.replica_election_results for each in topic.partition_result)
     named = ((f"{topic}-{each.partition_id}", each.error_code, None) for topic, each in partitions)

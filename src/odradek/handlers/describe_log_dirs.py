@@ -1,4 +1,5 @@
-"""DescribeLogDirs, versions 1 to 5: the size of each partition, by log directory."""
+"""DescribeLogDirs, versions 1 to 5: the size of each partition, by log directory; and copies of partitions that are
+being moved, with their lag."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
+    from odradek.replica.log_move import LogMove
     from odradek.replica.partition import Partition
 
 
@@ -32,11 +34,14 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     partitions = [each for each in table if wanted is None or (each.topic, each.index) in wanted]
-    results = await asyncio.gather(*(_describe(directory, partitions, host) for directory in table.directories))
+    moves = [each.move for each in partitions if each.move is not None]
+    results = await asyncio.gather(*(_describe(directory, partitions, moves, host) for directory in table.directories))
     return DescribeLogDirsResponse(results=results)
 
 
-async def _describe(directory: LogDirectory, partitions: Sequence[Partition], host: Host) -> DescribeLogDirsResult:
+async def _describe(
+    directory: LogDirectory, partitions: Sequence[Partition], moves: Sequence[LogMove], host: Host
+) -> DescribeLogDirsResult:
     if directory.failure is not None:
         return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     total_bytes, usable_bytes = await host.workers.for_directory(directory.path).files.run(
@@ -44,17 +49,31 @@ async def _describe(directory: LogDirectory, partitions: Sequence[Partition], ho
     )
     return DescribeLogDirsResult(
         log_dir=directory.path,
-        topics=_topics([each for each in partitions if each.directory is directory]),
+        topics=_topics(
+            [each for each in partitions if each.directory is directory],
+            [each for each in moves if each.target is directory],
+        ),
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
     )
 
 
-def _topics(partitions: list[Partition]) -> list[DescribeLogDirsTopic]:
+def _topics(partitions: list[Partition], moves: list[LogMove]) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for partition in partitions:
         topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic, partitions=[]))
         topic.partitions.append(
             DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes)
+        )
+    for move in moves:
+        partition = move.partition
+        topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic, partitions=[]))
+        topic.partitions.append(
+            DescribeLogDirsPartition(
+                partition_index=partition.index,
+                partition_size=move.size_bytes,
+                offset_lag=max(0, move.lag),
+                is_future_key=True,
+            )
         )
     return list(topics.values())

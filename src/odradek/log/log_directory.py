@@ -22,10 +22,13 @@ HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
+MOVED_FROM_FILE = "moved-from"  # in a partition that was moved here: the id of the log directory that has the old copy
 
 _LONGEST_NAME = 255
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PARTITION_NAME = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
+_FUTURE_NAME = re.compile(rf"([A-Za-z0-9._-]{{1,249}})-(\d{{1,10}})\.[0-9a-f]{{32}}{FUTURE_SUFFIX}")
 
 
 class LogDirectoryError(Exception):
@@ -192,17 +195,32 @@ class LogDirectory:
                 found[match[1], int(match[2])] = f"{self.path}/{name}"
         return found
 
-    def write_partition_metadata(self, topic: str, index: int, topic_id: uuid.UUID) -> None:
+    def new_future_directory(self, topic: str, index: int) -> str:
+        """The path of a copy of the partition that is to replace the copy in another log directory."""
+        return f"{self.partition_directory(topic, index)}.{self._host.entropy.uuid().hex}{FUTURE_SUFFIX}"
+
+    def futures(self) -> dict[TopicPartition, list[str]]:
+        """The copies of partitions that were being made here when the last run ended."""
+        found: dict[TopicPartition, list[str]] = {}
+        for name in self._host.disk.list_directory(self.path):
+            match = _FUTURE_NAME.fullmatch(name)
+            if match and self._host.disk.is_directory(f"{self.path}/{name}"):
+                found.setdefault((match[1], int(match[2])), []).append(f"{self.path}/{name}")
+        return found
+
+    def write_partition_metadata(self, topic: str, index: int, topic_id: uuid.UUID, path: str | None = None) -> None:
         """Not synced: the metadata store knows the id too, and thousands of partitions may be created at once."""
         data = f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n".encode()
-        file = self._host.disk.open(f"{self.partition_directory(topic, index)}/{PARTITION_METADATA_FILE}", create=True)
+        directory = path or self.partition_directory(topic, index)
+        file = self._host.disk.open(f"{directory}/{PARTITION_METADATA_FILE}", create=True)
         file.write_at(data, 0)
         file.truncate(len(data))
 
-    def read_partition_metadata(self, topic: str, index: int) -> uuid.UUID | None:
+    def read_partition_metadata(self, topic: str, index: int, path: str | None = None) -> uuid.UUID | None:
         """The topic's id; None when the file was lost in a crash."""
+        directory = path or self.partition_directory(topic, index)
         try:
-            data = self._host.disk.read_file(f"{self.partition_directory(topic, index)}/{PARTITION_METADATA_FILE}")
+            data = self._host.disk.read_file(f"{directory}/{PARTITION_METADATA_FILE}")
             version, topic_id = data.decode().splitlines()
             if version != "version: 0":
                 return None
@@ -225,6 +243,10 @@ class LogDirectory:
         target = f"{self.path}/{topic[: _LONGEST_NAME - len(suffix)]}{suffix}"
         self._host.disk.rename(source, target)
         return target
+
+
+def future_name_length(topic: str, index: int) -> int:
+    return len(topic) + len(f"-{index}.{FUTURE_SUFFIX}") + 32
 
 
 def _claim(path: str, host: Host, cluster_id: str, node_id: int) -> MetaProperties:

@@ -67,15 +67,9 @@ class PartitionLog:
 
     @classmethod
     def open(
-        cls,
-        directory: str,
-        config: LogConfig,
-        host: Host,
-        *,
-        clean_shutdown: bool,
-        recovery_point_offset: int = 0,
+        cls, directory: str, config: LogConfig, host: Host, *, clean_shutdown: bool, recovery_point_offset: int = 0,
         log_start_offset: int = 0,
-    ) -> "PartitionLog":
+    ) -> "PartitionLog":  # fmt: skip
         """Creates the log, or loads or recovers its files. Blocks."""
         loader = LogLoader(directory, config, host, clean_shutdown, recovery_point_offset, log_start_offset)
         return cls(directory, config, host, loader.load())
@@ -100,12 +94,9 @@ class PartitionLog:
     # Appending
 
     def append(
-        self,
-        batch: memoryview,
-        leader_epoch: int,
-        is_built_here: bool = False,
+        self, batch: memoryview, leader_epoch: int, is_built_here: bool = False,
         verification: VerificationGuard | None = None,
-    ) -> AppendResult:
+    ) -> AppendResult:  # fmt: skip
         """Appends the one batch that a client sent, as the leader; the view is written to. Refusals are error codes.
         OSError means that the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch
         that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits.
@@ -226,6 +217,15 @@ class PartitionLog:
     def roll(self) -> None:
         """Begins a new segment at the log end, unless the active one is empty."""
         self._segments.roll(self.config, self.producers, self.log_end_offset)
+
+    def replace_log(self, other: "PartitionLog", directory: str) -> None:
+        """Take the place of `other`, of which this is a copy to the same log end. This directory was renamed."""
+        for part in (self._segments, self._snapshots, self._unsynced):
+            part.relocate(directory)
+        self.directory, self.producers, self.leader_epochs = directory, other.producers, other.leader_epochs
+        self._is_changed = self.leader_epochs.is_dirty = True
+        self._snapshots.write(self.producers, self.log_end_offset)
+        self.roll()  # recovery begins at or after the snapshot
 
     # Reading
 

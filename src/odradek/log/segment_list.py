@@ -7,7 +7,7 @@ from odradek.log.compaction.cleaned_segment import CleanedSegment, take_names
 from odradek.log.log_config import LogConfig
 from odradek.log.log_loading import choose_jitter
 from odradek.log.producer_state import ProducerState
-from odradek.log.segment import Segment
+from odradek.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.unsynced_files import UnsyncedFiles
 
@@ -92,6 +92,15 @@ class SegmentList:
         self._snapshots.remove(each.base_offset for each in old[1:])
         self._unsynced.has_new_names = True
         return segment
+
+    def relocate(self, directory: str) -> None:
+        """The directory of the log was renamed, and nothing reads the segments."""
+        self._directory = directory
+        for segment in self.segments:  # their open files stay open
+            segment.directory = directory
+            segment.offset_index.path = segment.path(OFFSET_INDEX_SUFFIX)
+            segment.time_index.path = segment.path(TIME_INDEX_SUFFIX)
+            segment.transaction_index.path = segment.path(TRANSACTION_INDEX_SUFFIX)
 
     def publish(self, segments: list[Segment]) -> None:
         """Replaces the list, for a truncation."""

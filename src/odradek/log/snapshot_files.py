@@ -22,6 +22,10 @@ class SnapshotFiles:
         self.unreadable_count = 0
         self._unsynced: list[int] = []
 
+    def relocate(self, directory: str) -> None:
+        """The directory of the log was renamed."""
+        self._directory = directory
+
     def path(self, offset: int) -> str:
         return file_path(self._directory, offset, SNAPSHOT_SUFFIX)
 

@@ -40,6 +40,11 @@ class UnsyncedFiles:
         self.has_new_names = self._is_new_directory = is_new
         self.failure: OSError | None = None
 
+    def relocate(self, directory: str) -> None:
+        """The directory of the log was renamed: nothing in it is durable before its new name is."""
+        self._directory = directory
+        self.has_new_names = self._is_new_directory = True
+
     def sync(self, active: Segment, leader_epochs: LeaderEpochs) -> None:
         """The caller has read the log end before the active segment, so everything before that log end lies in `active`
         or in a rolled segment."""

@@ -40,6 +40,7 @@ log = get_logger(__name__)
 
 FILE_NAME = "odradek-metadata.sqlite"
 RESERVE_SUFFIX = "-reserve"
+MIGRATED_SUFFIX = ".migrated"  # of the store of a broker that was migrated to a cluster
 
 # A snapshot is due when the commits after the last one are this many, or larger than it and than this many bytes.
 SNAPSHOT_COMMITS = 1000

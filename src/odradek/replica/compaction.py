@@ -92,6 +92,12 @@ class Compaction:
         for directory in dict.fromkeys(partition.directory for partition in known):
             await self._checkpoint(directory)
 
+    async def follow_move(self, partition: Partition, source: LogDirectory) -> None:
+        """The partition was moved from another log directory: its clean offset is of use in the new one only."""
+        if partition in self._clean_offsets:
+            await self._checkpoint(partition.directory)
+            await self._checkpoint(source)
+
     async def _abandon(self) -> None:
         if self._work is not None:
             _, work = self._work
@@ -115,7 +121,7 @@ class Compaction:
     async def _compact_one(self, partition: Partition, now_ms: int) -> bool:
         """Whether the log was compacted. It is assessed again: it may have changed before its turn came."""
         assessed = await self._files(partition.directory).run(self._assess, [partition], now_ms)
-        if self._is_stopped or not partition.is_online or not assessed:
+        if self._is_stopped or not partition.is_online or partition.move is not None or not assessed:
             return False
         work = asyncio.ensure_future(self._compact(partition, assessed[0][1], now_ms))
         self._work = (partition, work)
@@ -150,6 +156,7 @@ class Compaction:
             if partition.directory is directory
             and partition.log.config.is_compacted
             and partition.is_online
+            and partition.move is None  # a tombstone must not go while the copy has the records that it deletes
             and partition not in failed_partitions
             and partition not in self._damaged
             and partition.log.segments[-1].base_offset > self._first_dirty_offset(partition)
@@ -204,7 +211,9 @@ class Compaction:
 
     def _replace(self, partition: Partition, old: Sequence[Segment], cleaned: CleanedSegment) -> None:
         try:
-            is_replaced = partition.is_online and partition.log.replace_segments(old, cleaned)
+            is_replaced = (
+                partition.is_online and partition.move is None and partition.log.replace_segments(old, cleaned)
+            )
         except OSError as problem:  # between the renames: the next start completes them
             partition.fail_directory(problem)
             raise

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
     from odradek.replica.flushing import LogFlusher
+    from odradek.replica.log_move import LogMove
 
 
 class FollowingPartition(Protocol):
@@ -27,6 +28,7 @@ class FollowingPartition(Protocol):
     leadership: Leadership
     leader_epoch: int
     high_watermark: int
+    move: LogMove | None
     directory: LogDirectory
     workers: DirectoryWorkers
     flusher: LogFlusher
@@ -49,6 +51,11 @@ class FollowerLog:
     ) -> None:
         self._partition = partition
         self._checkpoint_directory = checkpoint_directory
+        self.follow_exchange()
+
+    def follow_exchange(self) -> None:
+        """Another copy of the log is used, in another log directory."""
+        partition = self._partition
         self._truncator = LogTruncator(
             partition.log, partition.workers.files, self._finish_truncation, partition.fail_directory
         )
@@ -90,12 +97,16 @@ class FollowerLog:
     async def truncate_to(self, offset: int) -> None:
         """Remove the records at and after `offset`, on a worker. The high watermark is lowered first, so that it never
         passes the log end. The truncation continues if the caller is cancelled. OSError when the disk failed."""
+        if self._partition.move is not None:
+            self._partition.move.note_truncation(offset)
         self._begin_truncation(max(offset, self._partition.log.log_start_offset))
         await self._truncator.truncate_to(offset)
 
     async def restart_at(self, offset: int) -> None:
         """Remove all records and continue at `offset`: the leader's log begins after this one ends. Otherwise as
         `truncate_to`."""
+        if self._partition.move is not None:
+            self._partition.move.note_truncation(0)
         self._begin_truncation(offset)
         await self._truncator.restart_at(offset)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
 from odradek.log.partition_log import PartitionLog
+from odradek.replica.moved_copies import choose_moved_copy, forget_moves
 from odradek.replica.offset_checkpoints import read_checkpoint
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class DirectoryContents(NamedTuple):
     recovery_points: Mapping[TopicPartition, int]
     log_start_offsets: Mapping[TopicPartition, int]
     high_watermarks: Mapping[TopicPartition, int]
+    futures: Mapping[TopicPartition, str] = {}  # copies that are to replace those in other log directories
 
     @property
     def checkpoints(self) -> Sequence[Mapping[TopicPartition, int]]:
@@ -66,7 +68,23 @@ def survey(directory: LogDirectory, hosted: Mapping[TopicPartition, TopicImage])
         read_checkpoint(directory.recovery_points),
         read_checkpoint(directory.log_start_offsets),
         read_checkpoint(directory.high_watermarks),
+        _survey_futures(directory, hosted),
     )
+
+
+def _survey_futures(directory: LogDirectory, hosted: Mapping[TopicPartition, TopicImage]) -> dict[TopicPartition, str]:
+    """The copies that moves of the last run have left; one for each hosted partition. All others are removed."""
+    found: dict[TopicPartition, str] = {}
+    for key, paths in directory.futures().items():
+        for path in paths:
+            topic = hosted.get(key)
+            is_own = topic is not None and directory.read_partition_metadata(*key, path) == topic.topic_id
+            if is_own and key not in found:
+                found[key] = path
+            else:
+                log.warning("the copy of an interrupted move is removed", path=path)
+                directory.scheduled_deletes.append(path)
+    return found
 
 
 def choose_copies(contents: Mapping[LogDirectory, DirectoryContents], host: Host) -> dict[TopicPartition, LogDirectory]:
@@ -78,9 +96,13 @@ def choose_copies(contents: Mapping[LogDirectory, DirectoryContents], host: Host
             other = chosen.setdefault(key, directory)
             if other is directory:
                 continue
+            if (moved := choose_moved_copy(key, directory, other, host)) is not None:
+                chosen[key] = moved
+                continue
             is_larger = _segments_size_bytes(directory, key, host) > _segments_size_bytes(other, key, host)
             chosen[key], rejected = (directory, other) if is_larger else (other, directory)
             log.warning("second copy of a partition set aside", renamed_to=rejected.set_aside(*key))
+    forget_moves(chosen, host)
     return chosen
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-class _Row(NamedTuple):
+class CheckpointRow(NamedTuple):
     key: TopicPartition
     recovery_point_offset: int
     log_start_offset: int
@@ -32,7 +32,14 @@ class _Row(NamedTuple):
 
 
 class OffsetCheckpoints:
-    def __init__(self, workers: Workers, report_failure: Callable[[LogDirectory, OSError], None]) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        report_failure: Callable[[LogDirectory, OSError], None],
+        other_rows: Callable[[LogDirectory], list[CheckpointRow]],
+    ) -> None:
+        """`other_rows` are those of logs that are not in the table."""
+        self._other_rows = other_rows
         self._workers = workers
         self._report_failure = report_failure
         self._writes = DirectoryWrites()
@@ -67,7 +74,7 @@ class OffsetCheckpoints:
     async def _write(
         self, directory: LogDirectory, partitions: Callable[[], Iterable[Partition]], only_starts: bool
     ) -> OSError | None:
-        rows = _collect(directory, partitions())
+        rows = self._other_rows(directory) + _collect(directory, partitions())
         forgotten = frozenset(self._stale.get(directory, ()))
         try:
             await self._workers.for_directory(directory.path).files.run(_write, directory, rows, only_starts)
@@ -79,9 +86,9 @@ class OffsetCheckpoints:
         return None
 
 
-def _collect(directory: LogDirectory, partitions: Iterable[Partition]) -> list[_Row]:
+def _collect(directory: LogDirectory, partitions: Iterable[Partition]) -> list[CheckpointRow]:
     return [
-        _Row(
+        CheckpointRow(
             (partition.topic, partition.index),
             partition.log.recovery_point_offset,
             partition.log.log_start_offset,
@@ -92,7 +99,7 @@ def _collect(directory: LogDirectory, partitions: Iterable[Partition]) -> list[_
     ]
 
 
-def _write(directory: LogDirectory, rows: Sequence[_Row], only_starts: bool) -> None:
+def _write(directory: LogDirectory, rows: Sequence[CheckpointRow], only_starts: bool) -> None:
     directory.log_start_offsets.write({row.key: row.log_start_offset for row in rows if row.log_start_offset > 0})
     if not only_starts:
         directory.recovery_points.write({row.key: row.recovery_point_offset for row in rows})

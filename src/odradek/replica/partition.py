@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.metadata.entities import PartitionImage
     from odradek.protocol.control_records import EndTransactionMarker
+    from odradek.replica.log_move import LogMove
     from odradek.replica.replication_context import ReplicationContext
     from odradek.replica.waiting_requests import WaitingAcknowledgement, WaitingFetch
 
@@ -54,34 +55,12 @@ class Partition:
     """Owned by the partition table; changed only by its own methods, never across an await."""
 
     __slots__ = (
-        "_commits_alone",
-        "_fail_directory",
-        "_has_too_few_in_sync",
-        "_high_watermark_listeners",
-        "_leadership_listeners",
-        "_replication",
-        "directory",
-        "epoch_start_offset",
-        "epochs",
-        "flusher",
-        "follower_log",
-        "followers",
-        "high_watermark",
-        "image",
-        "index",
-        "is_leader",
-        "leader_epoch",
-        "leadership",
-        "log",
-        "log_state",
-        "replica_watches",
-        "topic",
-        "topic_id",
-        "transactions",
-        "waiting_acknowledgements",
-        "waiting_fetches",
+        "_commits_alone", "_fail_directory", "_has_too_few_in_sync", "_high_watermark_listeners",
+        "_leadership_listeners", "_replication", "directory", "epoch_start_offset", "epochs", "flusher", "follower_log",
+        "followers", "high_watermark", "image", "index", "is_leader", "leader_epoch", "leadership", "log", "log_state",
+        "move", "replica_watches", "topic", "topic_id", "transactions", "waiting_acknowledgements", "waiting_fetches",
         "workers",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -102,12 +81,10 @@ class Partition:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
-        self.log = log
-        self.directory = directory
-        self.workers = workers
         self._fail_directory = fail_directory
+        self._use_log(log, directory, workers)
+        self.move: LogMove | None = None  # to another log directory
         self._replication = replication or NoReplication()
-        self.flusher = LogFlusher(log, workers.flushes, self.fail_directory, self._flush_ended)
         self.transactions = PartitionTransactions(self)
         self.log_state = log_state
         self.leadership = Leadership.NONE
@@ -128,6 +105,19 @@ class Partition:
         self.waiting_acknowledgements: dict[WaitingAcknowledgement, None] = {}
         self._high_watermark_listeners: list[Callable[[int], None]] = []
         self._leadership_listeners: list[Callable[[], None]] = []
+
+    def _use_log(self, log: PartitionLog, directory: LogDirectory, workers: DirectoryWorkers) -> None:
+        self.log, self.directory, self.workers = log, directory, workers
+        self.flusher = LogFlusher(
+            log, workers.flushes, lambda problem: self._fail_directory(directory, problem), self._flush_ended
+        )
+
+    def exchange_log(self, log: PartitionLog, directory: LogDirectory, workers: DirectoryWorkers) -> None:
+        """Continue with a copy of the log in another log directory: the same records, producers and epochs."""
+        assert log.log_end_offset == self.log.log_end_offset, "an incomplete copy replaced a log"
+        assert not self.follower_log.is_truncating, "a log was replaced while it was truncated"
+        self._use_log(log, directory, workers)
+        self.follower_log.follow_exchange()
 
     @property
     def is_online(self) -> bool:

@@ -22,8 +22,12 @@ log = get_logger(__name__)
 
 
 class PartitionRemovals:
-    def __init__(self, host: Host) -> None:
+    def __init__(
+        self, host: Host, forget_moves: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
+    ) -> None:
+        """`forget_moves` ends moves of partitions to other log directories."""
         self._host = host
+        self._forget_moves = forget_moves
         self._renames: dict[asyncio.Future[None], frozenset[TopicPartition]] = {}
         self._removals: set[asyncio.Future[None]] = set()
         self._is_stopping = False
@@ -58,6 +62,8 @@ class PartitionRemovals:
         try:
             await asyncio.gather(*(each.flusher.retire() for each in partitions))
             await asyncio.gather(*(each.follower_log.settle() for each in partitions))
+            if self._forget_moves is not None:
+                await self._forget_moves(partitions)
             if self.before_removal is not None:
                 await self.before_removal(partitions)
             for partition in partitions:

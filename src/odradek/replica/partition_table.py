@@ -21,6 +21,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.hosted_topic import HostedTopic
 from odradek.replica.leadership import LogState
+from odradek.replica.log_moves import LogMoves
 from odradek.replica.log_opening import (
     PendingLog,
     choose_copies,
@@ -83,8 +84,9 @@ class PartitionTable:
         self._image: MetadataImage | None = None
         self.after_late_opening: Callable[[], None] = lambda: None  # a retry opened logs; the metadata did not change
         self._unopened: dict[TopicPartition, PendingLog] = {}  # in the table with a failed log, to be opened later
-        self.removals = PartitionRemovals(host)
-        self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed)
+        self.moves = LogMoves(self, host, broker_config)
+        self.removals = PartitionRemovals(host, self.moves.forget)
+        self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed, self.moves.rows)
         self.is_ending = False
         self.election_count = 0  # how often this broker began to lead a partition
 
@@ -140,6 +142,7 @@ class PartitionTable:
             await self.checkpoint()
         for directory in usable:
             self.removals.resume(directory)
+        self.moves.resume({directory: found.futures for directory, found in contents.items()})
 
     async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Make the table agree with the new image."""
@@ -179,7 +182,8 @@ class PartitionTable:
 
     async def _create(self, pending: Sequence[PendingLog]) -> None:
         """Create partitions. One that cannot be created is in the table with a failed log, and tried again later."""
-        unopened = await self._open_all(spread_evenly(pending, self._partition_counts), is_new=True)
+        placed = self.moves.place(spread_evenly(pending, self._partition_counts))
+        unopened = await self._open_all(placed, is_new=True)
         for each in unopened:
             if each.key not in self._unopened:
                 self._add_failed(each)
@@ -331,6 +335,11 @@ class PartitionTable:
                 partition.fail()
         self._directory_failed(directory)
 
+    def count_move(self, source: LogDirectory, target: LogDirectory) -> None:
+        """A replica was moved."""
+        self._partition_counts[source] -= 1
+        self._partition_counts[target] += 1
+
     @property
     def has_failures(self) -> bool:
         return bool(self._unopened) or any(directory.failure is not None for directory in self.directories)
@@ -367,6 +376,7 @@ class PartitionTable:
 
     async def close(self) -> None:
         """Flush and close every log, then write the clean-shutdown files that let the next start skip recovery."""
+        await self.moves.stop()
         await self.removals.stop()
         await asyncio.gather(*(self._close_directory(directory) for directory in self.directories))
 

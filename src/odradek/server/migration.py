@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.zookeeper import ZooKeeperError
 from odradek.log.log_directory import LOCK_FILE, LogDirectoryError, read_meta_properties, write_meta_properties
-from odradek.metadata.embedded_store import FILE_NAME, RESERVE_SUFFIX, EmbeddedStore
+from odradek.metadata.embedded_store import FILE_NAME, MIGRATED_SUFFIX, RESERVE_SUFFIX, EmbeddedStore
 from odradek.metadata.migration import decide_migration
 from odradek.metadata.store import CommitOutcome, StoreError
 from odradek.metadata.zookeeper_store import ZooKeeperStore
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.metadata.image import MetadataImage
     from odradek.metadata.migration import Migration
-
-MIGRATED_SUFFIX = ".migrated"
 
 
 class Migrated(NamedTuple):

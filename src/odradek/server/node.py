@@ -27,6 +27,7 @@ from odradek.log.log_directory import (
     LogDirectoryError,
     make_durable_directory,
 )
+from odradek.metadata.embedded_store import FILE_NAME, MIGRATED_SUFFIX
 from odradek.metadata.entities import BrokerImage
 from odradek.metrics.broker_metrics import BrokerMetrics
 from odradek.replica.clock_skew_guard import ClockSkewGuard
@@ -84,6 +85,8 @@ class Node:
         paths = [host.disk.absolute_path(path) for path in config.log_dirs]
         first_directory = paths[0]
         await host.workers.run(_prepare_directory, first_directory, host)
+        if not config.zookeeper_connect:
+            await host.workers.run(_check_is_single, first_directory, host)
         self._coordination = coordination(config, host, first_directory, self._broker_network)
         try:
             await self._start(paths)
@@ -127,6 +130,7 @@ class Node:
         self._transactions.start()
         self._housekeeping = Housekeeping(table, host, lambda: metadata.broker_config, time)
         compaction = Compaction(table, host, lambda: metadata.broker_config)
+        table.moves.after_move = compaction.follow_move
         table.removals.before_removal = compaction.forget
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
@@ -290,6 +294,17 @@ def _prepare_directory(path: str, host: Host) -> None:
         host.disk.open(f"{path}/{LOCK_FILE}", create=True).close()
     except OSError as problem:
         raise LogDirectoryError(f"{path} is not writable ({problem.strerror}): {advice}") from problem
+
+
+def _check_is_single(path: str, host: Host) -> None:
+    """LogDirectoryError if the directory was migrated to a cluster: without zookeeper.connect the broker would begin
+    with empty metadata."""
+    file = f"{path}/{FILE_NAME}"
+    if host.disk.exists(file + MIGRATED_SUFFIX) and not host.disk.exists(file):
+        raise LogDirectoryError(
+            f"zookeeper.connect is not set, and {path} was migrated to a cluster by `odradek metadata migrate`: set "
+            "zookeeper.connect to the ZooKeeper of the cluster, or set log.dirs to another directory for a new broker"
+        )
 
 
 def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id: int) -> list[LogDirectory]:

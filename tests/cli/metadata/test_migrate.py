@@ -46,6 +46,9 @@ def test_a_single_broker_becomes_a_cluster(tmp_path: Path) -> None:
         again = migrate(connect, *arguments)
         assert (again.code, "was migrated before" in again.errors) == (1, True)
 
+        alone = run_odradek("broker", *arguments, "--override", "listeners=PLAINTEXT://127.0.0.1:0")
+        assert (alone.code, "zookeeper.connect is not set" in alone.errors) == (1, True)
+
         first.properties["zookeeper.connect"] = connect
         first.start()
         described = describe(first)

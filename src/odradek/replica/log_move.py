@@ -1,0 +1,115 @@
+"""One replica that is moved to another log directory, and the work on its files. What blocks says so."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.log.log_directory import MOVED_FROM_FILE, encode_uuid
+from odradek.log.partition_log import PartitionLog
+from odradek.protocol.batch import read_batch_header
+from odradek.protocol.errors import ErrorCode
+from odradek.replica.move_rules import OffsetRange, Step, begins_anew, next_step
+
+if TYPE_CHECKING:
+    from odradek.host.host import Host
+    from odradek.log.log_directory import LogDirectory
+    from odradek.replica.flushing import LogFlusher
+    from odradek.replica.partition import Partition
+
+
+class LogMove:
+    """Owned by `LogMoves`. `copy` is the future log; after the exchange, `old_log` is the log that it has replaced."""
+
+    __slots__ = (
+        "copy", "ended", "hurry", "is_cancelled", "is_prepared", "old_flusher", "old_log", "partition", "path",
+        "source", "target", "truncated_to", "truncation_count",
+    )  # fmt: skip
+
+    def __init__(self, partition: Partition, target: LogDirectory, path: str) -> None:
+        self.partition = partition
+        self.source = partition.directory
+        self.target = target
+        self.path = path
+        self.copy: PartitionLog | None = None
+        self.old_log: PartitionLog | None = None
+        self.old_flusher: LogFlusher | None = None
+        self.is_prepared = False  # the copy is durable enough to replace the log
+        self.is_cancelled = False
+        self.truncated_to: int | None = None
+        self.truncation_count = 0
+        self.hurry = asyncio.Event()  # the old copy is to be removed without delay
+        self.ended = asyncio.Event()
+
+    @property
+    def is_copying(self) -> bool:
+        return self.old_log is None
+
+    @property
+    def lag(self) -> int:
+        """How many offsets the copy is behind."""
+        return self.partition.log.log_end_offset - (0 if self.copy is None else self.copy.log_end_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if self.copy is None else self.copy.size_bytes
+
+    def note_truncation(self, offset: int) -> None:
+        """The log is about to be truncated: what was read of it, and what was copied after `offset`, may be wrong."""
+        self.truncation_count += 1
+        self.truncated_to = offset if self.truncated_to is None else min(self.truncated_to, offset)
+
+    def step(self, copy: PartitionLog) -> Step:
+        return next_step(range_of(copy), range_of(self.partition.log), self.truncated_to)
+
+
+def range_of(log: PartitionLog) -> OffsetRange:
+    return OffsetRange(log.log_start_offset, log.log_end_offset)
+
+
+def open_copy(move: LogMove, host: Host, recovery_point_offset: int) -> PartitionLog:
+    """Create the copy, or recover the one that an earlier run has begun. Blocks."""
+    partition, disk = move.partition, host.disk
+    if not disk.exists(move.path):
+        disk.make_directories(move.path)
+        move.target.write_partition_metadata(partition.topic, partition.index, partition.topic_id, move.path)
+    return PartitionLog.open(
+        move.path, partition.log.config, host, clean_shutdown=False, recovery_point_offset=recovery_point_offset
+    )
+
+
+def read_chunk(log: PartitionLog, offset: int, max_bytes: int) -> bytes | ErrorCode | None:
+    """Blocks."""
+    found = log.read(offset, max_bytes, log.log_end_offset, whole_first_batch=True)
+    return found if found is None or isinstance(found, ErrorCode) else found.read()
+
+
+def append_chunk(copy: PartitionLog, log: OffsetRange, chunk: bytes) -> int:
+    """Append what was read of the log, which had this range; returns how many bytes. Blocks."""
+    base_offset = read_batch_header(memoryview(chunk)).base_offset
+    if begins_anew(range_of(copy), log, base_offset):
+        copy.truncate_fully_and_start_at(base_offset)
+    result = copy.append_as_follower(memoryview(chunk))
+    if result.error is not ErrorCode.NONE:
+        raise OSError(f"{copy.directory} cannot take the batch at {result.refused_base_offset}: {result.error.name}")
+    return result.size_bytes
+
+
+def write_marker(move: LogMove, host: Host) -> None:
+    """After a crash between the exchange and the removal of the old copy, it says which of the two copies is newer.
+    Blocks."""
+    assert move.source.meta_properties is not None
+    host.disk.replace_file(
+        f"{move.path}/{MOVED_FROM_FILE}", encode_uuid(move.source.meta_properties.directory_id).encode()
+    )
+
+
+def remove_old_copy(move: LogMove, host: Host) -> str:
+    """Rename the old copy, durably, and then remove the marker of the new one. Returns the new path. Blocks."""
+    partition = move.partition
+    renamed = move.source.schedule_delete(partition.topic, partition.index)
+    host.disk.sync_directory(move.source.path)
+    directory = move.target.partition_directory(partition.topic, partition.index)
+    host.disk.remove(f"{directory}/{MOVED_FROM_FILE}")
+    host.disk.sync_directory(directory)
+    return renamed

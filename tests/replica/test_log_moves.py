@@ -1,0 +1,234 @@
+"""Moves of replicas between log directories: copied while the broker serves, exchanged, continued after a crash."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.configuration.config_types import ConfigResourceType
+from odradek.protocol.batch import assign_offset
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.requests import alter_configs, batch, create_topic, delete_records, delete_topic, produce
+from tests.log.compaction.compacted_logs import records_of
+from tests.replica.test_compaction import offsets
+from tests.replica.test_housekeeping import pass_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.replica.partition import Partition
+
+
+@pytest.fixture
+def broker() -> Iterator[SimulatedBroker]:
+    broker = SimulatedBroker(log_dirs="/one,/two")
+    yield broker
+    broker.close()
+
+
+def move(broker: SimulatedBroker, topic: str, path: str, partition: int = 0) -> ErrorCode:
+    topics = [AlterReplicaLogDirTopic(name=topic, partitions=[partition])]
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)])
+    answer = broker.call(request, AlterReplicaLogDirsResponse, 2)
+    return ErrorCode(answer.results[0].partitions[0].error_code)
+
+
+def described(broker: SimulatedBroker, topic: str) -> dict[str, tuple[bool, int]]:
+    """Whether the copy in each log directory is a future one, and its lag."""
+    answer = broker.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 5)
+    return {
+        result.log_dir: (each.is_future_key, each.offset_lag)
+        for result in answer.results
+        for found in result.topics
+        if found.name == topic
+        for each in found.partitions
+    }
+
+
+def other(path: str) -> str:
+    return "/two" if path == "/one" else "/one"
+
+
+def filled(broker: SimulatedBroker, name: str, count: int = 20) -> str:
+    """The directory of a new partition with records."""
+    create_topic(broker, name)
+    for _ in range(count):
+        produce(broker, name)
+    return broker.partition(name, 0).directory.path
+
+
+def test_a_replica_is_moved_with_all_its_records(broker: SimulatedBroker, name: str) -> None:
+    before = filled(broker, name)
+    found = offsets(broker, name)
+    assert move(broker, name, other(before)) is ErrorCode.NONE
+    pass_time(broker, 2)
+    assert broker.partition(name, 0).directory.path == other(before)
+    assert described(broker, name) == {other(before): (False, 0)}
+    assert offsets(broker, name) == found
+    assert produce(broker, name).base_offset == 20
+    pass_time(broker, 70)
+    assert f"{name}-0" not in broker.host.disk.list_directory(before)
+    broker.restart()
+    assert broker.partition(name, 0).directory.path == other(before)
+    assert len(offsets(broker, name)) == 21
+
+
+def test_a_throttled_move_shows_its_lag_and_can_be_cancelled(broker: SimulatedBroker, name: str) -> None:
+    before = filled(broker, name)
+    set_rate(broker, "1")
+    assert move(broker, name, other(before)) is ErrorCode.NONE
+    pass_time(broker, 2)
+    is_future, lag = described(broker, name)[other(before)]
+    assert is_future
+    assert 0 < lag < 20
+    assert described(broker, name)[before] == (False, 0)
+    assert move(broker, name, before) is ErrorCode.NONE
+    pass_time(broker, 1)
+    assert described(broker, name) == {before: (False, 0)}
+    assert not [each for each in broker.host.disk.list_directory(other(before)) if each.endswith("-future")]
+
+
+def set_rate(broker: SimulatedBroker, rate: str) -> None:
+    values = {"replica_alter_log_dirs_io_max_bytes_per_second": rate}
+    assert alter_configs(broker, ConfigResourceType.BROKER, "", **values) is ErrorCode.NONE
+
+
+def test_the_directory_of_a_partition_that_does_not_exist_is_remembered(broker: SimulatedBroker, name: str) -> None:
+    for number, path in enumerate(["/two", "/one", "/two", "/two"]):
+        topic = f"{name}{number}"
+        assert move(broker, topic, path) is ErrorCode.REPLICA_NOT_AVAILABLE
+        create_topic(broker, topic)
+        assert broker.partition(topic, 0).directory.path == path
+
+
+def test_refusals_are_those_of_kafka(broker: SimulatedBroker, name: str) -> None:
+    before = filled(broker, name)
+    assert move(broker, name, "/three") is ErrorCode.LOG_DIR_NOT_FOUND
+    assert move(broker, "a" * 240, "/one") is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert move(broker, name, before) is ErrorCode.NONE
+    assert described(broker, name) == {before: (False, 0)}
+
+
+def test_deleted_records_are_not_copied(broker: SimulatedBroker, name: str) -> None:
+    before = filled(broker, name)
+    delete_records(broker, name, 7)
+    move(broker, name, other(before))
+    pass_time(broker, 2)
+    log = broker.partition(name, 0).log
+    assert (broker.partition(name, 0).directory.path, log.log_start_offset) == (other(before), 7)
+    broker.kill()
+    assert broker.partition(name, 0).log.log_start_offset == 7
+
+
+def test_a_deleted_topic_leaves_no_copy(broker: SimulatedBroker, name: str) -> None:
+    before = filled(broker, name)
+    set_rate(broker, "1")
+    move(broker, name, other(before))
+    pass_time(broker, 1)
+    delete_topic(broker, name)
+    pass_time(broker, 2)
+    left = [each for path in ("/one", "/two") for each in broker.host.disk.list_directory(path) if name in each]
+    assert left == []
+
+
+def test_producers_continue_their_sequences(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name)
+    before = broker.partition(name, 0).directory.path
+    for sequence in range(5):
+        assert produce(broker, name, batch(producer=(9, 0, sequence))).error_code == 0
+    delete_records(broker, name, 5)
+    move(broker, name, other(before))
+    pass_time(broker, 2)
+    assert broker.partition(name, 0).directory.path == other(before)
+    assert produce(broker, name, batch(producer=(9, 0, 7))).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    broker.kill()
+    assert produce(broker, name, batch(producer=(9, 0, 4))).base_offset == 4
+    assert produce(broker, name, batch(producer=(9, 0, 5))).base_offset == 5
+
+
+def test_the_copy_follows_a_truncation(broker: SimulatedBroker, name: str) -> None:
+    before = filled(broker, name)
+    partition = broker.partition(name, 0)
+    set_rate(broker, "1")
+    move(broker, name, other(before))
+    pass_time(broker, 40)
+    assert partition.move is not None
+    assert partition.move.copy is not None
+    copied = partition.move.copy.log_end_offset
+    assert copied > 2
+    assert partition.image is not None
+    followed = replace(
+        partition.image,
+        leader=9,
+        replicas=(0, 9),
+        in_sync_replicas=(9,),
+        leader_epoch=partition.leader_epoch + 1,
+        partition_epoch=partition.image.partition_epoch + 1,
+    )
+    assert partition.become_follower(followed) is ErrorCode.NONE
+    broker.run(partition.follower_log.truncate_to(2))
+    for offset in range(2, 30):
+        records = bytearray(batch(b"other %d" % offset))
+        assign_offset(records, 0, offset, partition.leader_epoch)
+        assert partition.follower_log.append(memoryview(records)).error is ErrorCode.NONE
+    expected = contents(partition)
+    set_rate(broker, "1000000")
+    pass_time(broker, 20)
+    assert partition.directory.path == other(before)
+    assert contents(partition) == expected
+
+
+def contents(partition: Partition) -> list[tuple[int, bytes | None]]:
+    return [(record.offset, record.value) for record in records_of(partition.log)]
+
+
+@pytest.mark.parametrize("loses_power", [False, True])
+def test_a_crash_at_any_step_loses_and_repeats_nothing(name: str, loses_power: bool) -> None:
+    """Records are durable when they are acknowledged (`flush.messages=1`), so that a power loss may lose none."""
+    moved_at_once = 0
+    for steps in range(0, 90, 2):
+        broker = SimulatedBroker(log_dirs="/one,/two")
+        create_topic(broker, name, flush_messages="1")
+        for _ in range(5):
+            produce(broker, name)
+        before = broker.partition(name, 0).directory.path
+        move(broker, name, other(before))
+        acknowledged = 5
+        for _ in range(steps // 10):
+            broker.step(10)
+            acknowledged = produce(broker, name).base_offset + 1
+        broker.step(steps % 10)
+        if loses_power:
+            crash(broker)
+        else:
+            broker.kill()
+        moved_at_once += broker.partition(name, 0).directory.path == other(before)
+        assert offsets(broker, name) == [*range(acknowledged)], steps
+        pass_time(broker, 70)
+        move(broker, name, other(before))  # the crash may have left no trace of the request
+        pass_time(broker, 70)
+        assert broker.partition(name, 0).directory.path == other(before), steps
+        assert produce(broker, name).base_offset == acknowledged
+        assert offsets(broker, name) == [*range(acknowledged + 1)], steps
+        copies = [path for path in ("/one", "/two") if f"{name}-0" in broker.host.disk.list_directory(path)]
+        assert len(copies) == 1
+        assert not broker.host.disk.exists(f"{copies[0]}/{name}-0/moved-from")
+        broker.close()
+    assert moved_at_once
+
+
+def crash(broker: SimulatedBroker) -> None:
+    broker._cancel_all()
+    broker.simulation.loop._scheduled.clear()  # type: ignore[attr-defined]
+    broker.simulation.crash()
+    broker.run(broker._start())

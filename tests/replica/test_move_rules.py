@@ -1,0 +1,93 @@
+"""The rules of moving a log, against a model: a copy that follows any appends, truncations and deletions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.replica.move_rules import OffsetRange, StepKind, begins_anew, keeps_moved_copy, next_step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Model:
+    """Logs as records by offset. A record that is written after a truncation differs from the one that it replaces."""
+
+    def __init__(self) -> None:
+        self.log: dict[int, int] = {}
+        self.copy: dict[int, int] = {}
+        self.log_range = self.copy_range = OffsetRange(0, 0)
+        self.truncated_to: int | None = None
+        self.written = 0
+
+    def append(self) -> None:
+        start, end = self.log_range
+        self.written += 1
+        self.log[end] = self.written
+        self.log_range = OffsetRange(start, end + 1)
+
+    def truncate(self, offset: int) -> None:
+        offset = min(max(offset, self.log_range.start_offset), self.log_range.end_offset)
+        self.truncated_to = offset if self.truncated_to is None else min(self.truncated_to, offset)
+        self.log = {each: value for each, value in self.log.items() if each < offset}
+        self.log_range = OffsetRange(self.log_range.start_offset, offset)
+
+    def delete(self, offset: int) -> None:
+        offset = min(max(offset, self.log_range.start_offset), self.log_range.end_offset)
+        self.log = {each: value for each, value in self.log.items() if each >= offset}
+        self.log_range = OffsetRange(offset, self.log_range.end_offset)
+
+    def step(self) -> StepKind:
+        step = next_step(self.copy_range, self.log_range, self.truncated_to)
+        self.truncated_to = None
+        start, end = self.copy_range
+        if step.kind is StepKind.TRUNCATE:
+            self.copy = {each: value for each, value in self.copy.items() if each < step.offset}
+            self.copy_range = OffsetRange(min(start, step.offset), step.offset)
+        elif step.kind is StepKind.RESTART or (
+            step.kind is StepKind.COPY and begins_anew(self.copy_range, self.log_range, step.offset)
+        ):
+            self.copy, self.copy_range = {}, OffsetRange(step.offset, step.offset)
+        elif step.kind is StepKind.COPY:
+            self.copy[step.offset] = self.log[step.offset]
+            self.copy_range = OffsetRange(start, step.offset + 1)
+        elif step.kind is StepKind.ADVANCE_START:
+            self.copy = {each: value for each, value in self.copy.items() if each >= step.offset}
+            self.copy_range = OffsetRange(step.offset, end)
+        return step.kind
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.just(("append", 0)),
+        st.just(("step", 0)),
+        st.tuples(st.sampled_from(["truncate", "delete"]), st.integers(0, 12)),
+    ),
+    max_size=60,
+)
+
+
+@given(ACTIONS)
+def test_a_copy_that_is_exchanged_is_the_log(actions: Sequence[tuple[str, int]]) -> None:
+    model = Model()
+    for name, offset in actions:
+        if name == "append":
+            model.append()
+        elif name == "step":
+            if model.step() is StepKind.EXCHANGE:
+                assert (model.copy, model.copy_range) == (model.log, model.log_range)
+        else:
+            getattr(model, name)(offset)
+    for _ in range(100):
+        if model.step() is StepKind.EXCHANGE:
+            break
+    assert (model.copy, model.copy_range) == (model.log, model.log_range)
+
+
+def test_a_moved_copy_that_lost_records_is_not_kept() -> None:
+    assert keeps_moved_copy(10, 10)
+    assert keeps_moved_copy(11, 10)
+    assert not keeps_moved_copy(9, 10)
