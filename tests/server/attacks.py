@@ -296,6 +296,9 @@ ATTACKS: dict[str, Callable[[Target], None]] = {
     )
 }
 
+HOLDING = {"declared_megabytes", "half_open_connections", "silent_connections", "slow_connections"}
+"""Attacks whose connections the broker must close itself."""
+
 
 def main() -> None:
     attack, plain_port, sasl_port = ATTACKS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
