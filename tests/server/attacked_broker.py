@@ -1,5 +1,5 @@
-"""A broker with access control that peers attack: strangers on its SASL listener, and anonymous clients on its plain one,
-who may read and write topics of every name and nothing else."""
+"""A broker with access control that peers attack: strangers on its SASL listener, and anonymous clients on its plain
+one, who may read, write and create topics of every name and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hostile peers do, by name: `python -m tests.server.attacks NAME PLAIN_PORT SASL_PORT` repeats one until it is killed.
+"""Attacks of hostile peers. `python -m tests.server.attacks NAME PLAIN_PORT SASL_PORT` repeats one until it is killed.
 
 An attack that succeeds, or that gets another answer than the one that it must get, ends the process with an assertion.
 """

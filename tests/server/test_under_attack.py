@@ -1,6 +1,6 @@
-"""While a peer repeats an attack, the broker's memory grows by less than 16 MB, and the 99th percentile of others' small
-Produce requests stays below 50 ms; afterwards none of the peer's connections is open. A peer whose attack is to hold
-connections is suspended and not killed, so that the broker must close them itself.
+"""While a peer repeats an attack, the broker's memory grows by less than 16 MB, and the 99th percentile of others'
+small Produce requests stays below 50 ms; afterwards none of the peer's connections is open. A peer whose attack is to
+hold connections is suspended and not killed, so that the broker must close them itself.
 
 The 99th percentile needs a machine without other work: compare it with `none`.
 """
