@@ -6,7 +6,6 @@ An attack that succeeds, or that gets another answer than the one that it must g
 from __future__ import annotations
 
 import contextlib
-import itertools
 import socket
 import struct
 import sys
@@ -302,8 +301,9 @@ HOLDING = {"declared_megabytes", "half_open_connections", "silent_connections", 
 
 def main() -> None:
     attack, plain_port, sasl_port = ATTACKS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
-    for _ in itertools.count():
-        attack(Target(plain_port, sasl_port))
+    with WireClient(plain_port):  # by which the test sees that the attack begins
+        while True:
+            attack(Target(plain_port, sasl_port))
 
 
 if __name__ == "__main__":
