@@ -187,3 +187,24 @@ def test_the_buffers_that_are_kept_for_later_are_few() -> None:
     kept = {id(buffers.take(size)) for size in (SHARED_BYTES, 1 << 20) for _ in range(20)} & set(map(id, taken))
     sizes = {id(buffer): len(buffer) for buffer in taken}
     assert sum(sizes[each] for each in kept) <= 12 << 20
+
+
+def test_the_small_buffers_that_are_kept_for_later_take_little_memory() -> None:
+    """Of peers that declare a large frame, send a part of it and leave, again and again."""
+    buffers = ReceiveBuffers()
+    for _ in range(4):
+        peers = [FrameBuffer(buffers, 100 << 20) for _ in range(64)]
+        for _ in range(20):
+            for peer in peers:
+                arrived = struct.pack(">i", 100 << 20) + bytes(4_000) if not peer.unread_bytes else bytes(4_000)
+                while arrived:
+                    memory = peer.writable()
+                    size_bytes = min(len(memory), len(arrived))
+                    memory[:size_bytes] = arrived[:size_bytes]
+                    peer.filled(size_bytes)
+                    arrived = arrived[size_bytes:]
+                assert peer.next_frame() is None
+                peer.settle()
+        for peer in peers:
+            peer.release()
+    assert sum(map(len, buffers._free)) <= POOLED_SMALL_BYTES
