@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from odradek.host.frame_buffer import (
     MOST_HANDED_OVER,
+    POOLED_SMALL_BYTES,
     SHARED_BYTES,
     SMALLEST_OWN_BYTES,
     FrameBuffer,
@@ -193,18 +194,10 @@ def test_the_small_buffers_that_are_kept_for_later_take_little_memory() -> None:
     """Of peers that declare a large frame, send a part of it and leave, again and again."""
     buffers = ReceiveBuffers()
     for _ in range(4):
-        peers = [FrameBuffer(buffers, 100 << 20) for _ in range(64)]
-        for _ in range(20):
+        peers = [FrameBuffer(buffers, LIMIT) for _ in range(64)]
+        for part in (struct.pack(">i", LIMIT), *[bytes(4_000)] * 20):
             for peer in peers:
-                arrived = struct.pack(">i", 100 << 20) + bytes(4_000) if not peer.unread_bytes else bytes(4_000)
-                while arrived:
-                    memory = peer.writable()
-                    size_bytes = min(len(memory), len(arrived))
-                    memory[:size_bytes] = arrived[:size_bytes]
-                    peer.filled(size_bytes)
-                    arrived = arrived[size_bytes:]
-                assert peer.next_frame() is None
-                peer.settle()
+                assert receive(peer, part) == []
         for peer in peers:
             peer.release()
     assert sum(map(len, buffers._free)) <= POOLED_SMALL_BYTES
