@@ -44,10 +44,10 @@ def test_others_are_served_quickly_while_a_peer_attacks(attack: str) -> None:
         ports = [str(port) for port in attacked.target]
         command = [sys.executable, "-m", "tests.server.attacks", attack, *ports]
         attacker = subprocess.Popen(command) if attack != "none" else None
-        if attacker is not None:
-            eventually(lambda: len(process.net_connections("tcp")) > connections, "the attack")
         waits, grown, most_open = [], 0.0, connections
         try:
+            if attacker is not None:
+                eventually(lambda: len(process.net_connections("tcp")) > connections, "the attack")
             began = time.monotonic()
             while time.monotonic() - began < MEASURED_S:
                 sent = time.monotonic()
