@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from odradek.host.frame_buffer import (
     MOST_HANDED_OVER,
+    POOLED_SMALL_BYTES,
     SHARED_BYTES,
     SMALLEST_OWN_BYTES,
     FrameBuffer,
@@ -187,3 +188,16 @@ def test_the_buffers_that_are_kept_for_later_are_few() -> None:
     kept = {id(buffers.take(size)) for size in (SHARED_BYTES, 1 << 20) for _ in range(20)} & set(map(id, taken))
     sizes = {id(buffer): len(buffer) for buffer in taken}
     assert sum(sizes[each] for each in kept) <= 12 << 20
+
+
+def test_the_small_buffers_that_are_kept_for_later_take_little_memory() -> None:
+    """Of peers that declare a large frame, send a part of it and leave, again and again."""
+    buffers = ReceiveBuffers()
+    for _ in range(4):
+        peers = [FrameBuffer(buffers, LIMIT) for _ in range(64)]
+        for part in (struct.pack(">i", LIMIT), *[bytes(4_000)] * 20):
+            for peer in peers:
+                assert receive(peer, part) == []
+        for peer in peers:
+            peer.release()
+    assert sum(map(len, buffers._free)) <= POOLED_SMALL_BYTES

@@ -16,7 +16,9 @@ TURN_BYTES = 1 << 20  # limit for one connection before others are served
 SMALLEST_OWN_BYTES = 4 << 10
 HANDED_OVER_BYTES = 64 << 10  # above this size, handing over the buffer costs less than copying
 MOST_HANDED_OVER = 4
-POOLED_BYTES = SHARED_BYTES + (4 << 20)  # kept for later: one large buffer, and some small ones
+POOLED_SMALL_BYTES = 4 << 20  # all of it is resident, since small buffers are not mapped
+SMALL_BYTES = 256 << 10
+POOLED_BYTES = SHARED_BYTES + POOLED_SMALL_BYTES  # kept for later: one large buffer, and some small ones
 SIZE_BYTES = 4
 SMALLEST_REQUEST_BYTES = 8  # API key, version, correlation id
 SMALLEST_RESPONSE_BYTES = 4  # correlation id
@@ -34,12 +36,13 @@ class ReceiveBuffers:
     New memory costs a page fault per 4 KiB, about as much as receiving into it; the pool avoids that.
     """
 
-    __slots__ = ("_free", "_free_bytes", "_handed_over", "shared")
+    __slots__ = ("_free", "_free_bytes", "_free_small_bytes", "_handed_over", "shared")
 
     def __init__(self) -> None:
         self.shared = _new_memory(SHARED_BYTES)
         self._free: list[memoryview] = []
         self._free_bytes = 0
+        self._free_small_bytes = 0
         self._handed_over: set[int] = set()
 
     def hand_over(self) -> bool:
@@ -57,15 +60,24 @@ class ReceiveBuffers:
         for place, buffer in enumerate(self._free):
             if size_bytes <= len(buffer) <= 4 * size_bytes:  # a large buffer is not used for a few bytes
                 del self._free[place]
-                self._free_bytes -= len(buffer)
+                self._count_free(buffer, -1)
                 return buffer
         return _new_memory(1 << (size_bytes - 1).bit_length())
 
     def give(self, buffer: memoryview) -> None:
         self._handed_over.discard(id(buffer))
-        if self._free_bytes + len(buffer) <= POOLED_BYTES and len(buffer) > SMALLEST_OWN_BYTES:
-            self._free.append(buffer)
-            self._free_bytes += len(buffer)
+        size_bytes = len(buffer)
+        if size_bytes <= SMALLEST_OWN_BYTES or self._free_bytes + size_bytes > POOLED_BYTES:
+            return
+        if size_bytes <= SMALL_BYTES and self._free_small_bytes + size_bytes > POOLED_SMALL_BYTES:
+            return
+        self._free.append(buffer)
+        self._count_free(buffer, 1)
+
+    def _count_free(self, buffer: memoryview, sign: int) -> None:
+        self._free_bytes += sign * len(buffer)
+        if len(buffer) <= SMALL_BYTES:
+            self._free_small_bytes += sign * len(buffer)
 
 
 def _new_memory(size_bytes: int) -> memoryview:

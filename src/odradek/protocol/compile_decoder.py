@@ -15,7 +15,7 @@ from odradek.protocol.compile_constructor import shared_default
 from odradek.protocol.fields import FIXED_FORMATS, UNSET, Field, StructType, includes
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.source import Source, compiled_format
-from odradek.protocol.tagged_fields import skip_tagged_fields
+from odradek.protocol.tagged_fields import check_tagged_field_count, skip_tagged_fields
 from odradek.protocol.varints import finish_unsigned_varint
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def compile_decoder(
     source.namespace.update(
         MalformedMessage=MalformedMessage,
         StructError=struct.error,
+        check_tagged_field_count=check_tagged_field_count,
         finish_varint=finish_unsigned_varint,
         new=object.__new__,
         skip_tagged_fields=skip_tagged_fields,
@@ -264,6 +265,10 @@ class _DecoderWriter:
         with source.block(f"if {tags}:"):
             with source.block(f"if {tags} > 127:"):
                 source.line(f"{tags}, position = finish_varint(buffer, position, {tags})")
+                source.line(f"check_tagged_field_count({tags})")
+            source.line(f"elements_left -= {tags}")
+            with source.block("if elements_left < 0:"):
+                source.line(f"raise MalformedMessage('%d tagged fields are too many for one message' % {tags})")
             if not fields:
                 source.line(f"position = skip_tagged_fields(buffer, position, {tags})")
                 return

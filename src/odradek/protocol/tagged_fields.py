@@ -6,9 +6,19 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.slices import Part
 from odradek.protocol.varints import Bytes, decode_unsigned_varint, encode_unsigned_varint
 
+MOST_TAGGED_FIELDS = 1_000
+"""In one section. No message of Kafka has more than a few; a frame of megabytes could declare millions, which would
+occupy the event loop for as long as it takes to skip them."""
+
+
+def check_tagged_field_count(count: int) -> None:
+    if count > MOST_TAGGED_FIELDS:
+        raise MalformedMessage(f"{count} tagged fields are too many")
+
 
 def skip_tagged_fields(buffer: Bytes, position: int, count: int) -> int:
-    """The position after `count` unknown fields; a `count` that is too large raises when the bytes end."""
+    """The position after `count` unknown fields."""
+    check_tagged_field_count(count)
     for _ in range(count):
         _tag, position = decode_unsigned_varint(buffer, position)
         size_bytes, position = decode_unsigned_varint(buffer, position)
