@@ -46,7 +46,7 @@ PAINT = """new Promise((found) => new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) if (entry.name === "first-contentful-paint") found(entry.startTime);
 }).observe({ type: "paint", buffered: true }))"""
 ROUNDS = 5
-TAIL_S = 150.0
+TAIL_S = 130.0
 SETTLED_S = 30.0  # after which neither page nor server grows
 SERVER_GROWTH_BYTES = 10e6
 HEAP_GROWTH_BYTES = 3e6

@@ -56,9 +56,10 @@ class Prometheus:
         found: list[dict[str, Any]] = self.ask("query", query=expression)["result"]
         return found
 
-    def is_up(self) -> bool:
+    def is_ready(self) -> bool:
         try:
-            return bool(self.ask("status/buildinfo"))
+            with urllib.request.urlopen(f"{self._address}/-/ready", timeout=30) as response:
+                return bool(response.status == 200)
         except OSError:
             return False
 
@@ -86,7 +87,7 @@ def running_prometheus(directory: Path, metrics_urls: Sequence[str]) -> Iterator
     with (directory / "prometheus.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         try:
             server = Prometheus(f"http://127.0.0.1:{port}")
-            wait_for(server.is_up)
+            wait_for(server.is_ready)
             yield server
         finally:
             process.terminate()
