@@ -67,7 +67,7 @@ class Cluster:
     def replace_token(self, token: BearerToken) -> None:
         """Connections that are opened later authenticate with this token."""
         self._token = token
-        self._wire_security = None
+        self._wire_security = wire_security(self.properties, token)  # never None again, so that no thread keeps the old
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         """Failure unless one of the addresses accepts a connection."""

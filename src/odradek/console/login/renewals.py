@@ -74,6 +74,11 @@ class TokenRenewals:
             return
         if session_id not in self._renewals:  # the user has logged out
             return
-        identity.renew_token(renewal.cluster, grant.user, grant.access_token, time.time() + grant.lifetime_s)
+        expires_s = time.time() + grant.lifetime_s
+        await loop.run_in_executor(
+            self._threads, identity.renew_token, renewal.cluster, grant.user, grant.access_token, expires_s
+        )  # reads certificates
+        if session_id not in self._renewals:
+            return
         self.add(session_id, renewal.cluster, grant)
         self._on_renewal(session_id, grant.lifetime_s)
