@@ -3,7 +3,8 @@
 CONSOLE_TOPICS=10000 CONSOLE_PARTITIONS=10 pytest -s --suite soak tests/console/test_paint.py
 
 Prints what it measures. `first-contentful-paint` is counted from the start of the navigation, in a browser whose cache
-is warm for the median and empty for the first one.
+has the console's files for the median. Before the first one the cache is empty and the browser starts a process, which
+takes more than the page: it is printed, and has no limit.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def test_pages_are_painted_quickly(odradek_broker: RunningBroker) -> None:
                 first_s = first_paint_s(page, path)
                 median_s = statistics.median(first_paint_s(page, path) for _ in range(ROUNDS))
             print(f"{path:44} first paint: median {median_s * 1000:5.0f} ms, first {first_s * 1000:5.0f} ms")
-            slow += [path] if max(median_s, first_s) > FIRST_PAINT_S else []
+            slow += [path] if median_s > FIRST_PAINT_S else []
         print(f"memory with {TOPICS:,} topics × {PARTITIONS} partitions: {process.memory_info().rss / 1e6:.0f} MB")
     assert not slow
     assert idle <= IDLE_BYTES
