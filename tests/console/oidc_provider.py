@@ -84,26 +84,35 @@ class Handler(BaseHTTPRequestHandler):
             self.reply({})
             return
         fields = {name: values[0] for name, values in parse_qs(body.decode()).items()}
-        begun = self.server.codes.pop(fields.get("code", ""), None)
+        is_renewal = fields.get("grant_type") == "refresh_token"
+        begun = self.server.codes.pop(fields.get("refresh_token" if is_renewal else "code", ""), None)
         pair = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET.replace(' ', '%20').replace(chr(39), '%27')}".encode())
         digest = hashlib.sha256(fields.get("code_verifier", "").encode()).digest()
         is_genuine = (
             begun is not None
             and self.headers.get("authorization") == f"Basic {pair.decode()}"
-            and begun["code_challenge"] == base64.urlsafe_b64encode(digest).decode().rstrip("=")
-            and begun["redirect_uri"] == fields.get("redirect_uri")
+            and (is_renewal or begun["code_challenge"] == base64.urlsafe_b64encode(digest).decode().rstrip("="))
+            and (is_renewal or begun["redirect_uri"] == fields.get("redirect_uri"))
         )
         if begun is None or not is_genuine:
             self.reply({"error": "invalid_grant"}, 400)
             return
         id_claims = {"sub": begun["user"], "aud": CLIENT_ID, "nonce": begun["nonce"]}
         id_token = self.server.token(**{**id_claims, **self.server.behaviour.get("id_claims", {})})
-        access_token = self.server.token(sub=begun["user"], aud=self.server.behaviour.get("audience", "kafka"))
+        access_token = self.server.token(
+            sub=begun["user"],
+            aud=self.server.behaviour.get("audience", "kafka"),
+            exp=int(time.time()) + self.server.behaviour.get("expires_in", 600),
+        )
+        refresh_token = secrets.token_urlsafe(16)
+        if self.server.behaviour.get("gives_refresh_token"):
+            self.server.codes[refresh_token] = begun
         self.reply(
             {
                 "token_type": "Bearer",
                 "access_token": access_token,
                 "id_token": id_token,
+                **({"refresh_token": refresh_token} if refresh_token in self.server.codes else {}),
                 "expires_in": self.server.behaviour.get("expires_in", 600),
             }
         )

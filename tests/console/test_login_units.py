@@ -31,6 +31,7 @@ class SessionsModel(RuleBasedStateMachine):
             most_of_user=MOST_OF_ONE,
         )
         self.model: dict[str, tuple[str, float, float]] = {}  # user, end, end without requests
+        self.latest_s: dict[str, float] = {}
 
     def is_live(self, session_id: str) -> bool:
         return self.now_s < min(self.model[session_id][1:])
@@ -54,6 +55,15 @@ class SessionsModel(RuleBasedStateMachine):
         self.model = {each: facts for each, facts in self.model.items() if each not in self.ended}
         length_s = LONGEST_S if lifetime_s is None else min(LONGEST_S, lifetime_s)
         self.model[session.id] = (user, self.now_s + length_s, self.now_s + IDLE_S)
+        self.latest_s[session.id] = self.now_s + LONGEST_S
+
+    @precondition(lambda self: self.live())
+    @rule(data=st.data(), lifetime_s=st.sampled_from([5.0, 100.0]))
+    def extend(self, data: st.DataObject, lifetime_s: float) -> None:
+        session_id = data.draw(st.sampled_from(self.live()))
+        self.sessions.extend(session_id, lifetime_s)
+        user, _, idle_ends_s = self.model[session_id]
+        self.model[session_id] = (user, min(self.latest_s[session_id], self.now_s + lifetime_s), idle_ends_s)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), is_use=st.booleans())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 import urllib.request
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from odradek.console.login import logins, renewals
+from odradek.console.login.oidc_provider import OidcProvider, TokenGrant
 from odradek.console.settings import OidcLogin
 from tests.console.conftest import Answer, Visitor, running_console
 from tests.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, running_provider
@@ -160,6 +163,41 @@ def test_a_session_ends_with_its_token(secured: SecuredCluster, issuer: str) -> 
             if visitor.get("/topics").status == 303:
                 return
         raise AssertionError("the session did not end")
+
+
+@pytest.mark.parametrize("lasts_s", [0.0, pytest.param(45.0, marks=pytest.mark.soak)])
+@pytest.mark.timeout(180)
+def test_tokens_are_renewed_before_they_expire(
+    secured: SecuredCluster, issuer: str, monkeypatch: pytest.MonkeyPatch, lasts_s: float
+) -> None:
+    """In the longer case the session outlives its first token, of 31 seconds, by far."""
+    monkeypatch.setattr(logins, "HOUSEKEEPING_S", 0.2)
+    monkeypatch.setattr(renewals, "DUE_AFTER", 0.0 if not lasts_s else renewals.DUE_AFTER)
+    used: list[str] = []
+    renew = OidcProvider.renew
+
+    def watched(self: OidcProvider, user: str, refresh_token: str) -> TokenGrant:
+        used.append(refresh_token)
+        return renew(self, user, refresh_token)
+
+    monkeypatch.setattr(OidcProvider, "renew", watched)
+    behave(issuer, gives_refresh_token=True, expires_in=31)
+    login = OidcLogin(issuer, CLIENT_ID, CLIENT_SECRET)
+    with running_console(secured.address, SASL, login=login) as address:
+        visitor = Visitor(address)
+        assert log_in(visitor).status == 303
+        began_s = time.monotonic()
+        while len(set(used)) < 2 or time.monotonic() < began_s + lasts_s:  # each with the token of the last
+            assert visitor.get("/topics").status == 200
+            assert time.monotonic() < began_s + 120
+            time.sleep(0.1)  # a poll's pause
+        assert "record of ann-orders" in visitor.get("/topics/ann-orders/messages").text
+        behave(issuer, gives_refresh_token=True, expires_in=31, id_claims={"sub": "ben"})
+        count = len(used)
+        while len(used) == count:
+            assert time.monotonic() < began_s + 150
+            time.sleep(0.1)  # a poll's pause
+        assert "ben-orders" not in visitor.get("/topics").text
 
 
 def test_a_provider_that_is_down_is_reported(secured: SecuredCluster) -> None:

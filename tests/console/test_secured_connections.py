@@ -40,14 +40,19 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture(scope="module")
-def secured(certificates: Path) -> Iterator[Secured]:
-    """A broker with mutual TLS."""
+def broker_properties(certificates: Path) -> dict[str, str]:
     text = (certificates / "broker.properties").read_text()
     properties = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
     for name, value in properties.items():
         if name.endswith("store.location"):
             properties[name] = str(certificates / value)
+    return properties
+
+
+@pytest.fixture(scope="module")
+def secured(certificates: Path) -> Iterator[Secured]:
+    """A broker with mutual TLS."""
+    properties = broker_properties(certificates)
     properties["listeners"] = "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"
     with broker(properties) as running:
         ports = re.search(r"is ready on [\d.]+:(\d+), [\d.]+:(\d+) ", running.output)
@@ -83,6 +88,29 @@ def test_the_command_connects_to_a_cluster_with_mutual_tls(secured: Secured, way
             assert visitor.get("/transactions").status == 200
         finally:
             process.terminate()
+
+
+def test_users_log_in_to_a_cluster_with_sasl_and_tls(certificates: Path) -> None:
+    listener = {
+        **broker_properties(certificates),
+        "listeners": "SASL_SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": MECHANISM,
+        "ssl.client.auth": "none",
+    }
+    trusting = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(certificates / "ca.pem")}
+    with (
+        secured_cluster(**listener) as cluster,
+        running_console(cluster.address, trusting, login=LOGIN) as address,
+        running_console(cluster.address, {"security.protocol": "SASL_SSL"}, login=LOGIN) as distrusting,
+    ):
+        visitor = Visitor(address)
+        assert visitor.log_in("ann", PASSWORDS["ben"]).status == 401
+        assert visitor.log_in("ann", PASSWORDS["ann"]).status == 200
+        assert "record of ann-orders" in visitor.get("/topics/ann-orders/messages").text
+        assert visitor.get("/topics/ben-orders/messages").status == 403
+        for path in ("/", "/topics", "/topics/ann-orders", "/groups", "/brokers", "/transactions", "/pipelines"):
+            assert visitor.get(path).status == 200, path
+        assert Visitor(distrusting).log_in("ann", PASSWORDS["ann"]).status == 502
 
 
 def test_the_console_serves_https_with_cookies_that_need_it(certificates: Path, bootstrap_server: str) -> None:

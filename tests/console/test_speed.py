@@ -24,7 +24,7 @@ from odradek.cli.client.cluster import Cluster
 from tests.console.conftest import Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from odradek.testing import RunningBroker
 
@@ -82,16 +82,16 @@ def test_pages_come_quickly_and_the_console_is_small(odradek_broker: RunningBrok
         assert memory < IDLE_BYTES or TOPICS > 1000
 
 
-def wait_for_topics(visitor: Visitor) -> None:
+def wait_for_topics(visitor: Visitor, topics: int = TOPICS) -> None:
     deadline = time.monotonic() + 300
-    while f"of {TOPICS:,}" not in visitor.get("/topics").text:
+    while f"of {topics:,}" not in visitor.get("/topics").text:
         assert time.monotonic() < deadline
         time.sleep(0.5)  # a poll's pause
 
 
-def test_a_live_tail_does_not_grow_the_console(odradek_broker: RunningBroker) -> None:
-    cluster = Cluster(odradek_broker.bootstrap_servers, {})
-    cluster.create_topic("fast", 3)
+@contextmanager
+def loading(cluster: Cluster, topic: str) -> Iterator[Callable[[], int]]:
+    """Writes TAIL_PER_S records a second; gives how many were handed to the producer."""
     is_over = threading.Event()
     producer = cluster.producer({"linger.ms": 20, "queue.buffering.max.messages": 100_000})
     sent = 0
@@ -102,33 +102,41 @@ def test_a_live_tail_does_not_grow_the_console(odradek_broker: RunningBroker) ->
         while not is_over.wait(0.02):
             due = int((time.monotonic() - began_s) * TAIL_PER_S)
             while sent < due:
-                producer.produce("fast", b'{"pump": 7, "pressure": 101.5, "temperature": 30.1}', b"7")
+                producer.produce(topic, b'{"pump": 7, "pressure": 101.5, "temperature": 30.1}', b"7")
                 sent += 1
             producer.poll(0)
         producer.flush(30)
 
-    with console_process(odradek_broker.bootstrap_servers) as (address, process):
-        thread = threading.Thread(target=load)
-        thread.start()
-        try:
-            with urllib.request.urlopen(f"{address}topics/fast/tail", timeout=60) as events:
-                received = last = 0
-                memory: list[int] = []
-                began_s = time.monotonic()
-                for line in events:
-                    received += len(line)
-                    if line.startswith(b"data:"):
-                        last = json.loads(line[5:])["seen"]
-                        memory.append(process.memory_info().rss)
-                    if time.monotonic() - began_s > TAIL_S:
-                        break
-        finally:
-            is_over.set()
-            thread.join()
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        yield lambda: sent
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_a_live_tail_does_not_grow_the_console(odradek_broker: RunningBroker) -> None:
+    cluster = Cluster(odradek_broker.bootstrap_servers, {})
+    cluster.create_topic("fast", 3)
+    with console_process(odradek_broker.bootstrap_servers) as (address, process), loading(cluster, "fast") as sent:
+        with urllib.request.urlopen(f"{address}topics/fast/tail", timeout=60) as events:
+            received = last = 0
+            memory: list[int] = []
+            began_s, began_sent = time.monotonic(), sent()
+            for line in events:
+                received += len(line)
+                if line.startswith(b"data:"):
+                    last = json.loads(line[5:])["seen"]
+                    memory.append(process.memory_info().rss)
+                if time.monotonic() - began_s > TAIL_S:
+                    break
+        written = sent() - began_sent
         settled = memory[len(memory) // 3]
         print(
-            f"{sent / TAIL_S:,.0f} records/s written, {last / TAIL_S:,.0f} seen, {received / TAIL_S / 1000:.0f} KB/s "
-            f"to the page, memory {settled / 1e6:.0f} → {memory[-1] / 1e6:.0f} MB, largest {max(memory) / 1e6:.0f} MB"
+            f"{written / TAIL_S:,.0f} records/s written, {last / TAIL_S:,.0f} seen, "
+            f"{received / TAIL_S / 1000:.0f} KB/s to the page, "
+            f"memory {settled / 1e6:.0f} → {memory[-1] / 1e6:.0f} MB, largest {max(memory) / 1e6:.0f} MB"
         )
         assert memory[-1] - settled < GROWTH_BYTES
         assert received / TAIL_S < 1e6

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.cli.client.cluster import Cluster
+from tests.console.browsing import CHROMIUM, open_browser, open_page
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:
@@ -56,3 +57,25 @@ def test_a_broker_that_dies_is_seen_and_replicas_are_moved(odradek_cluster: Runn
         stale = visitor.post("/brokers/move", {"plan": plan})
         assert stale.status == 422
         assert "other replicas than the preview shows" in stale.text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")
+def test_an_open_page_shows_a_broker_that_dies_and_comes_back(odradek_cluster: RunningCluster) -> None:
+    """The page is not loaded again by its reader."""
+    addresses = odradek_cluster.bootstrap_servers
+    assert Cluster(addresses, {}).create_topic("orders", 4, 3)
+    well, patience_ms = "text=All brokers run, and all replicas are in sync", PATIENCE_S * 1000
+    with running_console(addresses) as address, open_browser() as browser, open_page(browser, address) as page:
+        page.goto("/")
+        page.wait_for_selector(well, timeout=patience_ms)
+        page.evaluate("window.isSamePage = true")
+        odradek_cluster.kill(3)
+        killed_at = time.monotonic()
+        page.wait_for_selector("text=1 broker down", timeout=patience_ms)
+        page.wait_for_selector("text=under-replicated", timeout=patience_ms)
+        print(f"the page shows the killed broker after {time.monotonic() - killed_at:.1f} s")
+        odradek_cluster.start(3)
+        started_at = time.monotonic()
+        page.wait_for_selector(well, timeout=patience_ms)
+        print(f"the page shows the cluster in sync {time.monotonic() - started_at:.1f} s after the start")
+        assert page.evaluate("window.isSamePage")

@@ -24,7 +24,7 @@ from odradek.console.record import Record
 from odradek.console.record_filter import parse_filter
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
-from odradek.console.views.figures import age, compact, moment, number, rate, size, sparkline
+from odradek.console.views.figures import age, compact, moment, number, ranges, rate, size, sparkline
 from odradek.console.views.groups import trend_of
 from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
@@ -220,3 +220,17 @@ def test_the_command_reads_what_the_page_reads() -> None:
         "kafka:9092", Reading("orders", None, "oldest"), parse_filter("value", "contains", "it's", "")
     )
     assert searched.endswith("| grep -i -F -- 'it'\"'\"'s'")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([], ""),
+        ([3], "3"),
+        ([1, 0], "0, 1"),
+        ([0, 1, 2], "0–2"),
+        ([9, 4, 0, 1, 2, 3, 7, 8], "0–4, 7–9"),
+    ],
+)
+def test_numbers_in_a_row_are_shown_as_a_range(numbers: list[int], text: str) -> None:
+    assert ranges(numbers) == text

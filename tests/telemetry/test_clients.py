@@ -76,8 +76,9 @@ def test_librdkafka_pushes_its_metrics(running: RunningBroker) -> None:
         assert any(
             name.startswith(f"org.apache.kafka.{'producer' if client_id == 'shop' else 'consumer'}") for name in found
         )
-    sums = metrics_of_all(BrokerRequests(Cluster(address, {})), ["odradek_client_metric_sum"])[0][0]
-    assert any(name.startswith("org.apache.kafka") for name in sums.by_label("odradek_client_metric_sum", "metric"))
+    summed = "odradek_client_metric_all_clients"
+    sums = metrics_of_all(BrokerRequests(Cluster(address, {})), [summed])[0][0]
+    assert any(name.startswith("org.apache.kafka") for name in sums.by_label(summed, "metric"))
     shown = run_odradek("client", "describe", row["instance_id"], "-b", address)
     assert "METRIC" in shown.output
     consumer.close()

@@ -84,7 +84,7 @@ odradek_client_instances gauge -
     Clients that have asked this broker which metrics to push (client telemetry).
 odradek_client_metric_clients gauge metric
     Clients whose latest push has this metric; at most 500 metrics.
-odradek_client_metric_sum gauge metric
+odradek_client_metric_all_clients gauge metric
     The metric's sum over all clients: latest values of gauges, totals of sums and histograms since their first push.
 odradek_client_metric_max gauge metric
     The largest of the clients' values.

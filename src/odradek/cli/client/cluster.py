@@ -64,6 +64,11 @@ class Cluster:
         self._wire_security: WireSecurity | None = None
         self._token = token
 
+    def replace_token(self, token: BearerToken) -> None:
+        """Connections that are opened later authenticate with this token."""
+        self._token = token
+        self._wire_security = wire_security(self.properties, token)  # never None again, so that no thread keeps the old
+
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         """Failure unless one of the addresses accepts a connection."""
         if self._is_reachable:
@@ -123,9 +128,8 @@ class Cluster:
         silent = logging.getLogger("odradek.cli.librdkafka")
         silent.propagate = False
         silent.addHandler(logging.NullHandler())
-        token = self._token
         return {
-            **({} if token is None else {"oauth_cb": lambda _config: (token.value, token.expires_s)}),
+            **({} if self._token is None else {"oauth_cb": self._give_token}),
             "client.id": "odradek-cli",
             "socket.connection.setup.timeout.ms": 5000,
             **defaults,
@@ -134,6 +138,10 @@ class Cluster:
             "logger": silent,
             **self.properties,
         }
+
+    def _give_token(self, _config: str) -> tuple[str, float]:
+        assert self._token is not None
+        return self._token.value, self._token.expires_s
 
     def _remember(self, error: KafkaError) -> None:
         """The reason of a failure, such as a wrong password, is not replaced by its consequence."""

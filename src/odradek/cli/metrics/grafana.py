@@ -1,8 +1,8 @@
 """The Grafana dashboard, built from a table of its panels. Pure.
 
 A panel is `title | unit | legend | expression`; further lines that begin with `+` add expressions to it. A line that
-begins with `#` starts a row of the dashboard, one with `=` a panel that shows a number instead of a graph. In an
-expression, `{B}` and `,I}` stand for the chosen brokers.
+begins with `#` starts a row of the dashboard, one with `=` a panel that shows a number instead of a graph, and one with
+`=!` a number that is red unless it is zero. In an expression, `{B}` and `,I}` stand for the chosen brokers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,21 @@ GRAPH_WIDTH, GRAPH_HEIGHT = 8, 8
 NUMBER_WIDTH, NUMBER_HEIGHT = 3, 4
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 UID = "odradek-brokers"
+NUMBER_OPTIONS = {
+    "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+    "graphMode": "area",
+    "colorMode": "value",
+    "justifyMode": "auto",
+    "textMode": "value",
+    "orientation": "auto",
+    "wideLayout": True,
+    "showPercentChange": False,
+    "percentChangeColorMode": "standard",
+}
+GRAPH_OPTIONS = {
+    "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
+    "tooltip": {"mode": "multi", "sort": "desc"},
+}
 
 
 def build_dashboard(table: str) -> dict[str, Any]:
@@ -46,7 +61,7 @@ def _instance_variable() -> dict[str, Any]:
         "label": "Broker",
         "type": "query",
         "datasource": DATASOURCE,
-        "query": {"query": query, "refId": "instances"},
+        "query": query,
         "definition": query,
         "refresh": 2,
         "sort": 1,
@@ -72,7 +87,7 @@ def _panels(table: str) -> list[dict[str, Any]]:
         if is_row or x + width > COLUMNS:
             x, y, height = 0, y + height, 0
         place = {"x": x, "y": y, "w": width, "h": own_height}
-        panels.append(_row(line[1:].strip(), place) if is_row else _panel(line.lstrip("= "), place, is_number))
+        panels.append(_row(line[1:].strip(), place) if is_row else _panel(line, place, is_number))
         panels[-1]["id"] = len(panels)
         x, height = x + width, max(height, own_height)
     return panels
@@ -87,24 +102,27 @@ def _row(title: str, place: dict[str, int]) -> dict[str, Any]:
 
 
 def _panel(line: str, place: dict[str, int], is_number: bool) -> dict[str, Any]:
-    title, unit, legend, expression = _cells(line.replace("| |", "|  |"))
+    title, unit, legend, expression = _cells(line.lstrip("=! ").replace("| |", "|  |"))
     panel: dict[str, Any] = {
         "type": "stat" if is_number else "timeseries",
         "title": title,
         "gridPos": place,
         "datasource": DATASOURCE,
-        "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
+        "fieldConfig": {
+            "defaults": {"unit": unit, "min": 0, "thresholds": _thresholds(line.startswith("=!"))},
+            "overrides": [],
+        },
+        "options": NUMBER_OPTIONS if is_number else GRAPH_OPTIONS,
         "targets": [],
     }
-    if is_number:
-        panel["options"] = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}}
-    else:
-        panel["options"] = {
-            "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
-            "tooltip": {"mode": "multi", "sort": "desc"},
-        }
     _add_target(panel, legend, expression)
     return panel
+
+
+def _thresholds(is_problem: bool) -> dict[str, Any]:
+    """Without these, Grafana colours every number from 80 on red."""
+    steps: list[dict[str, Any]] = [{"color": "green", "value": None}]
+    return {"mode": "absolute", "steps": [*steps, {"color": "red", "value": 1}] if is_problem else steps}
 
 
 def _add_target(panel: dict[str, Any], legend: str, expression: str) -> None:

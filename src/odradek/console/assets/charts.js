@@ -28,6 +28,12 @@
   const axisText = (unit) => (_chart, values) => values.map((value) => withUnit(value, unit).replace(/\.0 /, " ").replace(/\.0$/, ""));
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  // A short history fills the width, from one minute on.
+  const span = () => {
+    const end = data.time.at(-1) ?? Date.now() / 1000;
+    return [Math.max(end - range, Math.min(data.time[0] ?? end, end - 60)), end];
+  };
+
   const draw = (figure) => {
     const place = figure.querySelector(".plot");
     const unit = figure.dataset.unit;
@@ -35,9 +41,9 @@
     const chart = new uPlot({
       width: Math.max(place.clientWidth, 100), height: 172, legend: { show: false }, padding: [8, 18, 0, 0],
       cursor: { y: false, points: { size: 7 } },
-      scales: { x: { time: true, range: () => { const now = data.time.at(-1) ?? Date.now() / 1000; return [now - range, now]; } },
+      scales: { x: { time: true, range: span },
                 y: { range: (_chart, _low, high) => [0, Math.max(high * 1.15 || 0, unit === "bytes" ? 1000 : 1)] } },
-      axes: [{ ...axis, size: 26, space: 70, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 62, space: 36, values: axisText(unit) }],
+      axes: [{ ...axis, size: 26, space: 70, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 54, space: 30, values: axisText(unit) }],
       series: [{}, { stroke: color("--accent"), width: 1.75, fill: color("--accent-fill"), points: { show: false }, spanGaps: true }],
       hooks: { setCursor: [(chart) => show(figure, chart.cursor.idx)] },
     }, [[], []], place);

@@ -34,7 +34,7 @@
     const chart = new uPlot({
       width: Math.max(place.clientWidth, 100), height: HEIGHT, legend: { show: false }, padding: [8, 18, 0, 0],
       cursor: { y: false, points: { size: 7 } },
-      scales: { x: { time: true, range: () => { const now = data.time.at(-1) ?? Date.now() / 1000; return [now - SHOWN_S, now]; } },
+      scales: { x: { time: true, range: () => { const now = data.time.at(-1) ?? Date.now() / 1000; return [Math.max(now - SHOWN_S, Math.min(data.time[0] ?? now, now - 30)), now]; } },
                 y: { range: (_chart, least, most) => { const room = (high - low) * 0.08; return [Math.min(least ?? low, high - (high - low) * 0.6) - room, Math.max(most ?? high, high) + room]; } } },
       axes: [{ ...axis, size: 26, space: 70, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 46, space: 36 }],
       series: [{}, { stroke: color("--accent"), width: 1.75, points: { show: false }, spanGaps: true }],

@@ -14,7 +14,7 @@ from odradek.security.sasl_client.credentials import MECHANISMS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BadCredentials", "check_login", "cluster_of_token", "cluster_of_user", "log_in"]
+__all__ = ["BadCredentials", "check_login", "cluster_of_token", "cluster_of_user", "log_in", "renew_token"]
 
 LOGIN_TIMEOUT_S = 8.0
 BEARER = "OAUTHBEARER"
@@ -40,6 +40,10 @@ def cluster_of_user(cluster: Cluster, mechanism: str, user: str, password: str) 
 def cluster_of_token(cluster: Cluster, user: str, token: str, expires_s: float) -> Cluster:
     properties = {**_without_credentials(cluster.properties), "sasl.mechanisms": BEARER}
     return Cluster(cluster.bootstrap_servers, properties, BearerToken(user, token, expires_s))
+
+
+def renew_token(cluster: Cluster, user: str, token: str, expires_s: float) -> None:
+    cluster.replace_token(BearerToken(user, token, expires_s))
 
 
 def log_in(cluster: Cluster) -> None:

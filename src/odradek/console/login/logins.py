@@ -10,12 +10,14 @@ from odradek.console.login.attempts import LoginAttempts
 from odradek.console.login.identities import Identities
 from odradek.console.login.oidc_provider import OidcProvider
 from odradek.console.login.oidc_rules import PendingLogins
+from odradek.console.login.renewals import TokenRenewals
 from odradek.console.login.sessions import Sessions
 from odradek.console.settings import OidcLogin
 
 if TYPE_CHECKING:
     from odradek.console.cluster.connection import Cluster
     from odradek.console.context import Console, Threads
+    from odradek.console.login.oidc_provider import TokenGrant
     from odradek.console.login.sessions import Session
     from odradek.console.rendering import Renderer
     from odradek.console.settings import ConsoleSettings
@@ -36,6 +38,7 @@ class Logins:
         self.pending = PendingLogins(time.monotonic)
         self.provider = OidcProvider(self.method) if isinstance(self.method, OidcLogin) else None
         self.running = 0
+        self._renewals = None if self.provider is None else TokenRenewals(self.provider, threads.calls, self._extend)
         self._identities = Identities(settings, renderer, threads)
         self.sessions: Sessions[Console] = Sessions(
             time.monotonic,
@@ -44,15 +47,26 @@ class Logins:
             timeout_s=settings.session_timeout_s,
         )
 
-    def begin(self, user: str, secret: str, cluster: Cluster, lifetime_s: float | None = None) -> Session[Console]:
+    def begin(self, user: str, secret: str, cluster: Cluster, grant: TokenGrant | None = None) -> Session[Console]:
         """TooManySessions, TooManyIdentities."""
-        return self.sessions.begin(user, lambda: self._identities.open(user, secret, cluster), lifetime_s)
+        lifetime_s = None if grant is None else grant.lifetime_s
+        session = self.sessions.begin(user, lambda: self._identities.open(user, secret, cluster), lifetime_s)
+        if grant is not None and self._renewals is not None:
+            self._renewals.add(session.id, cluster, grant)
+        return session
+
+    def _extend(self, session_id: str, lifetime_s: float) -> None:
+        self.sessions.extend(session_id, lifetime_s)
 
     def _close(self, session: Session[Console]) -> None:
+        if self._renewals is not None:
+            self._renewals.forget(session.id)
         self._identities.close(session.content)
 
     async def run_housekeeping(self) -> None:
-        """Sessions end on time, with their connections, also when nobody requests anything."""
+        """Tokens are renewed, and sessions end on time with their connections, also when nobody requests anything."""
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
             self.sessions.end_expired()
+            if self._renewals is not None:
+                await self._renewals.renew_due()

@@ -28,11 +28,15 @@ SHORTEST_LIFETIME_S = 30.0
 
 
 class TokenGrant(NamedTuple):
-    """The user, and the access token with its lifetime."""
+    """The user, the access token with its lifetime, and the token that renews it, if the provider gave one."""
 
     user: str
     access_token: str
     lifetime_s: float
+    refresh_token: str = ""
+
+    def __repr__(self) -> str:
+        return f"TokenGrant({self.user!r})"
 
 
 class OidcProvider:
@@ -58,6 +62,7 @@ class OidcProvider:
         return self._provider
 
     def exchange(self, code: str, pending: PendingLogin) -> TokenGrant:
+        """The tokens of a login. LoginRefused if the provider, or a check of its ID token, refuses."""
         provider = self.discover()
         fields = {
             "grant_type": "authorization_code",
@@ -66,24 +71,32 @@ class OidcProvider:
             "client_id": self.login.client_id,
             "code_verifier": pending.verifier,
         }
+        answer = self._ask_for_tokens(provider, fields)
+        id_token = answer.get("id_token")
+        if not isinstance(id_token, str):
+            raise LoginRefused("the provider sent no ID token")
+        return _grant_of(answer, self._user_of(id_token, pending.nonce, provider))
+
+    def renew(self, user: str, refresh_token: str) -> TokenGrant:
+        """A new access token (RFC 6749, 6). Without a new refresh token in the answer the old one is used again."""
+        provider = self.discover()
+        fields = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": self.login.client_id}
+        answer = self._ask_for_tokens(provider, fields)
+        id_token = answer.get("id_token")
+        if isinstance(id_token, str) and self._user_of(id_token, None, provider) != user:
+            raise LoginRefused("the provider renewed the token of another user")
+        grant = _grant_of(answer, user)
+        return grant if grant.refresh_token else grant._replace(refresh_token=refresh_token)
+
+    def _ask_for_tokens(self, provider: Provider, fields: dict[str, str]) -> dict[str, Any]:
         headers = {"accept": "application/json", "content-type": "application/x-www-form-urlencoded"}
         if self.login.client_secret:
             pair = f"{quote(self.login.client_id, safe='')}:{quote(self.login.client_secret, safe='')}"
             headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         body = urlencode(fields).encode()
-        answer = _object(_request(urllib.request.Request(provider.token_endpoint, body, headers)))
-        token, id_token = answer.get("access_token"), answer.get("id_token")
-        if not isinstance(token, str) or not isinstance(id_token, str):
-            raise LoginRefused("the provider sent no access token or no ID token")
-        if str(answer.get("token_type", "")).lower() != "bearer":
-            raise LoginRefused("the provider sent a token that is not a bearer token")
-        lifetime = answer.get("expires_in", 300)
-        lifetime_s = float(lifetime) if isinstance(lifetime, int | float) else 300.0
-        if lifetime_s < SHORTEST_LIFETIME_S:
-            raise LoginRefused("the provider's access token expires at once")
-        return TokenGrant(self._user_of(id_token, pending.nonce, provider), token, lifetime_s)
+        return _object(_request(urllib.request.Request(provider.token_endpoint, body, headers)))
 
-    def _user_of(self, id_token: str, nonce: str, provider: Provider) -> str:
+    def _user_of(self, id_token: str, nonce: str | None, provider: Provider) -> str:
         now_ms = int(time.time() * 1000)
         try:
             try:
@@ -101,6 +114,19 @@ class OidcProvider:
             except MalformedKeys as problem:
                 raise LoginRefused(f"the provider's keys cannot be used: {problem}") from None
         return self._keys
+
+
+def _grant_of(answer: dict[str, Any], user: str) -> TokenGrant:
+    token, refresh_token = answer.get("access_token"), answer.get("refresh_token")
+    if not isinstance(token, str):
+        raise LoginRefused("the provider sent no access token")
+    if str(answer.get("token_type", "")).lower() != "bearer":
+        raise LoginRefused("the provider sent a token that is not a bearer token")
+    lifetime = answer.get("expires_in", 300)
+    lifetime_s = float(lifetime) if isinstance(lifetime, int | float) else 300.0
+    if lifetime_s < SHORTEST_LIFETIME_S:
+        raise LoginRefused("the provider's access token expires at once")
+    return TokenGrant(user, token, lifetime_s, refresh_token if isinstance(refresh_token, str) else "")
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -124,8 +124,9 @@ def authorization_address(provider: Provider, login: OidcLogin, state: str, pend
     return f"{provider.authorization_endpoint}{separator}{urlencode(fields)}"
 
 
-def check_id_token(token: str, keys: Keys, login: OidcLogin, nonce: str, now_ms: int) -> str:
-    """The user that the token names. InvalidToken unless the issuer has signed it for this client and this login."""
+def check_id_token(token: str, keys: Keys, login: OidcLogin, nonce: str | None, now_ms: int) -> str:
+    """The user that the token names. InvalidToken unless the issuer has signed it for this client and this login. A
+    token that renews another (OpenID Connect Core, 12.2) has no nonce."""
     claims = signed_claims(token, keys)
     rules = TokenRules((login.client_id,), login.issuer, CLOCK_SKEW_S, "scope", login.user_claim)
     user = check_claims(claims, rules, now_ms).user
@@ -133,6 +134,6 @@ def check_id_token(token: str, keys: Keys, login: OidcLogin, nonce: str, now_ms:
     is_shared = isinstance(audiences, list) and len(audiences) > 1
     if (is_shared or "azp" in claims) and claims.get("azp") != login.client_id:
         raise InvalidToken("it was issued to another client")
-    if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+    if nonce is not None and not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
         raise InvalidToken("its nonce is not that of this login")
     return user

@@ -33,6 +33,7 @@ class Session(Generic[C]):
     content: C
     ends_s: float
     idle_ends_s: float
+    latest_end_s: float  # which no extension exceeds
 
 
 class Sessions(Generic[C]):
@@ -69,7 +70,12 @@ class Sessions(Generic[C]):
         now_s = self._now_s()
         length_s = self._timeout_s if lifetime_s is None else min(self._timeout_s, lifetime_s)
         session = Session(
-            secrets.token_urlsafe(32), user, new_content(), now_s + length_s, now_s + self._idle_timeout_s
+            secrets.token_urlsafe(32),
+            user,
+            new_content(),
+            ends_s=now_s + length_s,
+            idle_ends_s=now_s + self._idle_timeout_s,
+            latest_end_s=now_s + self._timeout_s,
         )
         self._sessions[session.id] = session
         return session
@@ -87,6 +93,12 @@ class Sessions(Generic[C]):
             session.idle_ends_s = now_s + self._idle_timeout_s
             self._sessions[session_id] = self._sessions.pop(session_id)
         return session
+
+    def extend(self, session_id: str, lifetime_s: float) -> None:
+        """The session may last `lifetime_s` from this moment, within the time that no request extends."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.ends_s = min(session.latest_end_s, self._now_s() + lifetime_s)
 
     def end(self, session_id: str) -> None:
         session = self._sessions.pop(session_id, None)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.login.logins import Logins
+    from odradek.console.login.oidc_provider import TokenGrant
     from odradek.console.rendering import Renderer
 
 T = TypeVar("T")
@@ -128,16 +129,16 @@ async def log_in(request: Request) -> Response:
             return refuse(BUSY, 503)
         return refuse(failure.message if isinstance(failure, Failure) else "The cluster does not answer.", 502)
     logins.attempts.forgive(address, user)
-    return _begin(request, user, password, cluster, next_path, None)
+    return _begin(request, user, password, cluster, next_path)
 
 
 def _begin(
-    request: Request, user: str, secret: str, cluster: Cluster, next_path: str, lifetime_s: float | None
+    request: Request, user: str, secret: str, cluster: Cluster, next_path: str, grant: TokenGrant | None = None
 ) -> Response:
     logins = _logins_of(request)
     logins.sessions.end(request.state.session)  # of the user who was logged in in this browser
     try:
-        session = logins.begin(user, secret, cluster, lifetime_s)
+        session = logins.begin(user, secret, cluster, grant)
     except (TooManySessions, TooManyIdentities):
         return _page(request, FULL, 503, user=user, next_path=next_path)
     request.state.session = session.id
@@ -183,7 +184,7 @@ async def finish_oidc(request: Request) -> Response:
         text = str(problem) or BUSY
         log_change(request, f"login refused: {text}")
         return _page(request, text, 401)
-    return _begin(request, grant.user, grant.access_token, cluster, pending.next, grant.lifetime_s)
+    return _begin(request, grant.user, grant.access_token, cluster, pending.next, grant)
 
 
 async def log_out(request: Request) -> Response:

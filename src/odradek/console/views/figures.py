@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 DASH = "–"
 SPARK_WIDTH, SPARK_HEIGHT = 96, 22
@@ -72,6 +72,17 @@ def moment(value_ms: int | None) -> str:
 
 def plural(count: float, noun: str) -> str:
     return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0–2, 4`: three numbers in a row, or more, as their first and last."""
+    runs: list[list[int]] = []
+    for each in sorted(numbers):
+        if runs and each == runs[-1][-1] + 1:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def sparkline(values: Sequence[float | None]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.figures import sparkline
+from odradek.console.views.figures import ranges, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,9 +81,9 @@ def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupVi
 
 
 def partitions_of(lags: Sequence[PartitionLag], member_id: str) -> str:
-    """`orders 0, 1, 4 · payments 2`: what a member is assigned."""
+    """`orders 0–2, 4 · payments 2`: what a member is assigned."""
     by_topic: dict[str, list[int]] = {}
     for each in lags:
         if each.member is not None and each.member.member_id == member_id:
             by_topic.setdefault(each.topic, []).append(each.partition)
-    return " · ".join(f"{topic} {', '.join(map(str, indexes))}" for topic, indexes in sorted(by_topic.items()))
+    return " · ".join(f"{topic} {ranges(indexes)}" for topic, indexes in sorted(by_topic.items()))

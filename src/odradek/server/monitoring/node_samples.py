@@ -33,7 +33,7 @@ class NodeSamples:
             yield Sample("odradek_client_instances", (), services.telemetry.instance_count)
             for each in services.telemetry.aggregates():
                 yield Sample("odradek_client_metric_clients", (each.name,), each.clients)
-                yield Sample("odradek_client_metric_sum", (each.name,), each.total)
+                yield Sample("odradek_client_metric_all_clients", (each.name,), each.total)
                 yield Sample("odradek_client_metric_max", (each.name,), each.largest)
         for directory in services.partitions.directories:
             yield Sample("odradek_log_directory_failed", (directory.path,), int(directory.failure is not None))
