@@ -40,7 +40,7 @@ def gate() -> Iterator[threading.Event]:
 
 async def handshake_waits(line: Line) -> None:
     """Until the newest connection has a step that waits for the thread."""
-    while not (hasattr(line.protocol, "transport") and line.protocol.transport._step):
+    while not (hasattr(line.protocol, "transport") and line.protocol.transport._step):  # noqa: ASYNC110 - no event for it
         await asyncio.sleep(0)
 
 
