@@ -10,7 +10,7 @@ from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.host.worker_lock import WorkerLock
 from odradek.log.append_result import AppendResult, not_appended
-from odradek.log.batch_conversion import convert_batch, is_stored_as_built
+from odradek.log.batch_conversion import Conversion, convert_at_append, is_stored_as_built
 from odradek.log.batch_validation import check_batch
 from odradek.log.compaction.cleaned_segment import CleanedSegment
 from odradek.log.follower_append import FollowerAppend, check_follower_batches
@@ -105,11 +105,13 @@ class PartitionLog:
         leader_epoch: int,
         is_built_here: bool = False,
         verification: VerificationGuard | None = None,
+        conversion: Conversion | None = None,
     ) -> AppendResult:
         """Appends the one batch that a client sent, as the leader; the view is written to. Refusals are error codes.
         OSError means that the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch
         that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits.
-        `verification`: a batch that begins a transaction needs it."""
+        `verification`: a batch that begins a transaction needs it. CONVERT_FIRST if there is a `conversion`, and not
+        of this batch for the topic's configuration, where one is needed that takes long."""
         if self._unsynced.failure is not None:
             self._unsynced.check()
         config = self.config
@@ -129,9 +131,9 @@ class PartitionLog:
                 return not_appended(verdict, self._stamps_batches)
         is_kept = is_built_here and (self._keeps_codecs or is_stored_as_built(header, config))
         if self._converts_batches and not is_kept:
-            converted = convert_batch(batch, header, config)
-            if isinstance(converted, ErrorCode):
-                return AppendResult(converted)
+            converted = convert_at_append(batch, header, config, conversion)
+            if isinstance(converted, AppendResult):
+                return converted
             batch = converted
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.host.workers import DirectoryWorkers
+    from odradek.log.batch_conversion import Conversion
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
@@ -313,9 +314,10 @@ class Partition:
         *,
         is_built_here: bool = False,
         verification: VerificationGuard | None = None,
+        conversion: Conversion | None = None,
     ) -> AppendResult:
         """Append one batch as the leader. It is committed at once if this is the only in-sync replica and no flush is
-        due. `is_built_here`, `verification`: see `PartitionLog.append`."""
+        due. `is_built_here`, `verification`, `conversion`: see `PartitionLog.append`."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if acks == ALL_IN_SYNC and self._has_too_few_in_sync:
@@ -323,7 +325,7 @@ class Partition:
         log = self.log
         size_before = log.size_bytes
         try:
-            result = log.append(batch, self.leader_epoch, is_built_here, verification)
+            result = log.append(batch, self.leader_epoch, is_built_here, verification, conversion)
         except OSError as problem:
             self.report_failure(problem)
             raise
