@@ -13,7 +13,7 @@ from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceResponse
 from odradek.protocol.records import Record, build_batch, read_records
 from tests.server.conftest import eventually
-from tests.server.requests import VERSION, create_topic, end_offset, fetch_request, produce_request
+from tests.server.requests import VERSION, create_topic, end_offset, fetch_request, produce_request, records_of
 from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def numbers_in(client: WireClient, topic: str, partition: int = 0) -> list[int]:
     found: list[int] = []
     while True:
         request = fetch_request(topic, len(found), partition=partition)
-        records = client.call(request, FetchResponse, VERSION).responses[0].partitions[0].records
+        records = records_of(client.call(request, FetchResponse, VERSION))
         if not records:
             return found
-        data, position = memoryview(bytes(records)), 0
+        data, position = memoryview(records), 0
         while position < len(data):
             size_bytes = 12 + int.from_bytes(data[position + 8 : position + 12], "big")
             for record in read_records(data[position : position + size_bytes], 1 << 24):
@@ -50,7 +50,7 @@ def test_requests_of_a_connection_are_appended_in_their_order(
     client: WireClient, running: RunningBroker, settings: dict[str, str]
 ) -> None:
     topic = "ordered-" + "-".join(settings)
-    create_topic(client, topic, **settings)
+    create_topic(client, topic, 1, **settings)
     with WireClient(running.port) as sender:
         for number in range(REQUESTS):
             batch = numbered(number, is_large=number % 2 == 0)

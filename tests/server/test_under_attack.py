@@ -121,8 +121,13 @@ def telemetry_bomb(port: int) -> None:
 def largest_telemetry(port: int) -> None:
     from tests.telemetry.otlp_data import counter, metrics_data
 
-    names = {f"name{number}": "v" * 100 for number in range(2)}
-    push_forever(port, metrics_data(*(counter(f"metric.{number}", number, **names) for number in range(600))), 0)
+    push_forever(
+        port,
+        metrics_data(
+            *(counter(f"metric.{number}", number, first="v" * 100, second="v" * 100) for number in range(600))
+        ),
+        0,
+    )
 
 
 def declared_megabytes(port: int) -> None:
