@@ -1,7 +1,7 @@
 """Worker threads for work that may block, so that the event loop never waits for a disk.
 
 Each log directory has threads of its own: a disk that hangs stops only work on its own files. The general pool runs
-everything else (the metadata store, pattern matching, name look-ups)."""
+everything else (the metadata store, pattern matching, name look-ups, conversions of large batches)."""
 
 import asyncio
 import time
