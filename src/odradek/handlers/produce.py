@@ -21,6 +21,7 @@ from odradek.handlers.transaction_verification import is_transactional, verify_b
 from odradek.handlers.transactional_id_access import may_write
 from odradek.host.logs import get_logger
 from odradek.log.append_result import CONVERT_FIRST
+from odradek.log.batch_conversion import NOT_CONVERTED
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.batch import HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
@@ -69,7 +70,6 @@ class _Appends:
     __slots__ = (
         "acks",
         "context",
-        "conversion",
         "deferred",
         "has_errors",
         "refusal",
@@ -90,7 +90,6 @@ class _Appends:
         self.has_errors = False  # of which some may need a leader hint
         self.refusal = None if request.acks in LEGAL_ACKS else ErrorCode.INVALID_REQUIRED_ACKS
         self.takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
-        self.conversion = context.services.produce_conversions.first_conversion
         self.deferred: list[DeferredAppend] = []
         self.refused: list[Refused] = []
         # Appended batches that may not be acknowledged: the partition, the end offset of the batch, and the answer.
@@ -169,17 +168,23 @@ def _append_all(
     return _acknowledge(request, answers, appends)
 
 
-async def _append_deferred(
+def _append_deferred(
     request: ProduceRequest, answers: list[TopicProduceResponse], appends: _Appends
-) -> ProduceResponse | None:
-    context = appends.context
-    began_ms = context.services.host.clock.monotonic_ms()
-    await context.services.produce_conversions.append(
+) -> Awaitable[ProduceResponse | None]:
+    appending = appends.context.services.produce_conversions.append(
         appends.deferred,
         lambda each, conversion: _try_append(each.partition, each.records, appends.acks, each.guard, conversion),
         lambda each, result: _finish_append(each.partition, each.records, result, each.response, appends),
     )
-    context.add_wait(LOG, began_ms)
+    return _acknowledge_when_appended(request, answers, appends, appending)
+
+
+async def _acknowledge_when_appended(
+    request: ProduceRequest, answers: list[TopicProduceResponse], appends: _Appends, appending: Awaitable[None]
+) -> ProduceResponse | None:
+    began_ms = appends.context.services.host.clock.monotonic_ms()
+    await appending
+    appends.context.add_wait(LOG, began_ms)
     response = _acknowledge(request, answers, appends)
     return await response if inspect.isawaitable(response) else response
 
@@ -318,7 +323,9 @@ def _append(
     if appends.deferred and any(each.partition is partition for each in appends.deferred):
         result: AppendResult | None = CONVERT_FIRST
     else:
-        result = _try_append(partition, records, appends.acks, guard, appends.conversion)
+        result = _try_append(partition, records, appends.acks, guard, NOT_CONVERTED)
+        if result is CONVERT_FIRST and appends.context.services.produce_conversions.are_full:
+            result = _try_append(partition, records, appends.acks, guard, None)
     if result is CONVERT_FIRST:
         appends.deferred.append(DeferredAppend(partition, memoryview(bytearray(records)), guard, response))
     else:

@@ -15,7 +15,7 @@ from odradek.log.append_result import CONVERT_FIRST
 from odradek.log.batch_conversion import NOT_CONVERTED, Conversion, convert_on_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from odradek.host.workers import WorkerPool
     from odradek.log.append_result import AppendResult
@@ -44,23 +44,23 @@ class ProduceConversions:
         self._turns = WorkerTurns(MOST_WAITING_REQUESTS)
 
     @property
-    def first_conversion(self) -> Conversion | None:
-        """For the first attempt to append a batch."""
-        return None if self._turns.are_full else NOT_CONVERTED
+    def are_full(self) -> bool:
+        return self._turns.are_full
 
-    async def append(
+    def append(
         self,
         deferred: list[DeferredAppend],
         append: Callable[[DeferredAppend, Conversion], AppendResult | None],
         finish: Callable[[DeferredAppend, AppendResult | None], None],
-    ) -> None:
-        """Appends all batches, in their order. `append` returns None if the disk failed."""
+    ) -> Awaitable[None]:
+        """Appends all batches, in their order, whether or not the result is awaited. `append` returns None if the disk
+        failed."""
 
         async def work() -> None:
             for each in deferred:
                 finish(each, await self._append_one(each, append))
 
-        await self._turns.run(work)
+        return self._turns.run(work)
 
     async def _append_one(
         self, each: DeferredAppend, append: Callable[[DeferredAppend, Conversion], AppendResult | None]
