@@ -108,10 +108,9 @@ class PartitionLog:
         conversion: Conversion | None = None,
     ) -> AppendResult:
         """Appends the one batch that a client sent, as the leader; the view is written to. Refusals are error codes.
-        OSError means that the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch
-        that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits.
-        `verification`: a batch that begins a transaction needs it. CONVERT_FIRST if there is a `conversion`, and not
-        of this batch for the topic's configuration, where one is needed that takes long."""
+        OSError: the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch that this
+        broker has built is not checked: it has keys and is within the topic's limits. A batch that begins a transaction
+        needs a `verification`. For `conversion` and CONVERT_FIRST see `convert_at_append`."""
         if self._unsynced.failure is not None:
             self._unsynced.check()
         config = self.config
@@ -327,8 +326,7 @@ class PartitionLog:
         self.is_truncating = True
 
     def truncate_to(self, offset: int) -> None:
-        """Removes the records at and after `offset`, to the start of the batch that holds it. Blocks. The rules for the
-        caller are in log/truncation."""
+        """Removes the batch that holds `offset`, and all after it. Blocks. Rules for the caller: see log/truncation."""
         if offset >= self.log_end_offset:
             # An epoch that begins at the log end has no batch, and the leader's log may not have it.
             self.leader_epochs.truncate_from_end(offset)

@@ -316,8 +316,7 @@ class Partition:
         verification: VerificationGuard | None = None,
         conversion: Conversion | None = None,
     ) -> AppendResult:
-        """Append one batch as the leader. It is committed at once if this is the only in-sync replica and no flush is
-        due. `is_built_here`, `verification`, `conversion`: see `PartitionLog.append`."""
+        """As `PartitionLog.append`. The batch is committed at once if no other replica and no flush is awaited."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if acks == ALL_IN_SYNC and self._has_too_few_in_sync:
@@ -341,8 +340,7 @@ class Partition:
         return result
 
     def append_marker(self, marker: EndTransactionMarker, *, transaction_version: int) -> AppendResult:
-        """End a transaction, as the leader, with acks=all. The last stable offset moves when the high watermark has
-        passed the marker."""
+        """End a transaction, with acks=all. The last stable offset moves when the high watermark passes the marker."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if self._has_too_few_in_sync:
