@@ -15,6 +15,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import ClientConnection, Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.forwarding import Forwarder
+from odradek.handlers.produce_conversions import ProduceConversions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_cluster_registry
 from odradek.metadata.cache import MetadataCache
@@ -76,6 +77,7 @@ class Member:
             authorizer=AllowAll(),
             quotas=QuotaEnforcement(self.config, clock),
             advertised_apis=AdvertisedApis(apis.values()),
+            produce_conversions=ProduceConversions(cluster.simulation.host.workers),
             apis=apis,
             forwarder=Forwarder(self.route),
         )

@@ -15,6 +15,7 @@ from odradek.handlers import push_telemetry
 from odradek.handlers.context import ClientConnection, RequestContext
 from odradek.handlers.push_telemetry import READ_AT_ONCE_BYTES
 from odradek.handlers.telemetry_clients import client_facts
+from odradek.host.worker_turns import WorkerTurns
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -28,7 +29,7 @@ from odradek.protocol.messages.get_telemetry_subscriptions import (
 )
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from odradek.security.principals import Principal
-from odradek.telemetry.read_turns import MOST_WAITING, ReadTurns
+from odradek.telemetry.client_telemetry import MOST_WAITING_PUSHES as MOST_WAITING
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs
 from tests.telemetry.otlp_data import counter, histogram, metrics_data
@@ -138,7 +139,7 @@ def test_a_small_push_is_read_on_a_worker_if_it_is_compressed(broker: SimulatedB
 
 def test_pushes_are_read_one_at_a_time_and_a_bounded_number_waits() -> None:
     async def scenario() -> None:
-        turns = ReadTurns()
+        turns = WorkerTurns(MOST_WAITING)
         running: list[int] = []
 
         async def read(number: int) -> int:
@@ -159,7 +160,7 @@ def test_pushes_are_read_one_at_a_time_and_a_bounded_number_waits() -> None:
 
 def test_a_push_is_read_to_its_end_though_its_connection_closes() -> None:
     async def scenario() -> None:
-        turns, may_end, ended = ReadTurns(), asyncio.Event(), asyncio.Event()
+        turns, may_end, ended = WorkerTurns(MOST_WAITING), asyncio.Event(), asyncio.Event()
 
         async def read() -> None:
             await may_end.wait()
@@ -173,7 +174,7 @@ def test_a_push_is_read_to_its_end_though_its_connection_closes() -> None:
 
 
 def test_a_push_is_throttled_while_many_wait(broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReadTurns, "are_full", True)
+    monkeypatch.setattr(WorkerTurns, "are_full", True)
     assert begin_push(broker, b"x", Compression.ZSTD).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 

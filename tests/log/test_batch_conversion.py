@@ -4,7 +4,16 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from odradek.log.batch_conversion import convert_batch, largest_record_count
+from odradek.log.append_result import CONVERT_FIRST, AppendResult
+from odradek.log.batch_conversion import (
+    EVENT_LOOP_BYTES,
+    EVENT_LOOP_RECORDS,
+    NOT_CONVERTED,
+    convert_at_append,
+    convert_batch,
+    convert_on_worker,
+    largest_record_count,
+)
 from odradek.log.log_config import LogConfig
 from odradek.protocol.batch import (
     HEADER_SIZE_BYTES,
@@ -15,7 +24,7 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import Record, build_batch, check_records, read_records
+from odradek.protocol.records import RECORDS_BETWEEN_PAUSES, Record, build_batch, check_records, read_records
 from tests.log.batches import make_batch
 
 NAMES = {
@@ -125,3 +134,73 @@ def test_another_codec_needs_valid_records(data: bytes, count: int) -> None:
 def test_valid_records_are_accepted(pairs: list[tuple[bytes | None, bytes | None]]) -> None:
     batch = build_batch([Record(index, 1000 + index, *pair, [("h", b"x")]) for index, pair in enumerate(pairs)])
     check_records(bytes(batch[HEADER_SIZE_BYTES:]), len(pairs))
+
+
+@st.composite
+def sent_batches(draw: st.DrawFn) -> bytearray:
+    """Batches on both sides of what is read on the event loop; some have a record without a key, or are damaged."""
+    count = draw(st.sampled_from((1, 3, EVENT_LOOP_RECORDS, EVENT_LOOP_RECORDS + 1, 1_200)))
+    value = draw(st.sampled_from((b"", b"v" * 20, b"v" * 300, bytes(EVENT_LOOP_BYTES))))[: (1 << 22) // count]
+    keyless = draw(st.one_of(st.none(), st.integers(0, count - 1)))
+    records = [Record(each, 1_000, None if each == keyless else b"%d" % each, value) for each in range(count)]
+    batch = build_batch(records, compression=draw(st.sampled_from(Compression)))
+    if draw(st.booleans()) and draw(st.booleans()):
+        place = draw(st.integers(HEADER_SIZE_BYTES, len(batch) - 1))
+        batch[place] ^= 1 << draw(st.integers(0, 7))
+    return batch
+
+
+@given(
+    batch=sent_batches(),
+    target=st.sampled_from((*NAMES, "producer")),
+    is_compacted=st.booleans(),
+    max_message_bytes=st.sampled_from((1_000, 100_000, 1 << 20)),
+)
+def test_worker_and_event_loop_give_the_same_bytes_and_errors(
+    batch: bytearray, target: str, is_compacted: bool, max_message_bytes: int
+) -> None:
+    config = LogConfig(compression_type=target, is_compacted=is_compacted, max_message_bytes=max_message_bytes)
+    header, view = read_batch_header(batch), memoryview(batch)
+    on_loop = convert_at_append(view, header, config, None)
+    pauses = []
+    first = convert_at_append(view, header, config, NOT_CONVERTED)
+    if first is CONVERT_FIRST:
+        first = convert_at_append(view, header, config, convert_on_worker(view, config, lambda: pauses.append(True)))
+    assert first is not CONVERT_FIRST
+    if isinstance(on_loop, AppendResult):
+        assert first == on_loop
+    else:
+        assert not isinstance(first, AppendResult)
+        assert bytes(first) == bytes(on_loop)
+
+
+def test_only_a_small_batch_is_read_on_the_event_loop() -> None:
+    config = LogConfig(is_compacted=True)
+
+    def is_deferred(batch: bytearray) -> bool:
+        return convert_at_append(memoryview(batch), read_batch_header(batch), config, NOT_CONVERTED) is CONVERT_FIRST
+
+    few = [Record(each, 1_000, b"key", b"") for each in range(EVENT_LOOP_RECORDS)]
+    assert not is_deferred(build_batch(few))
+    assert is_deferred(build_batch([*few, Record(len(few), 1_000, b"key", b"")]))
+    assert is_deferred(build_batch([Record(0, 1_000, b"key", bytes(EVENT_LOOP_BYTES))]))
+    bomb = build_batch([Record(0, 1_000, b"key", bytes(1 << 20))], compression=Compression.ZSTD)
+    assert len(bomb) < EVENT_LOOP_BYTES
+    assert is_deferred(bomb)
+
+
+def test_conversion_for_another_configuration_is_not_used() -> None:
+    batch = memoryview(build_batch([Record(0, 1_000, b"key", bytes(EVENT_LOOP_BYTES))]))
+    header = read_batch_header(batch)
+    earlier, config = LogConfig(compression_type="gzip"), LogConfig(compression_type="zstd")
+    conversion = convert_on_worker(batch, earlier, lambda: None)
+    assert convert_at_append(batch, header, config, conversion) is CONVERT_FIRST
+    assert convert_at_append(batch, header, LogConfig(compression_type="gzip"), conversion) is conversion.batch
+
+
+def test_worker_pauses_between_runs_of_records() -> None:
+    records = [Record(each, 1_000, b"key", b"") for each in range(2 * RECORDS_BETWEEN_PAUSES + 1)]
+    pauses: list[bool] = []
+    batch = memoryview(build_batch(records))
+    convert_on_worker(batch, LogConfig(is_compacted=True), lambda: pauses.append(True))
+    assert len(pauses) == 3

@@ -13,6 +13,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import ClientConnection, CloseConnection, Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.produce_conversions import ProduceConversions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_registry
 from odradek.host.host import Host
@@ -179,6 +180,7 @@ class Machine(SimulatedProcess):
             authorizer=AllowAll(),
             quotas=QuotaEnforcement(BrokerConfig.from_properties({}), host.clock),
             advertised_apis=AdvertisedApis(apis.values()),
+            produce_conversions=ProduceConversions(host.workers),
         )
         return Dispatcher(apis, services)
 

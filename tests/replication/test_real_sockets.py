@@ -15,6 +15,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.produce_conversions import ProduceConversions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_registry
 from odradek.host.host import real_host
@@ -78,6 +79,7 @@ class RealBroker:
             authorizer=AllowAll(),
             quotas=QuotaEnforcement(self.config, self.host.clock),
             advertised_apis=AdvertisedApis(apis.values()),
+            produce_conversions=ProduceConversions(self.host.workers),
         )
         self._listener = Listener(
             "PLAINTEXT",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from odradek.testing import RunningBroker
 
-COMPACTED, HARMLESS = "compacted", "plain"
+COMPACTED, HARMLESS, RECOMPRESSED = "compacted", "plain", "recompressed"
 SCRAM_USER, SCRAM_PASSWORD, SALT = "carol", "carol secret", b"salt of sixteen."
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 _TOPIC_TYPE, _CLIENT_METRICS, _LITERAL, _ALLOW = 2, 16, 3, 3
@@ -90,6 +90,7 @@ def _prepare(admin: WireClient) -> None:
     """Topics, a rule that lets anonymous clients write to every topic, a user with SCRAM, a subscription of metrics."""
     create_topic(admin, HARMLESS)
     create_topic(admin, COMPACTED, cleanup_policy="compact")
+    create_topic(admin, RECOMPRESSED, compression_type="gzip", retention_bytes="100000000")
     for topic in INTERNAL_TOPICS:
         create_topic(admin, topic)
     rules = [

@@ -6,6 +6,8 @@ An attack that succeeds, or that gets another answer than the one that it must g
 from __future__ import annotations
 
 import contextlib
+import functools
+import random
 import socket
 import struct
 import sys
@@ -34,6 +36,7 @@ from tests.server.attacked_broker import (
     COMPACTED,
     HARMLESS,
     INTERNAL_TOPICS,
+    RECOMPRESSED,
     SCRAM_PASSWORD,
     SCRAM_USER,
     Target,
@@ -42,6 +45,7 @@ from tests.server.attacked_broker import (
 )
 from tests.server.requests import VERSION, batch
 from tests.server.test_hostile_peers import bomb, error_of, produce_as
+from tests.telemetry.otlp_data import counter, metrics_data
 from tests.wire import WireClient, encode_request
 
 if TYPE_CHECKING:
@@ -147,23 +151,53 @@ def decompression_bomb(target: Target) -> None:
             assert error_of(produce_as(attacker, "attacker", COMPACTED, records)) is not ErrorCode.NONE
 
 
-_telemetry_bombs: list[bytes] = []
+def many_records(target: Target) -> None:
+    """Valid batches with as many records as fit one, which all have to be read."""
+    records = build_batch([Record(each, 1_000, b"k", b"") for each in range(100_000)], compression=Compression.ZSTD)
+    with WireClient(target.plain_port) as attacker:
+        for _ in range(100):
+            assert error_of(produce_as(attacker, "attacker", COMPACTED, records)) is ErrorCode.NONE
+
+
+def recompression(target: Target) -> None:
+    """Valid batches that the broker has to compress again."""
+    records = build_batch([Record(0, 1_000, b"k", random.Random(1).randbytes(900_000))])
+    with WireClient(target.plain_port) as attacker:
+        for _ in range(100):
+            assert error_of(produce_as(attacker, "attacker", RECOMPRESSED, records)) is ErrorCode.NONE
+
+
+@functools.cache
+def _compressed_zeros() -> bytes:
+    return compress(Compression.GZIP, bytes(100 * MEBIBYTE))
+
+
+@functools.cache
+def _largest_metrics() -> bytes:
+    return metrics_data(*(counter(f"metric.{n}", n, first="v" * 100, second="v" * 100) for n in range(600)))
 
 
 def telemetry_bomb(target: Target) -> None:
-    if not _telemetry_bombs:
-        _telemetry_bombs.append(compress(Compression.GZIP, bytes(100 * MEBIBYTE)))
+    refusals = (ErrorCode.INVALID_RECORD, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    assert _push(target, _compressed_zeros(), Compression.GZIP) in refusals
+
+
+def largest_telemetry(target: Target) -> None:
+    """Each push has an instance id of its own, so that no interval holds it back."""
+    _push(target, _largest_metrics(), Compression.NONE)
+
+
+def _push(target: Target, metrics: bytes, compression: Compression) -> int:
     with WireClient(target.plain_port) as attacker:
         asked = GetTelemetrySubscriptionsRequest(client_instance_id=UUID(int=0))
         given = attacker.call(asked, GetTelemetrySubscriptionsResponse)
         push = PushTelemetryRequest(
             client_instance_id=given.client_instance_id,
             subscription_id=given.subscription_id,
-            compression_type=Compression.GZIP,
-            metrics=_telemetry_bombs[0],
+            compression_type=compression,
+            metrics=metrics,
         )
-        refusals = (ErrorCode.INVALID_RECORD, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-        assert attacker.call(push, PushTelemetryResponse).error_code in refusals
+        return attacker.call(push, PushTelemetryResponse).error_code
 
 
 # --- connections
@@ -279,7 +313,10 @@ ATTACKS: dict[str, Callable[[Target], None]] = {
         array_bomb,
         many_elements,
         decompression_bomb,
+        many_records,
+        recompression,
         telemetry_bomb,
+        largest_telemetry,
         half_open_connections,
         slow_connections,
         silent_connections,

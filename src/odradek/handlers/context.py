@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.handlers.answers import Answer
     from odradek.handlers.api import AdvertisedApis, Api
     from odradek.handlers.fetch_sessions import FetchSessions
+    from odradek.handlers.produce_conversions import ProduceConversions
     from odradek.handlers.quota_enforcement import QuotaEnforcement, RequestMeter
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
@@ -145,6 +146,7 @@ class Services:
     authorizer: Authorizer
     quotas: QuotaEnforcement
     advertised_apis: AdvertisedApis
+    produce_conversions: ProduceConversions
     sasl_mechanisms: Callable[[str], Mechanisms] | None = None
     """The mechanisms of a SASL listener, by its name."""
     apis: Mapping[int, Api] = field(default_factory=dict)

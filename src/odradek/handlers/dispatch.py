@@ -12,6 +12,7 @@ from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
 from odradek.handlers.authentication_steps import answer_raw_token, log_login
 from odradek.handlers.context import CloseConnection, RequestContext
+from odradek.handlers.quota_enforcement import PRODUCE_KEY
 from odradek.handlers.request_record import MeasuredApi, RequestRecord, count_errors
 from odradek.handlers.slow_requests import SlowRequests
 from odradek.handlers.unsupported_features import API_KEYS
@@ -131,7 +132,9 @@ class Dispatcher:
         started_ms = self._clock.monotonic_ms()
         queue_ms = started_ms - connection.received_ms if connection.received_ms else 0.0
         is_counted = self._quotas.is_active and connection.is_authenticated
-        meter = self._quotas.begin(api, header, connection, len(frame), started_ms) if is_counted else None
+        # A Produce request that is answered at once needs no meter.
+        has_meter = is_counted and header.api_key != PRODUCE_KEY
+        meter = self._quotas.begin(api, header, connection, len(frame), started_ms) if has_meter else None
         measured = self._measured[header.api_key]
         context = RequestContext(self._services, connection, version, header.client_id, api.name, meter)
         if api.is_forwarded and self._services.forwarder is not None:
@@ -143,6 +146,8 @@ class Dispatcher:
             if response is None or isinstance(response, Response):
                 if meter is not None:
                     meter.finish(response)
+                elif is_counted:
+                    self._quotas.charge_produce(connection, header.client_id, len(frame), started_ms, response)
                 answer = encode_answer(api, header, response)
                 count_errors(measured.metrics, response)
                 now_ms = self._clock.monotonic_ms()
@@ -154,12 +159,11 @@ class Dispatcher:
         except Exception as problem:
             measured.closed(queue_ms, self._clock.monotonic_ms() - started_ms)
             raise _failed(api, header, problem) from problem
-        if meter is not None:
+        if is_counted:
+            meter = context.meter = meter or self._quotas.begin(api, header, connection, len(frame), started_ms)
             meter.pause()
         record = RequestRecord(measured, header, context, self._clock, queue_ms, started_ms)
-        if isinstance(response, WaitingResponse):
-            return LaterAnswer(record, response)
-        return AwaitedAnswer(record, response)
+        return _later(record, response)
 
     def _answer_unknown_version(self, api: Api, header: RequestHeader) -> Answer:
         if header.api_key != API_VERSIONS_KEY:
@@ -237,6 +241,10 @@ class Dispatcher:
             services.unsupported_features.report(
                 feature, services.host.clock, client=connection.host, client_id=header.client_id
             )
+
+
+def _later(record: RequestRecord, response: Awaitable[Any]) -> LaterAnswer | AwaitedAnswer:
+    return LaterAnswer(record, response) if isinstance(response, WaitingResponse) else AwaitedAnswer(record, response)
 
 
 async def _answer_later(record: RequestRecord, awaited: Awaitable[Any]) -> Answer:

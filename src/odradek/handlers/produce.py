@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.context import CloseConnection
 from odradek.handlers.leader_hints import add_produce_leader_hints
+from odradek.handlers.produce_conversions import DeferredAppend
 from odradek.handlers.produce_refusals import explain
+from odradek.handlers.produced_batches import FLAGS_POSITION, is_batch, is_zstd, was_decompressed_and_refused
 from odradek.handlers.request_record import LOG
 from odradek.handlers.transaction_verification import is_transactional, verify_batches
 from odradek.handlers.transactional_id_access import may_write
 from odradek.host.logs import get_logger
+from odradek.log.append_result import CONVERT_FIRST
+from odradek.log.batch_conversion import NOT_CONVERTED
 from odradek.metadata.topic_names import is_internal
-from odradek.protocol.batch import (
-    ATTRIBUTES_POSITION,
-    COMPRESSION_MASK,
-    CURRENT_MAGIC,
-    HEADER_SIZE_BYTES,
-    TRANSACTIONAL_FLAG,
-)
-from odradek.protocol.compression import Compression
+from odradek.protocol.batch import HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -46,6 +43,8 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.handlers.produce_refusals import Refused
     from odradek.handlers.transaction_verification import Verdict
+    from odradek.log.append_result import AppendResult
+    from odradek.log.batch_conversion import Conversion
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.protocol.messages.produce import PartitionProduceData, TopicProduceData
     from odradek.protocol.topic_partition import TopicPartition
@@ -63,8 +62,6 @@ REFUSED_RECORDS_THROTTLE_MS = 100
 """How long a client waits whose compressed records were refused, so that the others are served in between."""
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
-_MAGIC_POSITION = 16
-_FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 
 
 class _Appends:
@@ -73,6 +70,7 @@ class _Appends:
     __slots__ = (
         "acks",
         "context",
+        "deferred",
         "has_errors",
         "refusal",
         "refused",
@@ -92,6 +90,7 @@ class _Appends:
         self.has_errors = False  # of which some may need a leader hint
         self.refusal = None if request.acks in LEGAL_ACKS else ErrorCode.INVALID_REQUIRED_ACKS
         self.takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
+        self.deferred: list[DeferredAppend] = []
         self.refused: list[Refused] = []
         # Appended batches that may not be acknowledged: the partition, the end offset of the batch, and the answer.
         self.unfinished: list[tuple[Partition, int, PartitionProduceResponse]] = []
@@ -164,6 +163,35 @@ def _append_all(
             key, partitions = found
             responses = [_append(data, key, partitions, appends) for data in topic.partition_data]
         answers.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses))
+    if appends.deferred:
+        return _append_deferred(request, answers, appends)
+    return _acknowledge(request, answers, appends)
+
+
+def _append_deferred(
+    request: ProduceRequest, answers: list[TopicProduceResponse], appends: _Appends
+) -> Awaitable[ProduceResponse | None]:
+    appending = appends.context.services.produce_conversions.append(
+        appends.deferred,
+        lambda each, conversion: _try_append(each.partition, each.records, appends.acks, each.guard, conversion),
+        lambda each, result: _finish_append(each.partition, each.records, result, each.response, appends),
+    )
+    return _acknowledge_when_appended(request, answers, appends, appending)
+
+
+async def _acknowledge_when_appended(
+    request: ProduceRequest, answers: list[TopicProduceResponse], appends: _Appends, appending: Awaitable[None]
+) -> ProduceResponse | None:
+    began_ms = appends.context.services.host.clock.monotonic_ms()
+    await appending
+    appends.context.add_wait(LOG, began_ms)
+    response = _acknowledge(request, answers, appends)
+    return await response if inspect.isawaitable(response) else response
+
+
+def _acknowledge(
+    request: ProduceRequest, answers: list[TopicProduceResponse], appends: _Appends
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     if appends.refused:
         explain(appends.refused)
     if not appends.unfinished:
@@ -172,7 +200,7 @@ def _append_all(
         waiting = WaitingProduce(
             [(partition, end_offset) for partition, end_offset, _ in appends.unfinished],
             request.timeout_ms,
-            context.services.host.clock,
+            appends.context.services.host.clock,
         )
         return _answer_when_committed(answers, appends, waiting)
     return _answer_when_flushed(answers, appends)
@@ -192,7 +220,7 @@ def _answer(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceRe
         _close_on_error(answers)
         return None
     response = ProduceResponse(responses=answers)
-    if any(_was_decompressed_and_refused(batch, refusal) for _, batch, refusal in appends.refused):
+    if any(was_decompressed_and_refused(batch, refusal) for _, batch, refusal in appends.refused):
         appends.context.connection.throttle_ms = response.throttle_time_ms = REFUSED_RECORDS_THROTTLE_MS
     if appends.has_errors:
         add_produce_leader_hints(response, appends.context)
@@ -281,7 +309,7 @@ def _append(
     if records is None:
         return _refused(index, ErrorCode.INVALID_RECORD)
     guard: VerificationGuard | None = None
-    if len(records) > HEADER_SIZE_BYTES and records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG and _is_batch(records):
+    if len(records) > HEADER_SIZE_BYTES and records[FLAGS_POSITION] & TRANSACTIONAL_FLAG and is_batch(records):
         if appends.verdicts is None:
             return _refused(index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         verdict = appends.verdicts.get((partition.topic, index))
@@ -289,56 +317,61 @@ def _append(
             appends.has_errors = True
             return _refused(index, verdict)
         guard = verdict
-    if not appends.takes_zstd and _is_zstd(records):
+    if not appends.takes_zstd and is_zstd(records):
         return _refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    acks = appends.acks
-    try:
-        result = partition.append(records, acks, verification=guard)
-    except OSError as problem:
-        log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
-        return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
-    error, base_offset, last_offset, log_append_time_ms, is_duplicate = result
-    if error is not _NONE:
-        response = _refused(index, error)
-        appends.has_errors = True
-        appends.refused.append((partition, records, response))
-        return response
-    if not is_duplicate:
-        appends.traffic.produced(partition.topic, len(records), last_offset - base_offset + 1)
-    response = PartitionProduceResponse(
-        index=index,
-        error_code=0,
-        base_offset=base_offset,
-        log_append_time_ms=log_append_time_ms,
-        log_start_offset=partition.log.log_start_offset,
-    )
-    if last_offset >= partition.high_watermark and (acks == ALL_IN_SYNC or partition.must_flush):
-        appends.unfinished.append((partition, last_offset + 1, response))
+    response = PartitionProduceResponse(index=index, error_code=0)
+    if appends.deferred and any(each.partition is partition for each in appends.deferred):
+        result: AppendResult | None = CONVERT_FIRST
+    else:
+        result = _try_append(partition, records, appends.acks, guard, NOT_CONVERTED)
+        if result is CONVERT_FIRST and appends.context.services.produce_conversions.are_full:
+            result = _try_append(partition, records, appends.acks, guard, None)
+    if result is CONVERT_FIRST:
+        appends.deferred.append(DeferredAppend(partition, memoryview(bytearray(records)), guard, response))
+    else:
+        _finish_append(partition, records, result, response, appends)
     return response
 
 
-def _is_batch(records: memoryview) -> bool:
-    """Older formats have other fields where the flags are."""
-    return records[_MAGIC_POSITION] == CURRENT_MAGIC
+def _try_append(
+    partition: Partition,
+    records: memoryview,
+    acks: int,
+    guard: VerificationGuard | None,
+    conversion: Conversion | None,
+) -> AppendResult | None:
+    """None if the disk failed."""
+    try:
+        return partition.append(records, acks, verification=guard, conversion=conversion)
+    except OSError as problem:
+        log.error("append failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+        return None
 
 
-def _was_decompressed_and_refused(records: memoryview, refusal: PartitionProduceResponse) -> bool:
-    """Whether compressed records had to be read and are invalid: a few bytes may have taken a long time."""
-    return (
-        refusal.error_code == ErrorCode.INVALID_RECORD
-        and len(records) >= HEADER_SIZE_BYTES
-        and _is_batch(records)
-        and bool(records[_FLAGS_POSITION] & COMPRESSION_MASK)
-    )
-
-
-def _is_zstd(records: memoryview) -> bool:
-    """Clients that use older versions could not read it back (KIP-110)."""
-    return (
-        len(records) >= HEADER_SIZE_BYTES
-        and _is_batch(records)
-        and records[_FLAGS_POSITION] & COMPRESSION_MASK == Compression.ZSTD
-    )
+def _finish_append(
+    partition: Partition,
+    records: memoryview,
+    result: AppendResult | None,
+    response: PartitionProduceResponse,
+    appends: _Appends,
+) -> None:
+    """Fills in the response, and notes what the request waits for."""
+    if result is None:
+        response.error_code, response.base_offset, response.log_start_offset = ErrorCode.KAFKA_STORAGE_ERROR, -1, -1
+        return
+    error, base_offset, last_offset, log_append_time_ms, is_duplicate = result
+    if error is not _NONE:
+        response.error_code, response.base_offset, response.log_start_offset = error, -1, -1
+        appends.has_errors = True
+        appends.refused.append((partition, records, response))
+        return
+    if not is_duplicate:
+        appends.traffic.produced(partition.topic, len(records), last_offset - base_offset + 1)
+    response.base_offset = base_offset
+    response.log_append_time_ms = log_append_time_ms
+    response.log_start_offset = partition.log.log_start_offset
+    if last_offset >= partition.high_watermark and (appends.acks == ALL_IN_SYNC or partition.must_flush):
+        appends.unfinished.append((partition, last_offset + 1, response))
 
 
 def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:

@@ -4,7 +4,7 @@ The stages of a request, in which its time is counted:
 
 - queue: from the arrival of its last bytes to its turn on the connection, without the waits of the request before it
 - handler: on the event loop, until the response or the first wait
-- log: waiting for the disk: fsync by flush.messages, reads of old records
+- log: waiting for a worker: fsync by flush.messages, reads of old records, conversion of large batches
 - replication: waiting for other replicas, or for the commit of a coordinator's records
 - controller: waiting for the controller
 - wait: as the client asked: a fetch for records, a member for its group

@@ -1,8 +1,9 @@
 """TLS between a socket's transport and a protocol: for the protocol it is a transport, for the transport a protocol.
 
-The handshake runs on threads of its own, because a signature takes up to some milliseconds, and must end within
-HANDSHAKE_TIMEOUT_S. Encrypted bytes are received into one buffer that all connections of a listener share, and
-decrypted where the protocol wants them. A connection that is paused keeps at most one receive of encrypted bytes.
+Handshakes run in turn on a thread of their own, because a signature takes up to some milliseconds, and must end within
+HANDSHAKE_TIMEOUT_S; the thread takes no processor from the event loop. Encrypted bytes are received into one buffer
+that all connections of a listener share, and decrypted where the protocol wants them. A connection that is paused keeps
+at most one receive of encrypted bytes.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.host.network import ShortAnswers
+from odradek.host.thread_priority import become_batch_thread
 from odradek.host.tls_writer import StagingBuffer, TlsWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 HANDSHAKE_TIMEOUT_S = 10.0
-HANDSHAKE_THREADS = 2
+HANDSHAKE_THREADS = 1  # a second one would take the other processor of a small machine from the event loop
 RECEIVE_BYTES = 64 << 10  # encrypted bytes received at once
 LARGEST_ANSWER_BYTES = 64 << 10  # what a peer may make the TLS object send (tickets, key updates) before it reads
 
 
 class TlsResources:
-    """What the TLS connections of a process share: threads for handshakes, and buffers."""
+    """What the TLS connections of a process share: the thread of handshakes, and buffers."""
 
     __slots__ = ("_threads", "received", "staging")
 
@@ -38,7 +40,9 @@ class TlsResources:
     @property
     def threads(self) -> ThreadPoolExecutor:
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(HANDSHAKE_THREADS, thread_name_prefix="odradek-handshake")
+            self._threads = ThreadPoolExecutor(
+                HANDSHAKE_THREADS, thread_name_prefix="odradek-handshake", initializer=become_batch_thread
+            )
         return self._threads
 
     def close(self) -> None:
@@ -73,6 +77,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_side=is_server, server_hostname=server_hostname
         )
+        self._step: asyncio.Future[bool] | None = None  # of the handshake, on its thread or waiting for it
         self._is_secured = False
         self.is_held = False
         """Whether the handshake waits for `release`."""
@@ -112,6 +117,8 @@ class TlsConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
         self._deadline.cancel()
+        if self._step is not None:
+            self._step.cancel()  # a step that waits for the thread is not run
         self._output.close()
         self._protocol.connection_lost(exc)
         self._on_lost()
@@ -131,12 +138,14 @@ class TlsConnection(asyncio.BufferedProtocol):
                 self._continue_handshake()
 
     def _continue_handshake(self) -> None:
-        """Run one step on a thread, which owns the TLS object until it is done: reading pauses."""
+        """Run one step on the thread, which owns the TLS object until it is done: reading pauses. So each connection
+        has at most one step waiting, and the queue is no longer than the limits of connections allow."""
         self._transport.pause_reading()
-        step = self._loop.run_in_executor(self._resources.threads, _handshake_step, self._tls)
-        step.add_done_callback(self._handshake_continued)
+        self._step = self._loop.run_in_executor(self._resources.threads, _handshake_step, self._tls)
+        self._step.add_done_callback(self._handshake_continued)
 
     def _handshake_continued(self, step: asyncio.Future[bool]) -> None:
+        self._step = None
         if self._is_lost or self._transport.is_closing() or step.cancelled():
             return
         failure = step.exception()

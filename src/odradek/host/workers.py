@@ -1,15 +1,25 @@
 """Worker threads for work that may block, so that the event loop never waits for a disk.
 
 Each log directory has threads of its own: a disk that hangs stops only work on its own files. The general pool runs
-everything else (the metadata store, pattern matching, name look-ups)."""
+everything else (the metadata store, pattern matching, name look-ups, conversions of large batches)."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
+
+
+PAUSE_S = 0.00005
+
+
+def yield_to_event_loop() -> None:
+    """Releases the interpreter lock for long enough that a waiting event loop gets it; for workers that compute.
+    Without it the event loop waits for up to 5 ms, each time that it needs the lock."""
+    time.sleep(PAUSE_S)
 
 
 class WorkerPool(Protocol):

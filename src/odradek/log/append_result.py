@@ -17,6 +17,10 @@ class AppendResult(NamedTuple):
     is_duplicate: bool = False
 
 
+CONVERT_FIRST = AppendResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+"""By identity: nothing was appended, because the batch must be converted on a worker first."""
+
+
 def not_appended(verdict: ErrorCode | ProducerBatch, has_append_time: bool) -> AppendResult:
     """The result for a batch that the producer state refuses, or has as a batch that was appended before."""
     if isinstance(verdict, ErrorCode):

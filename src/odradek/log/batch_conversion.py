@@ -1,17 +1,76 @@
 """The cases in which the records of a batch must be read before it is appended: a compacted topic requires keys, and
-`compression.type` may require another codec than the producer's. Every decompression is bounded."""
+`compression.type` may require another codec than the producer's. Every decompression is bounded. Small batches are
+converted on the event loop, large ones on a worker: both ways give the same bytes and errors."""
 
+from typing import NamedTuple
+
+from odradek.log.append_result import CONVERT_FIRST, AppendResult
 from odradek.log.log_config import LogConfig
-from odradek.protocol.batch import COMPRESSION_MASK, HEADER_SIZE_BYTES, BatchHeader, replace_records
+from odradek.protocol.batch import COMPRESSION_MASK, HEADER_SIZE_BYTES, BatchHeader, read_batch_header, replace_records
 from odradek.protocol.compression import compress, decompress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import SMALLEST_RECORD_BYTES, check_records, every_record_has_a_key
+from odradek.protocol.records import SMALLEST_RECORD_BYTES, Pause, check_records, every_record_has_a_key
 
 _SMALLEST_LIMIT_BYTES = 1 << 20
+EVENT_LOOP_BYTES = 64 << 10  # of records, as they are sent and decompressed, that are read on the event loop
+EVENT_LOOP_RECORDS = 500
 
 
-def convert_batch(batch: memoryview, header: BatchHeader, config: LogConfig) -> memoryview | ErrorCode:
+class Conversion(NamedTuple):
+    """The result of `convert_batch` on a worker, and the configuration of the topic that it applies to."""
+
+    config: LogConfig | None
+    batch: memoryview | ErrorCode
+
+
+NOT_CONVERTED = Conversion(None, ErrorCode.NONE)
+"""The caller can convert a batch on a worker, and has not done it."""
+
+
+def convert_on_worker(batch: memoryview, config: LogConfig, pause: Pause) -> Conversion:
+    return Conversion(config, convert_batch(batch, read_batch_header(batch), config, pause=pause))
+
+
+def convert_at_append(
+    batch: memoryview, header: BatchHeader, config: LogConfig, conversion: Conversion | None
+) -> memoryview | AppendResult:
+    """The batch as it is to be stored, or why it is not appended: CONVERT_FIRST if a worker must convert it first.
+    `conversion` is None if the caller cannot wait."""
+    converted = _convert(batch, header, config, conversion)
+    if converted is None:
+        return CONVERT_FIRST
+    return AppendResult(converted) if isinstance(converted, ErrorCode) else converted
+
+
+def _convert(
+    batch: memoryview, header: BatchHeader, config: LogConfig, conversion: Conversion | None
+) -> memoryview | ErrorCode | None:
+    if conversion is None:
+        return convert_batch(batch, header, config)
+    if conversion.config is not None and conversion.config == config:
+        return conversion.batch
+    if needs_no_conversion(header, config):
+        return batch
+    if header.record_count > largest_record_count(config):
+        return ErrorCode.INVALID_RECORD
+    if len(batch) > EVENT_LOOP_BYTES or header.record_count > EVENT_LOOP_RECORDS:
+        return None
+    if header.compression:
+        try:
+            decompress(header.compression, batch[HEADER_SIZE_BYTES:], EVENT_LOOP_BYTES)
+        except MalformedMessage:
+            return None  # too large, or corrupt: the worker finds out which
+    return convert_batch(batch, header, config)
+
+
+def needs_no_conversion(header: BatchHeader, config: LogConfig) -> bool:
+    return is_stored_as_built(header, config) and not config.is_compacted
+
+
+def convert_batch(
+    batch: memoryview, header: BatchHeader, config: LogConfig, *, pause: Pause | None = None
+) -> memoryview | ErrorCode:
     """The batch as the topic configuration requires it to be stored: the same view when nothing has to change."""
     codec = config.target_compression
     is_kept = codec is None or codec == header.compression
@@ -21,10 +80,10 @@ def convert_batch(batch: memoryview, header: BatchHeader, config: LogConfig) -> 
         return ErrorCode.INVALID_RECORD
     try:
         records = decompress(header.compression, batch[HEADER_SIZE_BYTES:], config.decompressed_limit_bytes)
-        if config.is_compacted and not every_record_has_a_key(records, header.record_count):
+        if config.is_compacted and not every_record_has_a_key(records, header.record_count, pause):
             return ErrorCode.INVALID_RECORD
         if not is_kept:
-            check_records(records, header.record_count)
+            check_records(records, header.record_count, pause)
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
     if codec is None or is_kept:
@@ -44,6 +103,6 @@ def is_stored_as_built(header: BatchHeader, config: LogConfig) -> bool:
 
 
 def largest_record_count(config: LogConfig) -> int:
-    """The limit for a batch whose records are read one by one on the event loop: as many as an uncompressed batch of
+    """The limit for a batch whose records are read one by one: as many as an uncompressed batch of
     the topic could hold (or of a megabyte, where the topic allows less), 150,000 with default settings."""
     return max(config.max_message_bytes, _SMALLEST_LIMIT_BYTES) // SMALLEST_RECORD_BYTES

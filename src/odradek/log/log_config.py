@@ -57,7 +57,7 @@ class LogConfig:
 
     @property
     def decompressed_limit_bytes(self) -> int:
-        """The largest decompressed size of a batch whose records the broker must read, on the event loop: 16 MiB with
+        """The largest decompressed size of a batch whose records the broker must read: 16 MiB with
         default settings. Kafka has no such limit; only a compression ratio above 16 reaches it."""
         return max(16 * self.max_message_bytes, 1 << 20)
 

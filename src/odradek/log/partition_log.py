@@ -10,7 +10,7 @@ from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.host.worker_lock import WorkerLock
 from odradek.log.append_result import AppendResult, not_appended
-from odradek.log.batch_conversion import convert_batch, is_stored_as_built
+from odradek.log.batch_conversion import Conversion, convert_at_append, is_stored_as_built
 from odradek.log.batch_validation import check_batch
 from odradek.log.compaction.cleaned_segment import CleanedSegment
 from odradek.log.follower_append import FollowerAppend, check_follower_batches
@@ -95,12 +95,12 @@ class PartitionLog:
 
     def append(
         self, batch: memoryview, leader_epoch: int, is_built_here: bool = False,
-        verification: VerificationGuard | None = None,
+        verification: VerificationGuard | None = None, conversion: Conversion | None = None,
     ) -> AppendResult:  # fmt: skip
         """Appends the one batch that a client sent, as the leader; the view is written to. Refusals are error codes.
-        OSError means that the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch
-        that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits.
-        `verification`: a batch that begins a transaction needs it."""
+        OSError: the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch that this
+        broker has built is not checked: it has keys and is within the topic's limits. A batch that begins a transaction
+        needs a `verification`. For `conversion` and CONVERT_FIRST see `convert_at_append`."""
         if self._unsynced.failure is not None:
             self._unsynced.check()
         config = self.config
@@ -120,9 +120,9 @@ class PartitionLog:
                 return not_appended(verdict, self._stamps_batches)
         is_kept = is_built_here and (self._keeps_codecs or is_stored_as_built(header, config))
         if self._converts_batches and not is_kept:
-            converted = convert_batch(batch, header, config)
-            if isinstance(converted, ErrorCode):
-                return AppendResult(converted)
+            converted = convert_at_append(batch, header, config, conversion)
+            if isinstance(converted, AppendResult):
+                return converted
             batch = converted
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
@@ -325,8 +325,7 @@ class PartitionLog:
         self.is_truncating = True
 
     def truncate_to(self, offset: int) -> None:
-        """Removes the records at and after `offset`, to the start of the batch that holds it. Blocks. The rules for the
-        caller are in log/truncation."""
+        """Removes the batch that holds `offset`, and all after it. Blocks. Rules for the caller: see log/truncation."""
         if offset >= self.log_end_offset:
             # An epoch that begins at the log end has no batch, and the leader's log may not have it.
             self.leader_epochs.truncate_from_end(offset)

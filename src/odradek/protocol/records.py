@@ -3,7 +3,8 @@
 Inconsistent counts, lengths, deltas and trailing bytes raise MalformedMessage; the caller limits decompression.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from odradek.protocol.batch import (
     CONTROL_FLAG,
@@ -23,6 +24,10 @@ from odradek.protocol.varints import SINGLE_BYTE_LIMIT, SINGLE_BYTE_VARINTS, Byt
 # Length, attributes, timestamp delta, offset delta, key length, value length, header count: at least a byte each.
 SMALLEST_RECORD_BYTES = 7
 SMALLEST_HEADER_BYTES = 2
+
+Pause: TypeAlias = Callable[[], None]
+"""Lets other threads run; a loop over many records on a worker calls it."""
+RECORDS_BETWEEN_PAUSES = 500
 
 
 class Record:
@@ -91,31 +96,43 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
         raise MalformedMessage(f"{len(data) - position} bytes after the last record")
 
 
-def check_records(data: bytes, record_count: int) -> None:
+def check_records(data: bytes, record_count: int, pause: Pause | None = None) -> None:
     """MalformedMessage unless these decompressed bytes are so many records, with offset deltas from 0 as a producer
-    assigns them. All lengths are read, as in Kafka when it compresses a batch again; no objects are made of them."""
+    assigns them. All lengths are read, as in Kafka when it compresses a batch again; no objects are made of them.
+    `pause` is called between runs of RECORDS_BETWEEN_PAUSES records."""
     if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
         raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
     limit = len(data)
     position = 0
-    for expected_delta in range(record_count):
-        size_bytes, position = decode_varlong(data, position)
-        end = position + size_bytes
-        if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
-            raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
-        _, position = decode_varlong(data, position + 1)  # the timestamp, after the attributes
-        offset_delta, position = decode_varlong(data, position)
-        if offset_delta != expected_delta:
-            raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
-        position = _skip_nullable_bytes(data, position, end)
-        position = _skip_nullable_bytes(data, position, end)
-        header_count, position = decode_varlong(data, position)
-        if header_count:
-            position = _skip_headers(data, position, end, header_count)
-        if position != end:
-            raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
+    for run in _runs(record_count, pause):
+        for expected_delta in run:
+            size_bytes, position = decode_varlong(data, position)
+            end = position + size_bytes
+            if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
+                raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
+            _, position = decode_varlong(data, position + 1)  # the timestamp, after the attributes
+            offset_delta, position = decode_varlong(data, position)
+            if offset_delta != expected_delta:
+                raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
+            position = _skip_nullable_bytes(data, position, end)
+            position = _skip_nullable_bytes(data, position, end)
+            header_count, position = decode_varlong(data, position)
+            if header_count:
+                position = _skip_headers(data, position, end, header_count)
+            if position != end:
+                raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
     if position != limit:
         raise MalformedMessage(f"{limit - position} bytes after the last record")
+
+
+def _runs(record_count: int, pause: Pause | None) -> Iterator[range]:
+    """The numbers of all records, with a pause after each run."""
+    if pause is None:
+        yield range(record_count)
+        return
+    for start in range(0, record_count, RECORDS_BETWEEN_PAUSES):
+        yield range(start, min(start + RECORDS_BETWEEN_PAUSES, record_count))
+        pause()
 
 
 def _skip_headers(data: bytes, position: int, end: int, count: int) -> int:
@@ -135,31 +152,33 @@ def _skip_nullable_bytes(data: bytes, position: int, end: int) -> int:
     return position + max(size_bytes, 0)
 
 
-def every_record_has_a_key(data: bytes, record_count: int) -> bool:
+def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None = None) -> bool:
     """Whether every decompressed record has a key, with offset deltas from 0 as a producer assigns them.
 
-    Reads only lengths, offset deltas and key lengths and creates no objects, because this runs at append."""
+    Reads only lengths, offset deltas and key lengths and creates no objects, because this runs at append. `pause`: see
+    `check_records`."""
     if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
         raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
     limit = len(data)
     position = 0
-    for expected_delta in range(record_count):
-        size_bytes, position = decode_varlong(data, position)
-        end = position + size_bytes
-        if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
-            raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
-        position += 1
-        while data[position] >= SINGLE_BYTE_LIMIT and position < end - 1:  # skips the timestamp
+    for run in _runs(record_count, pause):
+        for expected_delta in run:
+            size_bytes, position = decode_varlong(data, position)
+            end = position + size_bytes
+            if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
+                raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
             position += 1
-        offset_delta, position = decode_varlong(data, position + 1)
-        if offset_delta != expected_delta:
-            raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
-        key_bytes, position = decode_varlong(data, position)
-        if key_bytes < 0:
-            return False
-        if position + key_bytes > end:
-            raise MalformedMessage(f"a key of {key_bytes} bytes with {end - position} left in its record")
-        position = end
+            while data[position] >= SINGLE_BYTE_LIMIT and position < end - 1:  # skips the timestamp
+                position += 1
+            offset_delta, position = decode_varlong(data, position + 1)
+            if offset_delta != expected_delta:
+                raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
+            key_bytes, position = decode_varlong(data, position)
+            if key_bytes < 0:
+                return False
+            if position + key_bytes > end:
+                raise MalformedMessage(f"a key of {key_bytes} bytes with {end - position} left in its record")
+            position = end
     if position != limit:
         raise MalformedMessage(f"{limit - position} bytes after the last record")
     return True

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.host.workers import DirectoryWorkers
+    from odradek.log.batch_conversion import Conversion
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
@@ -303,9 +304,9 @@ class Partition:
         *,
         is_built_here: bool = False,
         verification: VerificationGuard | None = None,
+        conversion: Conversion | None = None,
     ) -> AppendResult:
-        """Append one batch as the leader. It is committed at once if this is the only in-sync replica and no flush is
-        due. `is_built_here`, `verification`: see `PartitionLog.append`."""
+        """As `PartitionLog.append`. The batch is committed at once if no other replica and no flush is awaited."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if acks == ALL_IN_SYNC and self._has_too_few_in_sync:
@@ -313,7 +314,7 @@ class Partition:
         log = self.log
         size_before = log.size_bytes
         try:
-            result = log.append(batch, self.leader_epoch, is_built_here, verification)
+            result = log.append(batch, self.leader_epoch, is_built_here, verification, conversion)
         except OSError as problem:
             self.report_failure(problem)
             raise
@@ -329,8 +330,7 @@ class Partition:
         return result
 
     def append_marker(self, marker: EndTransactionMarker, *, transaction_version: int) -> AppendResult:
-        """End a transaction, as the leader, with acks=all. The last stable offset moves when the high watermark has
-        passed the marker."""
+        """End a transaction, with acks=all. The last stable offset moves when the high watermark passes the marker."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if self._has_too_few_in_sync:

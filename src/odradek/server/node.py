@@ -17,6 +17,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.produce_conversions import ProduceConversions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import without_telemetry
 from odradek.handlers.sasl_listeners import SaslListeners
@@ -157,6 +158,7 @@ class Node:
         quotas.load(metadata.image)
         metadata.subscribe(quotas.follow)
         self._fetch_sessions = FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy)
+        self._produce_conversions = ProduceConversions(host.workers)
         return Services(
             host=host,
             metadata=metadata,
@@ -170,6 +172,7 @@ class Node:
             audit=NoAudit() if self._audit is None else self._audit,
             quotas=quotas,
             advertised_apis=AdvertisedApis(apis.values()),
+            produce_conversions=self._produce_conversions,
             sasl_mechanisms=self._sasl.mechanisms,
             forwarder=self._coordination.forwarder,
             apis=apis,
@@ -275,6 +278,7 @@ class Node:
         await self._housekeeping.stop()
         await self._coordination.leave()
         await self._metadata.close()  # applies all commits before the table closes
+        self._produce_conversions.close()
         await self._table.close()
         await self._coordination.store.close()
         if self._audit is not None:

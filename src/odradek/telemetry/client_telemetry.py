@@ -11,13 +11,13 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from odradek.host.worker_turns import WorkerTurns
 from odradek.protocol.compression import Compression, decompress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
 from odradek.telemetry.client_values import ClientValueStore
 from odradek.telemetry.instances import ClientInstance
 from odradek.telemetry.otlp import read_metrics
-from odradek.telemetry.read_turns import ReadTurns
 from odradek.telemetry.subscriptions import ALL_METRICS, read_subscriptions, request_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MOST_INSTANCES = 16_384
 LARGEST_RATIO = 8  # of decompressed to `telemetry.max.bytes`
 MOST_PARSED_BYTES = 1 << 20
+MOST_WAITING_PUSHES = 32
 EXPIRY_CHECK_MS = 10_000
 RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
 
@@ -75,7 +76,7 @@ class ClientTelemetry:
         self._version = 0
         self._instances: OrderedDict[UUID, ClientInstance] = OrderedDict()  # the least recently used first
         self.values = ClientValueStore()
-        self.read_turns = ReadTurns()
+        self.read_turns = WorkerTurns(MOST_WAITING_PUSHES)  # pushes are parsed one at a time
 
     def subscribe(self, instance_id: UUID, client: ClientFacts) -> tuple[UUID, Requested] | ErrorCode:
         """The id of the instance, a new one if it has none, and what it is asked for."""

@@ -48,12 +48,12 @@ class ClientQuotas:
         self._fetched: Measurements[Rate] = Measurements(lambda: Rate(window))
         self._request_time: Measurements[Rate] = Measurements(lambda: Rate(window))
         self._mutations: Measurements[TokenBucket] = Measurements(lambda: TokenBucket(controller_window))
-        self._version = 0
+        self.version = 0
         self.update({})
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """Replaces the configured quotas; measurements are kept."""
-        self._version += 1
+        self.version += 1
         self._produce_levels = QuotaLevels(quotas, PRODUCER_BYTE_RATE)
         self._fetch_levels = QuotaLevels(quotas, CONSUMER_BYTE_RATE)
         self._request_levels = QuotaLevels(quotas, REQUEST_PERCENTAGE)
@@ -64,10 +64,10 @@ class ClientQuotas:
 
     def limits_of(self, user: str, client_id: str, known: ClientLimits | None = None) -> ClientLimits:
         """`known` are the limits of the previous request of the same connection."""
-        if known is not None and known.version == self._version and known.client_id == client_id and known.user == user:
+        if known is not None and known.version == self.version and known.client_id == client_id and known.user == user:
             return known
         return ClientLimits(
-            self._version,
+            self.version,
             user,
             client_id,
             self._produce_levels.find(user, client_id),
@@ -83,6 +83,23 @@ class ClientQuotas:
         key, limit = limits.produce
         rate = self._produced.by_key.get(key) or self._produced.get(key, now_ms)
         return rate.record_and_throttle(size_bytes, limit, now_ms)
+
+    def record_produce_request(self, limits: ClientLimits, size_bytes: int, spent_ms: float | None, now_ms: int) -> int:
+        """`record_produce`, and `record_request_time` unless the time is None; the longer throttle time. In one call,
+        because every Produce request pays for it."""
+        _, _, _, produce, _, request, _ = limits
+        throttle_ms = 0
+        if produce is not None:
+            key, limit = produce
+            rate = self._produced.by_key.get(key) or self._produced.get(key, now_ms)
+            throttle_ms = rate.record_and_throttle(size_bytes, limit, now_ms)
+        if spent_ms is not None and request is not None:
+            key, limit = request
+            rate = self._request_time.by_key.get(key) or self._request_time.get(key, now_ms)
+            longer_ms = rate.record_and_throttle(spent_ms * PERCENT_PER_MS, limit, now_ms)
+            if longer_ms:
+                return max(throttle_ms, min(longer_ms, self._window.window_ms))
+        return throttle_ms
 
     def record_request_time(self, limits: ClientLimits, spent_ms: float, now_ms: int) -> int:
         """The throttle time is at most one window, because a single slow request is no reason for a long one."""

@@ -29,6 +29,7 @@ class Rate:
 
     __slots__ = (
         "_current",
+        "_current_end_ms",
         "_last_event_ms",
         "_no_event_before_ms",
         "_oldest_start_ms",
@@ -47,6 +48,7 @@ class Rate:
         self._shortest_s = max((window.samples - 1) * window.window_ms, 1) / 1000.0  # no rate is over less time
         self._sum = 0.0  # of the values, but for rounding
         self._current = 0
+        self._current_end_ms = 0  # no later than the end of the current sample
         # One entry for each sample; one sample more than the window has, because the oldest overlaps its start.
         self._start_ms: list[int] = []
         self._last_event_ms: list[int] = []
@@ -68,17 +70,19 @@ class Rate:
         self._values[self._current] += value
         self._sum += value
         self._last_event_ms[self._current] = now_ms
+        self._current_end_ms = self._start_ms[self._current] + self._window_ms
 
     def record_and_throttle(self, value: float, quota: float, now_ms: int) -> int:
         """`record`, then `throttle_ms`. A rate far below the quota is not computed: requests pay for this."""
-        current = self._current
-        if self._values and now_ms - self._start_ms[current] < self._window_ms:
+        if now_ms < self._current_end_ms:
+            current = self._current
             self._values[current] += value
-            self._sum += value
+            self._sum = total = self._sum + value
             self._last_event_ms[current] = now_ms
         else:
             self.record(value, now_ms)
-        if self._sum * ROUNDING < quota * self._shortest_s:
+            total = self._sum
+        if total * ROUNDING < quota * self._shortest_s:
             if now_ms - self._no_event_before_ms >= self._total_ms:
                 self._drop_old_samples(now_ms)
             return 0
