@@ -27,8 +27,12 @@ ROUND_ROBIN = [{("A", 0), ("B", 1)}, {("A", 1)}, {("B", 0)}]
 FORGETFUL = Kind("franz-go", CLASSIC, "sticky")  # it assigns from scratch, on Apache Kafka too
 STICKY = [kind for kind in EVERY_KIND if "sticky" in kind.assignor and kind != FORGETFUL]
 CLASSIC_KINDS = [kind for kind in EVERY_KIND if kind.protocol == CLASSIC]
-CLASSIC_RANGE = [str(kind) for kind in CLASSIC_KINDS if kind.assignor == "range"]
-OTHER_ASSIGNORS = ["confluent-classic-roundrobin", "aiokafka-classic-sticky", "franz-go-classic-cooperative-sticky"]
+EACH_ASSIGNOR = [
+    "kafka-python-classic-range",
+    "confluent-classic-roundrobin",
+    "aiokafka-classic-sticky",
+    "franz-go-classic-cooperative-sticky",
+]
 EXACT = {"range": RANGE, "roundrobin": ROUND_ROBIN}
 
 
@@ -43,7 +47,7 @@ def all_processed(topics: Topics, *members: RunningMember) -> None:
     wait_until(lambda: not Processed(members).skipped(topics.ends), "every record processed")
 
 
-@pytest.mark.parametrize("kind", parameters(CLASSIC_KINDS, [*CLASSIC_RANGE, *OTHER_ASSIGNORS]))
+@pytest.mark.parametrize("kind", parameters(CLASSIC_KINDS, EACH_ASSIGNOR))
 def test_three_consumers_of_two_topics_share_as_the_assignor_says(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(A=2, B=2)
     members = [start(kind.library, name, "A", "B", **kind.settings) for name in ("c1", "c2", "c3")]

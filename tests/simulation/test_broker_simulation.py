@@ -23,7 +23,7 @@ STEPS = 400
 
 
 def seeds() -> range:
-    first, _, last = os.environ.get("ODRADEK_SIMULATION_SEEDS", "0-23").partition("-")
+    first, _, last = os.environ.get("ODRADEK_SIMULATION_SEEDS", "0-11").partition("-")
     return range(int(first), int(last or first) + 1)
 
 

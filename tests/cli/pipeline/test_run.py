@@ -162,6 +162,7 @@ def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) ->
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_the_rigs_run_on_three_brokers(tmp_path: Path) -> None:
     """ZooKeeper and the brokers are started before the pipeline, and stopped after it."""

@@ -53,7 +53,7 @@ sinks:
   warnings: {from: high, topic: "@warnings", key: id, kafka: {linger.ms: "1"}}
   totals: {from: totals, topic: "@totals", key: id, mode: update}
 """
-PARTITIONS = 6
+PARTITIONS = 4
 ROWS = [{"id": number, "pressure": number * 10.0} for number in range(60)]
 FLOWS = ("readings", "totals-changes")
 
@@ -124,8 +124,6 @@ def test_a_batch_that_comes_again_writes_nothing(kafka_stage: Stage) -> None:
     assert numbers == [(flow, number) for flow in FLOWS for number in (0, 1)]
     assert ids(kafka_stage, "out") == Counter([*(row["id"] for row in ROWS), 99])
     assert ids(kafka_stage, "totals") == Counter([*(row["id"] for row in ROWS), 99])
-    kafka_stage.run(renamed(pipeline, checkpoints="others"))  # another checkpoint counts its batches from 0
-    assert ids(kafka_stage, "out") == Counter([*(row["id"] for row in ROWS), 99] * 2)
 
 
 def test_of_a_batch_that_is_half_written_the_rest_is_written(kafka_stage: Stage) -> None:
@@ -159,6 +157,7 @@ def test_an_earlier_run_with_another_checkpoint_stops(kafka_stage: Stage) -> Non
         later = replace(kafka_stage, spark=kafka_stage.spark.newSession())
         later.run(renamed(pipeline, checkpoints="others"))
         written = ids(kafka_stage, "out")
+        assert written == Counter([row["id"] for row in ROWS] * 2)  # another checkpoint counts its batches from 0
         kafka_stage.produce("in", [{"id": 99, "pressure": 1}])
         with pytest.raises(PipelineFailed, match="another run of this pipeline took over") as stopped:
             running.wait(lambda: False)

@@ -48,7 +48,7 @@ LONG = "x" * 1_000_000
 WRONG = [b'{"id": 1.5}', b'{"id": "1"}', b'{"id": 1, "meter": 5}', b'{"id": 1, "at": "yesterday"}', b"{}", b"5", None]
 
 
-@pytest.mark.parametrize("connector", list(Connector))
+@pytest.mark.parametrize("connector", [Connector.JVM, pytest.param(Connector.PYTHON, marks=pytest.mark.soak)])
 def test_records_from_end_to_end(
     spark: SparkSession, odradek_session_broker: RunningBroker, tmp_path: Path, connector: Connector
 ) -> None:

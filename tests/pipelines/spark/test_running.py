@@ -51,6 +51,27 @@ def test_a_flow_whose_python_process_was_late_is_begun_again() -> None:
     assert count() == 3
 
 
+class EndsAfterOneLook(Ended):
+    """A query that ends after the first look at it."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error)
+        self._looks = iter([True])
+
+    @property
+    def isActive(self) -> bool:  # type: ignore[override]  # noqa: N802 - Spark's name
+        return next(self._looks, False)
+
+
+def test_a_flow_that_ends_between_two_looks_at_it_is_begun_again() -> None:
+    made = running()
+    queries: list[Any] = [EndsAfterOneLook(LATE_WORKER), Ended()]
+    starts = iter(queries)
+    made.begin("flow", lambda: next(starts))
+    made.wait(lambda: False)
+    assert made.queries["flow"] is queries[1]
+
+
 def test_not_for_ever() -> None:
     made = running()
     count = begun(made, *[LATE_WORKER] * 20)

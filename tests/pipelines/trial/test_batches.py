@@ -23,11 +23,12 @@ sources:
     topic: in
     schema: "id BIGINT NOT NULL, pump BIGINT, at TIMESTAMP"
     watermark: {column: at, delay: 1 minute}
-steps:
-  minutes: {from: readings, window: {column: at, size: 1 minute}, by: [pump], aggregate: {events: count(*)}}
 """
-# Two definitions, because a case runs all queries of its definition.
+MINUTES = "{from: readings, window: {column: at, size: 1 minute}, by: [pump], aggregate: {events: count(*)}}"
+# Three definitions, because a case runs all queries of its definition.
 WINDOWS = f"""{SOURCES}
+steps:
+  minutes: {MINUTES}
 sinks:
   minutes: {{from: minutes, topic: minutes}}
   changes: {{from: minutes, topic: changes, mode: update}}
@@ -35,11 +36,14 @@ sinks:
 views:
   totals: {{from: readings, by: [pump], aggregate: {{events: count(*)}}}}
 """
+QUIET = '{from: readings, state: {key: [pump], processor: "own:Quiet", timeout: 30 minutes}, schema: pump BIGINT}'
 TIMERS = f"""{SOURCES}
-  quiet: {{from: readings, state: {{key: [pump], processor: "own:Quiet", timeout: 30 minutes}}, schema: pump BIGINT}}
-sinks:
-  minutes: {{from: minutes, topic: minutes}}
-  quiet: {{from: quiet, topic: quiet}}
+steps: {{quiet: {QUIET}}}
+sinks: {{quiet: {{from: quiet, topic: quiet}}}}
+"""
+WINDOWS_AND_TIMERS = f"""{SOURCES}
+steps: {{minutes: {MINUTES}, quiet: {QUIET}}}
+sinks: {{minutes: {{from: minutes, topic: minutes}}, quiet: {{from: quiet, topic: quiet}}}}
 """
 OWN = """
 from pyspark.sql import Row
@@ -103,6 +107,9 @@ cases:
       - expect: {sinks: {quiet: [{pump: 1}]}}
       - advance: 20 minutes
     expect: {sinks: {quiet: [{pump: 1}, {pump: 2}]}}
+"""
+CASE_OF_BOTH = """
+cases:
   one batch closes its windows:
     given: {readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:10"}]}
     expect: {sinks: {minutes: [{pump: 1, events: 1}], quiet: []}}
@@ -119,7 +126,7 @@ cases:
             "a late row is dropped by the aggregation only", WINDOWS, CASES_OF_WINDOWS, marks=pytest.mark.soak
         ),
         ("a timer fires when the time has come", TIMERS, CASES_OF_TIMERS),
-        pytest.param("one batch closes its windows", TIMERS, CASES_OF_TIMERS, marks=pytest.mark.soak),
+        pytest.param("one batch closes its windows", WINDOWS_AND_TIMERS, CASE_OF_BOTH, marks=pytest.mark.soak),
     ],
 )
 def test_a_case_passes(spark: SparkSession, tmp_path: Path, name: str, definition: str, cases: str) -> None:
@@ -142,7 +149,7 @@ def test_a_case_passes(spark: SparkSession, tmp_path: Path, name: str, definitio
 def test_wrong_batches_are_reported(tmp_path: Path, given: str, message: str) -> None:
     (tmp_path / "p.yml").write_text(TIMERS)
     (tmp_path / "own.py").write_text(OWN)
-    (tmp_path / "p.test.yml").write_text(f"cases: {{c: {{given: {given}, expect: {{sinks: {{minutes: []}}}}}}}}")
+    (tmp_path / "p.test.yml").write_text(f"cases: {{c: {{given: {given}, expect: {{sinks: {{quiet: []}}}}}}}}")
     with pytest.raises(ProblemList, match=message):
         read_case_file(str(tmp_path / "p.test.yml"), {})
 
@@ -150,6 +157,6 @@ def test_wrong_batches_are_reported(tmp_path: Path, given: str, message: str) ->
 def test_the_batch_engine_has_no_time_to_advance(tmp_path: Path) -> None:
     (tmp_path / "p.yml").write_text("engine: batch\n" + TIMERS)
     (tmp_path / "own.py").write_text(OWN)
-    (tmp_path / "p.test.yml").write_text("cases: {c: {given: [{advance: 1 s}], expect: {sinks: {minutes: []}}}}")
+    (tmp_path / "p.test.yml").write_text("cases: {c: {given: [{advance: 1 s}], expect: {sinks: {quiet: []}}}}")
     with pytest.raises(ProblemList, match="the batch engine runs once; remove advance"):
         read_case_file(str(tmp_path / "p.test.yml"), {})

@@ -84,9 +84,10 @@ class Running:
     def wait(self, is_stopped: Callable[[], bool], each_turn: Callable[[], None] = lambda: None) -> None:
         """Waits until `is_stopped`, until all flows are done, or until one fails."""
         while not is_stopped():
+            is_active = self.is_active  # before the late flows: one that ends in between is restarted in the next turn
             if self._restart_late_flows():
                 continue
-            if not self.is_active:
+            if not is_active:
                 break
             self._reports.turn(self.queries)
             each_turn()
