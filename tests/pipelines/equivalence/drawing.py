@@ -139,7 +139,8 @@ def needs_keys(draft: Draft) -> bool:
 @st.composite
 def shared_cases(draw: st.DrawFn) -> Case:
     """Cases whose flows share reads: aggregations of one source, most of them with a sink, keyed state, and stateless
-    outputs. With late rows all aggregations share one query, whose watermark is that of all rows."""
+    outputs. With late rows all aggregations share one query, whose watermark is that of all rows; with keyed state,
+    which shares a query with results that change, they have such results if possible."""
     draft = Draft(draw, has_late_rows=draw(st.booleans()), shares_reads=True)
     draft.sources.append(Source("a", draw(st.sampled_from((5, 20))), draw(st.booleans())))
     draft.shapes["a"] = Shape(STREAM_COLUMNS)
@@ -153,15 +154,18 @@ def shared_cases(draw: st.DrawFn) -> Case:
         name = draft.add(replace(operation, is_sql=False), shape)
         if draw(st.sampled_from((False, False, True))):
             add_step(draft, select_groups, name)
-    if draw(st.booleans()):
+    has_numbers = draw(st.booleans())
+    if has_numbers:
         draft.add(*drawing_steps.number(draft, plain[-1], draft.shapes[plain[-1]]))
     written = [each.name for each in draft.steps if each.name not in plain]
     written += [draw(st.sampled_from(plain))] if draw(st.booleans()) else []
-    is_final = any(each.is_shrinking for each in draft.shapes.values()) or draw(st.booleans())
+    is_final = any(each.is_shrinking for each in draft.shapes.values()) or (not has_numbers and draw(st.booleans()))
     for index, read in enumerate(written):
         choices = sink_choices(draft.shapes[read])
-        if draft.has_late_rows and draft.shapes[read].groups is not None:
-            choices = [each for each in choices if each[0] != "files" and (each[1] == "append") is is_final]
+        if read not in plain and (draft.has_late_rows or has_numbers):
+            is_group = draft.shapes[read].groups is not None
+            shared = [each for each in choices if each[0] != "files"]
+            choices = [each for each in shared if (each[1] == "append") is is_final or not is_group] or choices
         kind, mode, key, form = draw(st.sampled_from(choices))
         draft.sinks.append(Sink(f"out{index}", read, kind, mode, key, form))
     if draw(st.sampled_from((False, False, True))):
