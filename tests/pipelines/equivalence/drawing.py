@@ -7,6 +7,7 @@ from dataclasses import replace
 import hypothesis
 from hypothesis import strategies as st
 
+from tests.pipelines.equivalence import drawing_steps
 from tests.pipelines.equivalence.cases import (
     STREAM_COLUMNS,
     Aggregate,
@@ -137,11 +138,13 @@ def needs_keys(draft: Draft) -> bool:
 
 @st.composite
 def shared_cases(draw: st.DrawFn) -> Case:
-    """Cases whose flows share reads: aggregations of one source, most of them with a sink, and stateless outputs."""
-    draft = Draft(draw, has_late_rows=draw(st.sampled_from((False, False, True))), shares_reads=True)
+    """Cases whose flows share reads: aggregations of one source, most of them with a sink, keyed state, and stateless
+    outputs. With late rows all aggregations share one query, whose watermark is that of all rows; with keyed state,
+    which shares a query with results that change, they have such results if possible."""
+    draft = Draft(draw, has_late_rows=draw(st.booleans()), shares_reads=True)
     draft.sources.append(Source("a", draw(st.sampled_from((5, 20))), draw(st.booleans())))
     draft.shapes["a"] = Shape(STREAM_COLUMNS)
-    for _ in range(draw(st.integers(0, 2))):
+    for _ in range(draw(st.integers(1, 2))):
         add_step(draft, select, draw(st.sampled_from(list(draft.shapes)[::-1])))
     plain = list(draft.shapes)
     for _ in range(draw(st.integers(2, 3))):
@@ -151,11 +154,20 @@ def shared_cases(draw: st.DrawFn) -> Case:
         name = draft.add(replace(operation, is_sql=False), shape)
         if draw(st.sampled_from((False, False, True))):
             add_step(draft, select_groups, name)
+    has_numbers = draw(st.booleans())
+    if has_numbers:
+        draft.add(*drawing_steps.number(draft, plain[-1], draft.shapes[plain[-1]]))
     written = [each.name for each in draft.steps if each.name not in plain]
     written += [draw(st.sampled_from(plain))] if draw(st.booleans()) else []
-    for number, read in enumerate(written):
-        kind, mode, key, form = draw(st.sampled_from(sink_choices(draft.shapes[read])))
-        draft.sinks.append(Sink(f"out{number}", read, kind, mode, key, form))
+    is_final = any(each.is_shrinking for each in draft.shapes.values()) or (not has_numbers and draw(st.booleans()))
+    for index, read in enumerate(written):
+        choices = sink_choices(draft.shapes[read])
+        if read not in plain and (draft.has_late_rows or has_numbers):
+            is_group = draft.shapes[read].groups is not None
+            shared = [each for each in choices if each[0] != "files"]
+            choices = [each for each in shared if (each[1] == "append") is is_final or not is_group] or choices
+        kind, mode, key, form = draw(st.sampled_from(choices))
+        draft.sinks.append(Sink(f"out{index}", read, kind, mode, key, form))
     if draw(st.sampled_from((False, False, True))):
         draw_view(draft, draw(st.sampled_from(plain)))
     return replace(with_batches(draft), shares_reads=True, trigger=draw(st.sampled_from((None, "2 seconds"))))

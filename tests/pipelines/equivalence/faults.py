@@ -9,7 +9,7 @@ from unittest import mock
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.vocabulary import Duration
+from odradek.pipelines.definition.vocabulary import Duration, SinkMode
 from odradek.pipelines.planning import flows
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.spark import compiling, steps, stream_joins
@@ -20,6 +20,7 @@ from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.one_pass import passing
 from odradek.pipelines.spark.one_pass.selecting import select_rows
 from odradek.pipelines.spark.shared_reads import as_whole_rows
+from odradek.pipelines.spark.steps import keep_state
 from odradek.pipelines.spark.steps_sql import run_query
 from odradek.pipelines.spark.stream_joins import condition
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Step, Watermark
-    from odradek.pipelines.definition.operations import StreamJoin
+    from odradek.pipelines.definition.operations import KeyedState, StreamJoin
 
 
 def without_state(kind: State) -> Iterator[None]:
@@ -144,6 +145,23 @@ def shared_watermark_lost() -> Iterator[None]:
         yield
 
 
+def filter_below_shared_watermark() -> Iterator[None]:
+    """Spark moves filters below the watermarks of flows that share a query, so that each branch has another one."""
+    with mock.patch.object(compiling, "as_whole_rows", lambda frame: frame):
+        yield
+
+
+def shared_numbers_bounded() -> Iterator[None]:
+    """Keyed state in a query that flows share, in mode update, numbers rows up to two."""
+
+    def changed(frame: DataFrame, operation: KeyedState, mode: SinkMode, directory: str) -> DataFrame:
+        made = keep_state(frame, operation, mode, directory)
+        return made.withColumn("i", F.least("i", F.lit(2))) if mode is SinkMode.UPDATE else made
+
+    with mock.patch.object(steps, "keep_state", changed):
+        yield
+
+
 def null_is_met() -> Iterator[None]:
     """A check that is null counts as met, where expectations are judged batch by batch."""
 
@@ -186,5 +204,7 @@ CONSTRUCTS: dict[Callable[[], Iterator[None]], tuple[tuple[str, ...], ...]] = {
     early_watermark: (WINDOWS,),
     null_is_met: (("expect",),),
     shared_watermark_lost: (("shared reads",), WINDOWS),
+    filter_below_shared_watermark: (("shared reads",), ("filter", "expect: drop", "expect: quarantine"), WINDOWS),
+    shared_numbers_bounded: (("shared reads",), ("keyed state",)),
 }
 FAULTS = {each.__name__: Fault(contextmanager(each), kinds) for each, kinds in CONSTRUCTS.items()}

@@ -79,7 +79,8 @@ class Oracle:
     def final_rows(self, sink: Sink) -> Counter[Row]:
         """The rows of windows that the watermark has certainly passed: they must be written before the stream ends.
 
-        Rows that a filter removes may not move the watermark, so that only rows of the aggregation's input count.
+        Rows that a filter removes may not move the watermark, so that only rows of the aggregation's input count,
+        except in a query that flows share.
         """
         steps = self._case.upstream(sink.input)
         windowed = [each.operation for each in steps if isinstance(each.operation, Aggregate)]
@@ -87,7 +88,8 @@ class Oracle:
         is_known = len(windowed) == len(self._case.sources) == 1 and windowed[0].is_windowed
         if not is_known or sink.mode != "append":
             return Counter()
-        last = max((row["at"] for row in self._rows[windowed[0].input]), default=None)
+        read = self._case.sources[0].name if self._case.shares_query(sink) else windowed[0].input
+        last = max((row["at"] for row in self._rows[read]), default=None)
         if last is None:
             return Counter()
         passed = last - datetime.timedelta(minutes=max(delays))

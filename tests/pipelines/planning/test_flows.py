@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +45,17 @@ sinks: {x: {from: s, topic: x}, y: {from: t, topic: y}, z: {from: a, topic: z}}
 def test_each_step_with_state_is_a_flow_and_refusals_have_one_owner() -> None:
     definition = load_yaml(str(RIGS), {})
     assert definition.pipeline is not None
-    flows = {flow.name: flow for flow in split_flows(definition.pipeline, build_graph(definition.pipeline))}
+    shared = {flow.name: flow for flow in split_flows(definition.pipeline, build_graph(definition.pipeline))}
+    apart = replace(definition.pipeline, share_reads=False)
+    flows = {flow.name: flow for flow in split_flows(apart, build_graph(apart))}
     assert set(flows) == {"rigs", "pressure_by_minute-changes", "silent", "per_minute-changes", "rigs-views"}
     assert flows["rigs"].owned == {"rigs", "readings"}
     assert not any(flow.owned for name, flow in flows.items() if name != "rigs")
     assert flows["pressure_by_minute-changes"].after == ("rising",)
     assert flows["pressure_by_minute-changes"].mode is SinkMode.UPDATE
     assert flows["silent"].mode is SinkMode.APPEND
+    assert set(shared) == {"rigs", "rigs-shared-changes"}
+    assert {each.name for each in shared["rigs-shared-changes"].parts} == set(flows) - {"rigs"}
 
 
 def test_two_streams_meet_in_a_root() -> None:

@@ -28,6 +28,7 @@ steps:
   days: {from: a, window: {column: at, size: 1 day}, by: [id], aggregate: {n: count(*)}}
   other: {from: b, window: {column: at, size: 1 hour}, by: [id], aggregate: {n: count(*)}}
   silent: {from: a, state: {key: [id], processor: "json:JSONDecoder", timeout: 30 s}, schema: "id BIGINT"}
+  timed: {from: a, state: {key: [id], processor: "json:JSONDecoder", clock: event}, schema: "id BIGINT"}
   visits: {from: a, window: {column: at, gap: 1 minute}, by: [id], aggregate: {n: count(*)}}
   distinct_ids: {sql: "select id, count(*) as n from a group by id"}
 """
@@ -35,6 +36,7 @@ MINUTES = "minutes: {from: minutes, table: minutes, key: [id, window_start], mod
 HOURS = "hours: {from: hours, table: hours, key: [id, window_start], mode: upsert}"
 DAYS = "days: {from: days, topic: days}"
 SILENT = "silent: {from: silent, topic: silent}"
+TIMED = "timed: {from: timed, topic: timed}"
 PLAIN = "plain: {from: a, topic: plain}"
 OTHER = "other: {from: other, table: other, key: [id, window_start], mode: upsert}"
 VISITS = "visits: {from: visits, topic: visits}"
@@ -71,7 +73,24 @@ def test_a_query_has_one_mode() -> None:
     assert found["days"] == []
 
 
-@pytest.mark.parametrize("alone", [OTHER, VISITS, SQL, DAYS, SILENT])
+def test_keyed_state_in_processing_time_joins_the_query_of_aggregations() -> None:
+    found = parts_of(MINUTES, SILENT, DAYS)
+    assert found["a-shared-changes"] == ["minutes-changes", "silent"]
+    assert found["days"] == []
+
+
+def test_keyed_state_does_not_share_a_query_with_final_groups() -> None:
+    """`--until-caught-up` runs no empty batches with its timers, and they would write the last groups."""
+    found = parts_of(DAYS, SILENT, "weeks: {from: hours, topic: hours}", views=VIEW)
+    assert found["a-shared"] == ["days", "hours", "a-views"]
+    assert found["silent"] == []
+
+
+def test_keyed_state_shares_a_query_with_stateless_flows() -> None:
+    assert parts_of(SILENT, views=VIEW)["a-shared"] == ["silent", "a-views"]
+
+
+@pytest.mark.parametrize("alone", [OTHER, VISITS, SQL, DAYS, TIMED])
 def test_other_sources_modes_and_kinds_of_state_have_queries_of_their_own(alone: str) -> None:
     assert parts_of(MINUTES, HOURS, alone)["a-shared-changes"] == ["minutes-changes", "hours-changes"]
 

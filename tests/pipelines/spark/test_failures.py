@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from odradek.pipelines.spark.failures import LONGEST, plain_text
+from typing import TYPE_CHECKING
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import UnknownException
+
+from odradek.pipelines.spark.failures import LONGEST, plain_message, plain_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
@@ -31,3 +40,19 @@ def test_an_exception_of_the_user_is_reported_with_its_place() -> None:
 
 def test_it_stays_short() -> None:
     assert len(plain_text("x" * 5000)) == LONGEST
+
+
+@pytest.mark.spark
+def test_a_failure_that_spark_awaited_is_reported_by_its_cause(spark: SparkSession) -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    futures = getattr(getattr(jvm, "scala.concurrent.Future$"), "MODULE$")
+    failed = futures.failed(jvm.java.io.IOException("disk full"))
+    at_most = jvm.scala.concurrent.duration.Duration.apply("10 s")
+    with pytest.raises(Py4JJavaError, match="Exception thrown in awaitResult") as raised:
+        jvm.org.apache.spark.util.ThreadUtils.awaitResult(failed, at_most)
+    assert plain_message(raised.value) == "disk full"
+
+    thrown = raised.value.java_exception
+    of_query = UnknownException(desc=f"Query terminated with exception: {thrown}", stackTrace="", cause=thrown)
+    assert plain_message(of_query) == "disk full"

@@ -3,7 +3,10 @@
 Spark reads a source once for all branches of a query that begin with the same exchange. A query has one interval, one
 output mode and one watermark, and numbers the state of its branches in their order. So flows share a query only if
 they read the same topic source and nothing else as a stream, have the same interval, and have at most one step with
-state, of a kind that needs nothing of the query but its mode. The order of the flows is part of the fingerprint.
+state, of a kind that needs nothing of the query but its mode: an aggregation without sessions, or keyed state in
+processing time, whose rows are the same in each mode. With such keyed state, Spark would run empty batches for ever,
+so that `--until-caught-up` runs none; but they write final groups. So keyed state does not share a query with final
+groups. The order of the flows is part of the fingerprint.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import Source, TopicOrigin
-from odradek.pipelines.definition.operations import Aggregation
-from odradek.pipelines.definition.vocabulary import Delivery, Duration, Late, SinkMode
+from odradek.pipelines.definition.operations import Aggregation, KeyedState
+from odradek.pipelines.definition.vocabulary import Delivery, Duration, Late, SinkMode, StateClock
 from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.planning.state import state_of
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step
+    from odradek.pipelines.definition.operations import Operation
 
 # State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
 STATE_TRIGGER = Duration(1000)
@@ -29,11 +33,15 @@ STATE_TRIGGER = Duration(1000)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A flow that may share a query, its source, and whether it has an aggregation, which determines the mode."""
+    """A flow that may share a query, its source, and the operation of its step with state."""
 
     flow: Flow
     source: str
-    is_aggregation: bool
+    state: Operation | None
+
+    @property
+    def is_aggregation(self) -> bool:
+        return isinstance(self.state, Aggregation)
 
 
 def shared_flows(flows: Sequence[Flow], pipeline: Pipeline, graph: Graph, streaming: Collection[str]) -> list[Flow]:
@@ -64,7 +72,7 @@ def candidate_of(flow: Flow, pipeline: Pipeline, graph: Graph, streaming: Collec
         return None
     if any(each.watermark is not None for each in steps) or not all(map(keeps_simple_state, stateful)):
         return None
-    return Candidate(flow, sources[0].name, bool(stateful))
+    return Candidate(flow, sources[0].name, next((each.operation for each in stateful), None))
 
 
 def state_interval(flow: Flow, pipeline: Pipeline) -> Duration | None:
@@ -89,16 +97,21 @@ def is_shareable(source: Source) -> bool:
 def keeps_simple_state(step: Step) -> bool:
     """Whether Spark runs the step beside others in one query. SQL and functions may have operators that it refuses."""
     operation = step.operation
+    if isinstance(operation, KeyedState):
+        return operation.clock is StateClock.PROCESSING
     return isinstance(operation, Aggregation) and (operation.window is None or operation.window.gap is None)
 
 
 def by_mode(candidates: Sequence[Candidate]) -> dict[SinkMode, list[Candidate]]:
     """The members of each query by its mode, which aggregations determine; stateless flows join the first query."""
-    modes = list(dict.fromkeys(each.flow.mode for each in candidates if each.is_aggregation)) or [SinkMode.APPEND]
-    return {
-        mode: [each for each in candidates if (each.flow.mode if each.is_aggregation else modes[0]) is mode]
-        for mode in modes
-    }
+    modes = list(dict.fromkeys(each.flow.mode for each in candidates if each.is_aggregation))
+    members: dict[SinkMode, list[Candidate]] = {mode: [] for mode in modes or [SinkMode.APPEND]}
+    for each in candidates:
+        mode = each.flow.mode if each.is_aggregation else next(iter(members))
+        if isinstance(each.state, KeyedState) and modes:
+            mode = SinkMode.UPDATE
+        members.get(mode, []).append(each)
+    return members
 
 
 def group_of(source: str, mode: SinkMode, members: Sequence[Candidate]) -> Flow:

@@ -13,6 +13,7 @@ TERMINATED = re.compile(r"terminated with exception:\s*", re.DOTALL)
 JAVA_CLASS = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
 TRACEBACK = "Traceback (most recent call last)"
 LIBRARIES = re.compile(r"[/\\](?:site-packages|odradek[/\\]pipelines|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
+AWAITED = "Exception thrown in awaitResult"  # Spark's words for a failure of another thread, which is the cause
 LONGEST = 400
 
 
@@ -32,12 +33,23 @@ def plain_message(error: BaseException) -> str:
         text = str(error.java_exception.toString())  # type: ignore[attr-defined]  # an error of Java, as checked
     if isinstance(error, PySparkException) and (error.getCondition() or "").startswith("FAILED_JDBC"):
         text = f"{plain_text(text)}: {cause_of(error)}"
-    return plain_text(text)
+    return plain_text(awaited_failure(error) or text if AWAITED in text else text)
 
 
 def is_from_java(error: BaseException) -> bool:
     """Whether py4j raised the exception for one of a Java library below Spark."""
     return hasattr(error, "java_exception")
+
+
+def awaited_failure(error: BaseException) -> str | None:
+    """The failure that Spark awaited, of an error or of one of its causes; None if it is not known."""
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while thrown is not None and AWAITED in str(thrown.toString()):
+        thrown = thrown.getCause()
+    if thrown is not None:
+        return str(thrown.toString())
+    cause = getattr(error, "_cause", None)  # of a query that has ended, as an exception of PySpark
+    return None if cause is None else plain_message(cause)
 
 
 def cause_of(error: PySparkException) -> str:

@@ -285,6 +285,6 @@ def stream_of(
 
 
 def keeps_processing_time(pipeline: Pipeline, graph: Graph, flow: Flow) -> bool:
-    names = graph.upstream(flow.root)
+    names = {name for each in flow.parts or (flow,) for name in graph.upstream(each.root)}
     operations = [each.operation for each in pipeline.steps if each.name in names]
     return any(isinstance(each, KeyedState) and each.clock is StateClock.PROCESSING for each in operations)
