@@ -12,7 +12,7 @@ from odradek.metrics.histogram import LATENCY_BOUNDS
 
 BROKER = {"job": "odradek", "instance": "b1"}
 CLUSTER = {"cluster_id": "c1"}
-MINUTES = 60  # of the series
+MINUTES = 35  # of the series
 Series = dict[str, str]
 RULES: dict[str, dict[str, Any]] = {
     rule["alert"]: rule for group in yaml.safe_load(asset("alerts.yml"))["groups"] for rule in group["rules"]
@@ -163,7 +163,7 @@ def promtool_file(rule_file: str) -> str:
     return yaml.safe_dump(
         {
             "rule_files": [rule_file],
-            "evaluation_interval": "15s",
+            "evaluation_interval": "30s",
             "tests": [test for case in CASES for test in tests_of(case)],
         }
     )
