@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.telemetry.otlp import MOST_FIELDS, MOST_POINTS, Kind, MalformedMetrics, Point, read_metrics
+from odradek.telemetry.otlp import (
+    FIELDS_BETWEEN_PAUSES,
+    MOST_FIELDS,
+    MOST_POINTS,
+    Kind,
+    MalformedMetrics,
+    Point,
+    read_metrics,
+)
 from tests.telemetry.otlp_data import counter, field, fixed, gauge, histogram, metrics_data
 
 NAMES = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=30)
@@ -118,3 +126,10 @@ def test_a_client_with_hundreds_of_partitions_is_read() -> None:
         *(gauge(f"lag{number}", 1.0, client_id="app", topic="orders", partition="7") for number in range(500))
     )
     assert len(read_metrics(data)) == 500
+
+
+def test_worker_pauses_between_runs_of_fields() -> None:
+    pauses: list[bool] = []
+    data = metrics_data(*(counter(f"n{number}", number) for number in range(300)))
+    assert read_metrics(data, lambda: pauses.append(True)) == read_metrics(data)
+    assert 300 * 5 // FIELDS_BETWEEN_PAUSES <= len(pauses) <= 300 * 20 // FIELDS_BETWEEN_PAUSES

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.handlers.telemetry_clients import client_facts
+from odradek.host.workers import yield_to_event_loop
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from odradek.telemetry.client_telemetry import Push, read_push
@@ -54,7 +55,7 @@ def _read_on_worker(
     telemetry: ClientTelemetry, instance: ClientInstance, push: Push, context: RequestContext, most_bytes: int
 ) -> Awaitable[PushTelemetryResponse]:
     async def read() -> PushTelemetryResponse:
-        points = await context.services.host.workers.run(read_push, push, most_bytes)
+        points = await context.services.host.workers.run(read_push, push, most_bytes, yield_to_event_loop)
         return PushTelemetryResponse(error_code=telemetry.finish_push(instance, push, points))
 
     return telemetry.read_turns.run(read)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.host.clock import Clock
     from odradek.host.entropy import Entropy
     from odradek.metadata.image import ConfigResource
+    from odradek.protocol.records import Pause
     from odradek.telemetry.client_values import ClientValues
     from odradek.telemetry.otlp import Point
     from odradek.telemetry.subscriptions import ClientFacts, Requested, Subscription
@@ -50,12 +51,13 @@ class Push(NamedTuple):
     metrics: bytes
 
 
-def read_push(push: Push, most_bytes: int) -> list[Point] | None:
-    """The values of a push; None if it cannot be read. Decompression stops at the limit, and allocates no more."""
+def read_push(push: Push, most_bytes: int, pause: Pause | None = None) -> list[Point] | None:
+    """The values of a push; None if it cannot be read. Decompression stops at the limit, and allocates no more.
+    `pause`: see `read_metrics`."""
     try:
         limit_bytes = min(LARGEST_RATIO * most_bytes, MOST_PARSED_BYTES)
         data = decompress(Compression(push.compression), push.metrics, limit_bytes)
-        return read_metrics(data)
+        return read_metrics(data, pause)
     except MalformedMessage:
         return None
 

@@ -15,8 +15,11 @@ from odradek.protocol.malformed import MalformedMessage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.protocol.records import Pause
+
 MOST_FIELDS = 12_000  # a number counts as another field for each of its bytes after the second
 RARE_TEXT_FIELDS = 6  # that text counts as if it is not ASCII, or cannot be shown: it takes longer
+FIELDS_BETWEEN_PAUSES = 500
 MOST_POINTS = 1_000
 MOST_ATTRIBUTES = 16
 MOST_CHARACTERS = 200
@@ -53,19 +56,33 @@ _Field = tuple[int, int, int, int]
 
 
 class _Message:
-    """The bytes of a push, and what may still be read of them."""
+    """The bytes of a push, and what may still be read of them: `fields` up to the next pause, then `_later_fields`."""
 
-    __slots__ = ("data", "fields", "points")
+    __slots__ = ("_later_fields", "_pause", "data", "fields", "points")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, pause: Pause | None) -> None:
         self.data = data
-        self.fields = MOST_FIELDS
+        self.fields = FIELDS_BETWEEN_PAUSES
+        self._later_fields = MOST_FIELDS - FIELDS_BETWEEN_PAUSES
+        self._pause = pause
         self.points = MOST_POINTS
 
+    def allow_more(self) -> None:
+        """Called when `fields` is negative."""
+        if self._pause is not None:
+            self._pause()
+        while self.fields < 0:
+            if self._later_fields == 0:
+                raise MalformedMetrics(f"a push has more than {MOST_FIELDS} fields")
+            more = min(self._later_fields, FIELDS_BETWEEN_PAUSES)
+            self._later_fields -= more
+            self.fields += more
 
-def read_metrics(data: bytes) -> list[Point]:
-    """MalformedMetrics for bytes that are not valid or that exceed a limit."""
-    message = _Message(data)
+
+def read_metrics(data: bytes, pause: Pause | None = None) -> list[Point]:
+    """MalformedMetrics for bytes that are not valid or that exceed a limit. `pause` lets other threads run; it is
+    called between runs of FIELDS_BETWEEN_PAUSES fields."""
+    message = _Message(data, pause)
     points: list[Point] = []
     for resource, resource_type, begin, end in _fields(message, 0, len(data)):
         if resource == 1 and resource_type == _BYTES:  # resource_metrics
@@ -153,7 +170,7 @@ def _fields(message: _Message, position: int, end: int) -> Iterator[_Field]:
     while position < end:
         message.fields -= 1
         if message.fields < 0:
-            raise MalformedMetrics(f"a push has more than {MOST_FIELDS} fields")
+            message.allow_more()
         key = data[position]
         if key < 0x80:
             position += 1
