@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import pytest
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from odradek.replica.partition import Partition
 
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 TOPIC_RESOURCE = 2
 VERSION = 12
 LARGE = build_batch([Record(0, 1_000, b"key", bytes(2 * EVENT_LOOP_BYTES))])
@@ -38,8 +40,8 @@ class HeldConversions(InlineWorkers):
         self.release = asyncio.Event()
         self.conversions = 0
 
-    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        if function is not convert_on_worker:
+    async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
+        if function.__name__ != convert_on_worker.__name__:
             return await super().run(function, *args)
         self.conversions += 1
         converted = function(*args)

@@ -12,7 +12,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -42,7 +42,7 @@ def test_no_request_fails_while_the_certificate_of_all_brokers_rotates(jvm: None
         **files.listener_properties(),
     }
     with RunningCluster(BROKERS, properties, has_network=False) as running:
-        client = {"bootstrap.servers": running.bootstrap_servers, **files.client_properties()}
+        client: dict[str, Any] = {"bootstrap.servers": running.bootstrap_servers, **files.client_properties()}
         admin = AdminClient(client)
         admin.create_topics([NewTopic(TOPIC, 3, 3)])[TOPIC].result(PATIENCE_S)
         eventually(lambda: in_sync(admin) == [BROKERS] * 3, "the replicas")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.pipelines.operating.attempts import Attempt
+
+if TYPE_CHECKING:
+    from odradek.pipelines.operating.events import Event
 
 PRINTS = "print('hello')"
 
@@ -19,7 +23,7 @@ def open_descriptors() -> set[str]:
 def test_line_of_the_child_becomes_a_note_and_nothing_stays_open() -> None:
     before = open_descriptors()
     with Attempt([sys.executable, "-c", PRINTS]) as attempt:
-        events = []
+        events: list[Event] = []
         while not attempt.is_over:
             events += attempt.poll(30.0)
         events += attempt.poll(0.0)
