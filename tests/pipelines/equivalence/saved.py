@@ -18,6 +18,7 @@ from tests.pipelines.equivalence.cases import (
     Source,
     Step,
     StreamJoin,
+    View,
 )
 from tests.pipelines.equivalence.drawing_records import Records
 
@@ -105,6 +106,25 @@ def row_that_stops_the_stream() -> Case:
     return Case((source,), steps, sinks, (), batches(source, [row(1)], [row(2, number=-1)]))
 
 
+def left_join_with_a_stream_of_null_keys() -> Case:
+    """Spark filters null keys of the right side; they move the watermark all the same."""
+    left, right = Source("a", 5), Source("b", 5)
+    of_right: tuple[int, int, Any] = (1, 0, ("row", 50, None, 1, []))
+    fed = Records((left, right), 60, 0, has_null_keys=True).batches([[row(50), of_right], [row(51)]])
+    steps = (Step("s0", StreamJoin("a", "b", "left", 5)),)
+    return Case((left, right), steps, (Sink("out0", "s0", "topic"),), (), fed)
+
+
+def late_row_of_a_deduplicated_view() -> Case:
+    """The view does not use the event time of its rows, by which they are late."""
+    source = Source("a", 5)
+    records = Records((source,), 5, 0, has_null_keys=False)
+    fed = records.batches([[row(1)], [row(50)], [row(51)], [late(20)]])
+    steps = (Step("s0", Deduplicate("a")),)
+    sinks, views = (Sink("out0", "s0", "topic"),), (View("seen", "s0", "groups"),)
+    return Case((source,), steps, sinks, views, fed)
+
+
 SAVED = {
     each.__name__: each()
     for each in (
@@ -115,5 +135,7 @@ SAVED = {
         late_rows_as_dead_letters,
         late_rows_of_a_join_with_two_topics,
         row_that_stops_the_stream,
+        left_join_with_a_stream_of_null_keys,
+        late_row_of_a_deduplicated_view,
     )
 }

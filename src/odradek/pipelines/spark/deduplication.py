@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, retimed
+from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, event_time_of, kept_apart, retimed
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | No
     """Drops duplicates; `event_time` is the column of event time, for `within`."""
     key = list(operation.key)
     if operation.within is None or event_time is None:
-        return first_rows(frame, key)
+        time = event_time_of(frame) if frame.isStreaming else None
+        first = first_rows(frame, key)
+        # Without its column of event time, Spark's operator would drop no late rows.
+        return first if time is None else kept_apart(first, time)
     name = actual_name(frame, event_time)
     within_ms = operation.within.milliseconds
     for shift_ms in (0, within_ms):

@@ -30,6 +30,20 @@ def retimed(frame: DataFrame, time: str, metadata: dict[str, Any], *more: Column
     return frame.select(*columns, *more)
 
 
+def kept_apart(frame: DataFrame, time: str | None = None) -> DataFrame:
+    """The same rows behind a filter that all of them pass, and that Spark moves no other filter below.
+
+    Directly above a watermark: it is that of all rows, also of those that a later filter removes. With `time`, that
+    column is read by the filter, so that Spark does not remove it from the rows of the operator below."""
+    passed = F.spark_partition_id() >= 0  # not deterministic for Spark, so that its optimizer leaves it where it is
+    return frame.where(passed if time is None else F.col(quoted(time)).isNull() | passed)
+
+
+def event_time_of(frame: DataFrame) -> str | None:
+    """The column that Spark has marked as event time."""
+    return next((each.name for each in frame.schema.fields if WATERMARK_DELAY in each.metadata), None)
+
+
 def with_window_ends(frame: DataFrame, inputs: Iterable[DataFrame], names: Collection[str]) -> DataFrame:
     """Marks the ends of windows as event time, so that operators behind an aggregation can use them.
 

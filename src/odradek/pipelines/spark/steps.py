@@ -18,6 +18,7 @@ from odradek.pipelines.definition.operations import (
 )
 from odradek.pipelines.definition.vocabulary import SinkMode, StateClock
 from odradek.pipelines.spark.deduplication import deduplicate
+from odradek.pipelines.spark.event_time import kept_apart
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.python_references import load_reference
@@ -69,7 +70,7 @@ def run_step(
 def watermarked(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
     if watermark is None or not frame.isStreaming:
         return frame
-    return frame.withWatermark(watermark.column, watermark.delay.spark)
+    return kept_apart(frame.withWatermark(watermark.column, watermark.delay.spark))
 
 
 def call_function(step: Step, operation: PythonFunction, tables: Mapping[str, DataFrame], directory: str) -> DataFrame:

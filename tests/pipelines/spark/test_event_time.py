@@ -1,0 +1,58 @@
+"""What Spark's optimizer leaves in place: filters above a watermark, and the event time of a deduplication."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.definition.model import Watermark
+from odradek.pipelines.definition.operations import Deduplication
+from odradek.pipelines.definition.vocabulary import Duration
+from odradek.pipelines.spark.deduplication import deduplicate
+from odradek.pipelines.spark.steps import watermarked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.readStream.format("rate").load().withColumn("k", F.expr("value % 7"))
+
+
+@pytest.fixture
+def marked(rows: DataFrame) -> DataFrame:
+    return watermarked(rows, Watermark("timestamp", Duration(60_000)))
+
+
+def optimized(frame: DataFrame) -> list[str]:
+    """The operators, those that are executed last first."""
+    return [line.strip(" +-:") for line in frame._jdf.queryExecution().optimizedPlan().toString().splitlines()]
+
+
+def test_a_filter_stays_above_the_watermark(marked: DataFrame) -> None:
+    plan = optimized(marked.where("k > 3"))
+    below = plan[next(i for i, each in enumerate(plan) if each.startswith("EventTimeWatermark")) :]
+    assert any("3" in each and each.startswith("Filter") for each in plan)
+    assert not any(each.startswith("Filter") for each in below)
+
+
+def test_rows_without_the_key_of_a_join_move_the_watermark(rows: DataFrame, marked: DataFrame) -> None:
+    others = watermarked(
+        rows.select(F.col("timestamp").alias("at"), F.col("k").alias("other")), Watermark("at", Duration(60_000))
+    )
+    plan = optimized(marked.join(others, F.expr("k = other and at between timestamp and timestamp"), "left"))
+    marks = [i for i, each in enumerate(plan) if each.startswith("EventTimeWatermark")]
+    assert len(marks) == 2
+    assert not any(plan[i + 1].startswith("Filter") for i in marks)
+
+
+def test_a_deduplication_keeps_its_event_time(marked: DataFrame) -> None:
+    counts = deduplicate(marked, Deduplication("marked", ("value",), None), None).groupBy("k").count()
+    plan = optimized(counts)
+    below = plan[next(i for i, each in enumerate(plan) if each.startswith("Deduplicate")) + 1]
+    assert "timestamp" in below
