@@ -208,14 +208,6 @@ class Case:
         before = [each for read in inputs_of(step.operation) for each in self.upstream(read)] if step else []
         return list(dict.fromkeys([*before, *([step] if step else [])]))
 
-    def shares_query(self, sink: Sink) -> bool:
-        """Whether the final groups of a sink are those of a query that several aggregations share."""
-        ends = [each for each in self.sinks if each.mode == "append" and each.kind != "files"]
-        finals = [
-            each for each in ends if any(isinstance(step.operation, Aggregate) for step in self.upstream(each.input))
-        ]
-        return self.shares_reads and len(finals) > 1 and sink in finals
-
     @property
     def stopping(self) -> list[Step]:
         """The steps with an expectation that stops the pipeline."""

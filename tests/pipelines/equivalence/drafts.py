@@ -17,8 +17,7 @@ Choice = TypeVar("Choice")
 
 @dataclass
 class Draft:
-    """The parts that were drawn so far. A draft with late rows has filters only if its flows share a query: for other
-    queries Spark may move a filter before the watermark, which is then not that of all rows."""
+    """The parts that were drawn so far."""
 
     draw: st.DrawFn
     has_late_rows: bool = False
@@ -37,12 +36,7 @@ class Draft:
         return self.draw(st.sampled_from(choices))
 
     def filter(self, *choices: str) -> str | None:
-        return self.one_of(None, *choices) if self.keeps_watermark_with_filters else None
-
-    @property
-    def keeps_watermark_with_filters(self) -> bool:
-        """Whether rows may be removed without a change of what is late."""
-        return self.shares_reads or not self.has_late_rows
+        return self.one_of(None, *choices)
 
     def add(self, operation: Operation, shape: Shape, expectations: tuple[Expectation, ...] = ()) -> str:
         name = f"s{len(self.steps)}"

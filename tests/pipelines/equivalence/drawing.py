@@ -130,7 +130,7 @@ def with_batches(draft: Draft) -> Case:
 
 
 def needs_keys(draft: Draft) -> bool:
-    """Whether a null in `k` would stop the pipeline, or be removed before the watermark of a join with late rows."""
+    """Whether a null in `k` would stop the pipeline, or be removed before a join counts its late rows."""
     is_key = any("k" in each.key or each.form in {"changes", "history"} for each in draft.sinks)
     is_joined = any(isinstance(each.operation, StreamJoin) for each in draft.steps)
     return is_key or bool(draft.views) or (draft.has_late_rows and is_joined)

@@ -28,7 +28,7 @@ def draw_expectations(draft: Draft, shape: Shape) -> tuple[Expectation, ...]:
         return (Expectation("rule0", draft.one_of(*RARELY_UNMET), "fail"),)
     choices = CHECKS if is_row else NUMBER_CHECKS
     checks = draft.draw(st.lists(st.sampled_from(choices), min_size=1, max_size=2, unique=True))
-    kinds = ("warn", "drop", "quarantine") if draft.keeps_watermark_with_filters else ("warn",)
+    kinds = ("warn", "drop", "quarantine")
     return tuple(Expectation(f"rule{number}", check, draft.one_of(*kinds)) for number, check in enumerate(checks))
 
 

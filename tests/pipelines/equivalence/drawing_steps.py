@@ -136,12 +136,12 @@ def select_numbers(draft: Draft, read: str, shape: Shape) -> Drawn:
 
 
 def explode(draft: Draft, read: str, shape: Shape) -> Drawn:
-    style = "outer" if draft.has_late_rows else draft.one_of("select", "outer", "lateral")
+    style = draft.one_of("select", "outer", "lateral")
     return Explode(read, style), replace(shape, columns=(*ROW, "tag"), has_unique_ids=False, has_unique_times=False)
 
 
 def static_join(draft: Draft, read: str, shape: Shape) -> Drawn:
-    how = "left" if draft.has_late_rows else draft.one_of("inner", "left", "semi", "anti")
+    how = draft.one_of("inner", "left", "semi", "anti")
     if "label" in shape.columns:
         return select(draft, read, shape)
     added = ("label",) if how in {"inner", "left"} else ()
@@ -149,7 +149,7 @@ def static_join(draft: Draft, read: str, shape: Shape) -> Drawn:
 
 
 def python(draft: Draft, read: str, shape: Shape) -> Drawn:
-    if draft.has_late_rows:
+    if draft.has_late_letters:
         return select(draft, read, shape)
     columns = tuple(name for name in shape.columns if name != "x")
     return Python(read, "positive"), replace(shape, columns=(*columns, "x"))

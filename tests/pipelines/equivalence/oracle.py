@@ -69,8 +69,8 @@ class Oracle:
 
     def compute(self) -> None:
         self._parse()
-        ends = [*self._case.sinks, *self._case.views]
-        used = {step for end in ends for step in self._case.upstream(end.input)}
+        read = [each.input for each in self._case.sinks] + [each.input for each in self._case.views]
+        used = {step for name in read for step in self._case.upstream(name)}
         for step in self._case.steps:
             if step in used:  # a step that nothing reads is not computed
                 self._compute(step)
@@ -80,19 +80,14 @@ class Oracle:
             self.outcome.rows[view.name] = counted(self._view(view))
 
     def final_rows(self, sink: Sink) -> Counter[Row]:
-        """The rows of windows that the watermark has certainly passed: they must be written before the stream ends.
-
-        Rows that a filter removes may not move the watermark, so that only rows of the aggregation's input count,
-        except in a query that flows share.
-        """
+        """The rows of windows that the watermark has certainly passed: they must be written before the stream ends."""
         steps = self._case.upstream(sink.input)
         windowed = [each.operation for each in steps if isinstance(each.operation, Aggregate)]
         delays = [each.delay_minutes or 0 for each in self._case.sources] + [each.delay_minutes or 0 for each in steps]
         is_known = len(windowed) == len(self._case.sources) == 1 and windowed[0].is_windowed
         if not is_known or sink.mode != "append":
             return Counter()
-        read = self._case.sources[0].name if self._case.shares_query(sink) else windowed[0].input
-        last = max((row["at"] for row in self._rows[read]), default=None)
+        last = max((row["at"] for row in self._rows[self._case.sources[0].name]), default=None)
         if last is None:
             return Counter()
         passed = last - datetime.timedelta(minutes=max(delays))
