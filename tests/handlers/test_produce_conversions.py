@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import pytest
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from odradek.replica.partition import Partition
 
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
 TOPIC_RESOURCE = 2
 VERSION = 12
 LARGE = build_batch([Record(0, 1_000, b"key", bytes(2 * EVENT_LOOP_BYTES))])
@@ -38,7 +41,7 @@ class HeldConversions(InlineWorkers):
         self.release = asyncio.Event()
         self.conversions = 0
 
-    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
         if function is not convert_on_worker:
             return await super().run(function, *args)
         self.conversions += 1
