@@ -42,7 +42,7 @@ class HeldConversions(InlineWorkers):
         self.conversions = 0
 
     async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
-        if function is not convert_on_worker:
+        if function.__name__ != convert_on_worker.__name__:
             return await super().run(function, *args)
         self.conversions += 1
         converted = function(*args)
