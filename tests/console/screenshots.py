@@ -155,7 +155,7 @@ def main() -> None:
     given.directory.mkdir(parents=True, exist_ok=True)
     if given.bootstrap_server:
         with running_console(given.bootstrap_server) as address, open_browser() as browser:
-            time.sleep(HISTORY_S)
+            time.sleep(HISTORY_S)  # a measured time
             take_all(browser, address, PAGES_OF_THE_DEMO, given.directory)
         return
     with (
@@ -164,7 +164,7 @@ def main() -> None:
         running_console(running.bootstrap_servers) as address,
         open_browser() as browser,
     ):
-        time.sleep(HISTORY_S)
+        time.sleep(HISTORY_S)  # a measured time
         take_all(browser, address, PAGES, given.directory)
         running.kill(3)
         page = open_screen(browser, address, SCREENS[0])

@@ -87,7 +87,7 @@ def first_paint_s(page: Page, path: str) -> float:
 def test_pages_are_painted_quickly(odradek_broker: RunningBroker) -> None:
     with console_process(odradek_broker.bootstrap_servers) as (address, process):
         Visitor(address).get("/")
-        time.sleep(10)  # idle: what the console takes beside a cluster without topics
+        time.sleep(10)  # a measured time
         idle = process.memory_info().rss
         print(f"\nmemory of an idle console: {idle / 1e6:.0f} MB")
     fill(odradek_broker.bootstrap_servers)

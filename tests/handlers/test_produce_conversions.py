@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
+
 TOPIC_RESOURCE = 2
 VERSION = 12
 LARGE = build_batch([Record(0, 1_000, b"key", bytes(2 * EVENT_LOOP_BYTES))])

@@ -225,7 +225,7 @@ def silent_connections(target: Target) -> None:
     """They stay until the broker closes them."""
     if not _held:
         _held.extend(WireClient(target.plain_port) for _ in range(HELD_CONNECTIONS))
-    time.sleep(1)
+    time.sleep(1)  # a measured time
 
 
 def slow_connections(target: Target) -> None:
@@ -238,7 +238,7 @@ def slow_connections(target: Target) -> None:
     for slow in _held:
         with contextlib.suppress(OSError):
             slow.send(b"\0")
-    time.sleep(0.2)
+    time.sleep(0.2)  # a measured time
 
 
 def declared_megabytes(target: Target) -> None:
