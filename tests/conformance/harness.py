@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 from odradek.testing import zookeeper
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 from tests.jvm.jars import run_build_command
-from tests.security.tls.certificates import write_certificates
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
@@ -39,14 +38,6 @@ def reference(file_name: str = "reference.tsv") -> dict[str, set[str]]:
 def run_class(class_name: str, reports: Path) -> dict[str, str]:
     """The outcome of each test of the class: an empty string if it passed, else the first line of the failure."""
     return _run(class_name, reports, {}, TEST_TIMEOUT)
-
-
-def run_class_over_tls(class_name: str, reports: Path) -> dict[str, str]:
-    """As `run_class`, with a listener of mutual TLS in place of the one in plain text: SSL, or SASL_SSL where the test
-    asks for SASL. Clients that the test kit makes for a test get what they need for it."""
-    files = write_certificates(reports)
-    secured = {"TLS_BROKER": files.broker, "TLS_CLIENT": files.client, "TLS_CA": files.ca}
-    return _run(class_name, reports, secured, TEST_TIMEOUT)
 
 
 def run_class_on_clusters(class_name: str, reports: Path) -> dict[str, str]:

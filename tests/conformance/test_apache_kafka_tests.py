@@ -13,8 +13,7 @@ from tests.conformance.classes import (
     KNOWN_FAILURES,
     NOT_RUN,
 )
-from tests.conformance.harness import reference, run_class, run_class_on_clusters, run_class_over_tls
-from tests.conformance.tls_classes import TLS_CLASSES, TLS_NOT_APPLICABLE
+from tests.conformance.harness import reference, run_class, run_class_on_clusters
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,15 +34,6 @@ def test_class_passes_as_on_apache_kafka(class_name: str, jvm: None, tmp_path: P
 def test_class_passes_on_clusters_as_on_apache_kafka(class_name: str, jvm: None, tmp_path: Path) -> None:
     known = {test for known_class, test in CLUSTER_KNOWN_FAILURES if known_class == class_name}
     compare(cluster_reference()[class_name], run_class_on_clusters(class_name, tmp_path), known)
-
-
-@pytest.mark.conformance
-@pytest.mark.jvm
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("class_name", TLS_CLASSES, ids=lambda name: name.rpartition(".")[2])
-def test_class_passes_over_tls_as_in_plain_text(class_name: str, jvm: None, tmp_path: Path) -> None:
-    known = {test for known_class, test in {**KNOWN_FAILURES, **TLS_NOT_APPLICABLE} if known_class == class_name}
-    compare(reference()[class_name], run_class_over_tls(class_name, tmp_path), known)
 
 
 def compare(expected: set[str], outcomes: dict[str, str], known: set[str]) -> None:
@@ -76,6 +66,3 @@ def test_the_documentation_states_how_many_tests_pass() -> None:
     assert f"{total - len(KNOWN_FAILURES)} of the {total} tests" in text
     clustered = sum(len(cluster_reference()[class_name]) for class_name in CLUSTER_CLASSES)
     assert f"{clustered - len(CLUSTER_KNOWN_FAILURES)} of the {clustered} tests of clusters" in text
-    secured = sum(len(reference()[class_name]) for class_name in TLS_CLASSES)
-    failing = [class_name for class_name, _ in {**KNOWN_FAILURES, **TLS_NOT_APPLICABLE} if class_name in TLS_CLASSES]
-    assert f"{secured - len(failing)} of the {secured} tests of {len(TLS_CLASSES)} classes" in text

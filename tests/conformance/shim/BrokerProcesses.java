@@ -30,7 +30,7 @@ final class BrokerProcesses implements Brokers {
                 properties.put("zookeeper.connect", ZOOKEEPER + root);
                 disks = config.numDisksPerBroker();
             }
-            processes.put(id, new BrokerProcess(properties, disks, Listener.protocol(config.brokerSecurityProtocol())));
+            processes.put(id, new BrokerProcess(properties, disks, config.brokerSecurityProtocol()));
         }
     }
 

@@ -97,10 +97,6 @@ final class ExternalCluster implements ClusterInstance {
     @Override public List<Integer> brokerBoundPorts() { return List.copyOf(brokers.ports().values()); }
     @Override public Set<Integer> brokerIds() { return new TreeSet<>(nodeIds); }
     @Override public Set<Integer> controllerIds() { return nodeIds.isEmpty() ? Set.of() : Set.of(nodeIds.get(0)); }
-    @Override public Map<String, Object> setClientSaslConfig(Map<String, Object> configs) {
-        Map<String, Object> withLogin = ClusterInstance.super.setClientSaslConfig(configs);
-        return Listener.withTls(config.brokerSecurityProtocol(), withLogin);
-    }
     @Override public ListenerName clientListener() { return config.brokerListenerName(); }
     @Override public ListenerName controllerListenerName() { return new ListenerName("CONTROLLER"); }
     @Override public Set<GroupProtocol> supportedGroupProtocols() {
