@@ -21,7 +21,19 @@ def test_replicas_move_to_another_log_directory(tmp_path: Path) -> None:
         assert run_odradek("topic", "create", "pump", "--partitions", "2", *server).code == 0
         wrong = run_odradek("partition", "move", "pump", "--broker", "0", "--directory", "/none", "--yes", *server)
         assert (wrong.code, "has no log directory /none" in wrong.errors) == (1, True)
-        command = ("partition", "move", "pump", "--broker", "0", "--directory", two, "--yes", "--wait", "--json")
+        command = (
+            "partition",
+            "move",
+            "pump",
+            "--broker",
+            "0",
+            "--directory",
+            two,
+            "--yes",
+            "--wait",
+            "--output",
+            "json",
+        )
         done = run_odradek(*command, *server)
         assert done.code == 0, done.errors
         assert [(each["from"], each["to"]) for each in json.loads(done.output)["replicas"]] == [(one, two)]
