@@ -31,7 +31,7 @@ def test_replicas_move_to_another_log_directory(tmp_path: Path) -> None:
             two,
             "--yes",
             "--wait",
-            "--output",
+            "--format",
             "json",
         )
         done = run_odradek(*command, *server)
