@@ -84,6 +84,12 @@ CLUSTER_CLASSES = [
     "org.apache.kafka.clients.admin.ListOffsetsIntegrationTest",
     "org.apache.kafka.server.MetadataRequestTest",
     "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
+    "org.apache.kafka.clients.admin.DeleteTopicTest",
+    "org.apache.kafka.clients.producer.ProducerIdExpirationTest",
+    "org.apache.kafka.clients.producer.ProducerSendWhileDeletionTest",
+    "org.apache.kafka.tools.consumer.ConsoleConsumerTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerFetchTest",
+    "org.apache.kafka.tools.TopicCommandTest",
 ]
 
 CLUSTER_NOT_RUN = {
@@ -92,20 +98,20 @@ CLUSTER_NOT_RUN = {
 
 _NOT_RECORDED = "the outcome on Apache Kafka is not recorded"
 CLUSTER_NOT_RECORDED = {
-    "org.apache.kafka.clients.TransactionsExpirationTest": _NOT_RECORDED,
-    "org.apache.kafka.clients.admin.DeleteTopicTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.TransactionsExpirationTest": (
+        "no test passes on Apache Kafka here: consumers read nothing for 15 s; three of four pass on Odradek"
+    ),
     "org.apache.kafka.clients.consumer.ConsumerBounceTest": _NOT_RECORDED,
-    "org.apache.kafka.clients.consumer.ConsumerIntegrationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.ConsumerIntegrationTest": (
+        "Apache Kafka passes four of 14 here, one of them with group.version 0, which cannot be chosen in Odradek"
+    ),
     "org.apache.kafka.clients.consumer.PlaintextConsumerCallbackTest": _NOT_RECORDED,
     "org.apache.kafka.clients.consumer.PlaintextConsumerCommitTest": _NOT_RECORDED,
-    "org.apache.kafka.clients.consumer.PlaintextConsumerFetchTest": _NOT_RECORDED,
-    "org.apache.kafka.clients.producer.ProducerFailureHandlingTest": _NOT_RECORDED,
-    "org.apache.kafka.clients.producer.ProducerIdExpirationTest": _NOT_RECORDED,
-    "org.apache.kafka.clients.producer.ProducerSendWhileDeletionTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.producer.ProducerFailureHandlingTest": (
+        "Apache Kafka passes all ten; not run on Odradek without the property that is a sentence (see launch.py)"
+    ),
     "org.apache.kafka.server.LogManagerIntegrationTest": "reads inside the broker's JVM",
-    "org.apache.kafka.server.UncleanLeaderElectionTest": _NOT_RECORDED,
-    "org.apache.kafka.tools.TopicCommandTest": _NOT_RECORDED,
-    "org.apache.kafka.tools.consumer.ConsoleConsumerTest": _NOT_RECORDED,
+    "org.apache.kafka.server.UncleanLeaderElectionTest": "sets a feature level: needs UpdateFeatures",
     "org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest": _NOT_RECORDED,
     "org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest": _NOT_RECORDED,
 }

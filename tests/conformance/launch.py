@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 # Names in Kafka's tests that no version of Kafka knows. Kafka ignores them; Odradek refuses unknown properties.
-NOT_OF_KAFKA = ("log.unclean.leader.election.enable=",)
+# ProducerFailureHandlingTest gives the description of replica.fetch.response.max.bytes in place of its name.
+NOT_OF_KAFKA = ("log.unclean.leader.election.enable=", "Maximum bytes expected", r"Maximum\ bytes\ expected")
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from odradek.cli.framework.commands import group
 @group(
     lazy={
         "reassign": ("odradek.cli.partition.reassign:reassign", "Move replicas to other brokers; shows a plan first."),
+        "move": ("odradek.cli.partition.move:move", "Move replicas to another log directory of their broker."),
         "elect": ("odradek.cli.partition.elect:elect", "Elect leaders: the preferred ones, or any replica."),
     },
     examples=[

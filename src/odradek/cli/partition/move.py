@@ -1,0 +1,149 @@
+"""`odradek partition move`: move replicas of a broker to another of its log directories (AlterReplicaLogDirs)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from odradek.cli.client.broker_requests import BrokerRequests, error_text
+from odradek.cli.client.cluster_state import read_state
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import count_text, print_columns, print_json, say, size_text
+from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
+from odradek.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from odradek.cli.client.broker_requests import KnownBroker
+    from odradek.cli.client.cluster import Cluster
+
+POLL_INTERVAL_S = 0.25
+
+
+class Copy(NamedTuple):
+    """A copy of a partition in a log directory of the broker."""
+
+    topic: str
+    index: int
+    path: str
+    size_bytes: int
+    is_future: bool
+
+
+@command(
+    examples=[
+        (
+            "all replicas of a topic to another disk",
+            "odradek partition move pump --broker 1 --directory /disk2/odradek",
+        ),
+        ("one partition, and wait", "odradek partition move pump -p 0 --broker 1 --directory /disk2/odradek --wait"),
+    ]
+)
+@topics_argument
+@partition_option
+@click.option("--broker", "broker_id", metavar="ID", type=int, required=True, help="The broker that has the replicas.")
+@click.option("--directory", metavar="PATH", required=True, help="One of the log.dirs of the broker.")
+@click.option("--wait", is_flag=True, help="Return when all replicas have been moved.")
+@click.option("--dry-run", is_flag=True, help="Show the plan only.")
+@yes_option
+@cluster_options
+def move(
+    names: tuple[str, ...], indexes: tuple[int, ...], broker_id: int, directory: str, wait: bool, dry_run: bool,
+    yes: bool, cluster: Cluster, as_json: bool,
+) -> None:  # fmt: skip
+    """Move replicas of a broker to another of its log directories, after a plan was shown and confirmed.
+
+    The broker copies them while it serves, at no more than replica.alter.log.dirs.io.max.bytes.per.second. A move to
+    the directory that a replica is in cancels its move.
+    """
+    requests = BrokerRequests(cluster)
+    state = read_state(requests)
+    broker = state.brokers.get(broker_id)
+    if broker is None or broker.is_fenced:
+        raise Failure(f"broker {broker_id} is not running; `odradek cluster status` shows those that are")
+    chosen = {(each.topic, each.index) for each in select_partitions(state, names, indexes)}
+    paths, copies = read_copies(requests, broker)
+    if directory not in paths:
+        raise Failure(f"broker {broker_id} has no log directory {directory}; it has {', '.join(paths)}")
+    planned = [each for each in copies if (each.topic, each.index) in chosen and each.path != directory]
+    planned = [each for each in planned if not each.is_future]
+    if not as_json:
+        show_plan(planned, directory)
+    if planned and not dry_run:
+        confirm(f"Move {count_text(len(planned), 'replica')}?", yes, refusal="no replica was moved")
+        begin(requests, broker, planned, directory)
+        if wait:
+            wait_for(requests, broker, planned, directory)
+    if as_json:
+        rows = [{"topic": each.topic, "partition": each.index, "from": each.path, "to": directory} for each in planned]
+        print_json({"replicas": rows, "moved": bool(wait and not dry_run)})
+    elif planned and not dry_run:
+        say("moved" if wait else "begun; `kafka-log-dirs --describe` and --wait show how far the moves are")
+
+
+def read_copies(requests: BrokerRequests, broker: KnownBroker) -> tuple[list[str], list[Copy]]:
+    """The log directories of a broker, and what is in them."""
+    answer = requests.ask(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
+    copies = [
+        Copy(topic.name, each.partition_index, result.log_dir, each.partition_size, each.is_future_key)
+        for result in answer.results
+        for topic in result.topics
+        for each in topic.partitions
+    ]
+    return [result.log_dir for result in answer.results], copies
+
+
+def show_plan(planned: Sequence[Copy], directory: str) -> None:
+    if not planned:
+        say(f"nothing to move: all chosen replicas are in {directory}")
+        return
+    rows = [(f"{each.topic}-{each.index}", size_text(each.size_bytes), each.path, "→", directory) for each in planned]
+    print_columns(["PARTITION", "SIZE", "DIRECTORY", "", "AFTER"], rows)
+    say()
+
+
+def begin(requests: BrokerRequests, broker: KnownBroker, planned: Iterable[Copy], directory: str) -> None:
+    topics: dict[str, list[int]] = {}
+    for each in planned:
+        topics.setdefault(each.topic, []).append(each.index)
+    wanted = [AlterReplicaLogDirTopic(name=topic, partitions=indexes) for topic, indexes in topics.items()]
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=directory, topics=wanted)])
+    answer = requests.ask(broker, request, AlterReplicaLogDirsResponse, 2)
+    refused = [
+        error_text(each.error_code, None, f"{topic.topic_name}-{each.partition_index}")
+        for topic in answer.results
+        for each in topic.partitions
+        if each.error_code
+    ]
+    if refused:
+        raise Failure("; ".join(refused))
+
+
+def wait_for(requests: BrokerRequests, broker: KnownBroker, planned: Sequence[Copy], directory: str) -> None:
+    """Until the replicas are in the directory. A Failure names one whose move was given up or cancelled."""
+    while True:
+        _, copies = read_copies(requests, broker)
+        moving = {(each.topic, each.index) for each in copies if each.is_future and each.path == directory}
+        done = {(each.topic, each.index) for each in copies if not each.is_future and each.path == directory}
+        left = [each for each in planned if (each.topic, each.index) not in done]
+        given_up = [each for each in left if (each.topic, each.index) not in moving]
+        if given_up:
+            name = f"{given_up[0].topic}-{given_up[0].index}"
+            raise Failure(
+                f"{name} was not moved: the move was cancelled or failed; the log of the broker has the reason"
+            )
+        if not left:
+            return
+        time.sleep(POLL_INTERVAL_S)
