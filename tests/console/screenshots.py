@@ -13,7 +13,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, Producer
 
@@ -39,7 +39,7 @@ PATIENCE_MS = 60_000
 
 class Screen(NamedTuple):
     name: str
-    settings: dict[str, object]
+    settings: dict[str, Any]
 
 
 SCREENS = (
@@ -118,7 +118,7 @@ def traffic(bootstrap_servers: str) -> Iterator[None]:
 
 
 def open_screen(browser: Browser, address: str, screen: Screen) -> Page:
-    context = browser.new_context(base_url=address, **screen.settings)  # type: ignore[arg-type]
+    context = browser.new_context(base_url=address, **screen.settings)
     context.set_default_timeout(PATIENCE_MS)
     return context.new_page()
 
