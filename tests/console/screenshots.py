@@ -10,7 +10,6 @@ import argparse
 import json
 import random
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -123,6 +122,11 @@ def open_screen(browser: Browser, address: str, screen: Screen) -> Page:
     return context.new_page()
 
 
+def await_history(browser: Browser) -> None:
+    """Until the charts have lines."""
+    browser.new_page().wait_for_timeout(HISTORY_S * 1000)
+
+
 def take(page: Page, path: str, target: Path) -> None:
     page.goto(path)
     page.wait_for_timeout(2500)  # charts and streams have begun
@@ -155,7 +159,7 @@ def main() -> None:
     given.directory.mkdir(parents=True, exist_ok=True)
     if given.bootstrap_server:
         with running_console(given.bootstrap_server) as address, open_browser() as browser:
-            time.sleep(HISTORY_S)
+            await_history(browser)
             take_all(browser, address, PAGES_OF_THE_DEMO, given.directory)
         return
     with (
@@ -164,7 +168,7 @@ def main() -> None:
         running_console(running.bootstrap_servers) as address,
         open_browser() as browser,
     ):
-        time.sleep(HISTORY_S)
+        await_history(browser)
         take_all(browser, address, PAGES, given.directory)
         running.kill(3)
         page = open_screen(browser, address, SCREENS[0])
