@@ -10,10 +10,9 @@ import argparse
 import json
 import random
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import Consumer, Producer
 
@@ -39,7 +38,7 @@ PATIENCE_MS = 60_000
 
 class Screen(NamedTuple):
     name: str
-    settings: dict[str, object]
+    settings: dict[str, Any]
 
 
 SCREENS = (
@@ -118,9 +117,14 @@ def traffic(bootstrap_servers: str) -> Iterator[None]:
 
 
 def open_screen(browser: Browser, address: str, screen: Screen) -> Page:
-    context = browser.new_context(base_url=address, **screen.settings)  # type: ignore[arg-type]
+    context = browser.new_context(base_url=address, **screen.settings)
     context.set_default_timeout(PATIENCE_MS)
     return context.new_page()
+
+
+def await_history(browser: Browser) -> None:
+    """Until the charts have lines."""
+    browser.new_page().wait_for_timeout(HISTORY_S * 1000)
 
 
 def take(page: Page, path: str, target: Path) -> None:
@@ -155,7 +159,7 @@ def main() -> None:
     given.directory.mkdir(parents=True, exist_ok=True)
     if given.bootstrap_server:
         with running_console(given.bootstrap_server) as address, open_browser() as browser:
-            time.sleep(HISTORY_S)  # a measured time
+            await_history(browser)
             take_all(browser, address, PAGES_OF_THE_DEMO, given.directory)
         return
     with (
@@ -164,7 +168,7 @@ def main() -> None:
         running_console(running.bootstrap_servers) as address,
         open_browser() as browser,
     ):
-        time.sleep(HISTORY_S)  # a measured time
+        await_history(browser)
         take_all(browser, address, PAGES, given.directory)
         running.kill(3)
         page = open_screen(browser, address, SCREENS[0])

@@ -54,10 +54,11 @@ class Renewing:
         self.now_s = 0.0
         self.renewed: list[tuple[str, float]] = []
         self._threads = ThreadPoolExecutor(1)
-        self.renewals = TokenRenewals(
-            client, self._threads, lambda *session: self.renewed.append(session), lambda: self.now_s
-        )
+        self.renewals = TokenRenewals(client, self._threads, self._take, lambda: self.now_s)
         self.renewals.add("one", self.cluster, self.grant)
+
+    def _take(self, session_id: str, lifetime_s: float) -> None:
+        self.renewed.append((session_id, lifetime_s))
 
     def renew_at(self, now_s: float) -> int:
         """How often the token has been renewed by that moment."""

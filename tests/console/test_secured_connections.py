@@ -92,7 +92,7 @@ def test_the_command_connects_to_a_cluster_with_mutual_tls(secured: Secured, way
 
 def test_users_log_in_to_a_cluster_with_sasl_and_tls(certificates: Path) -> None:
     listener = {
-        **broker_properties(certificates),
+        **{name: value for name, value in broker_properties(certificates).items() if name.startswith("ssl.")},
         "listeners": "SASL_SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
         "sasl.enabled.mechanisms": MECHANISM,
         "ssl.client.auth": "none",
