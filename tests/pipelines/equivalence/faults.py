@@ -147,7 +147,10 @@ def shared_watermark_lost() -> Iterator[None]:
 
 def filter_below_shared_watermark() -> Iterator[None]:
     """Spark moves filters below the watermarks of flows that share a query, so that each branch has another one."""
-    with mock.patch.object(compiling, "as_whole_rows", lambda frame: frame):
+    with (
+        mock.patch.object(compiling, "as_whole_rows", lambda frame: frame),
+        mock.patch.object(steps, "kept_apart", lambda frame: frame),
+    ):
         yield
 
 
