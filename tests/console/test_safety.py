@@ -12,13 +12,37 @@ from starlette.datastructures import Headers
 from odradek.cli.framework.failure import Failure
 from odradek.console.masking import parse_rule
 from odradek.console.preparation import Preparation
-from odradek.console.safety import POLICY, Safety, Tokens, refusal
+from odradek.console.safety import COOKIE, POLICY, Safety, Tokens, refusal, session_of
 from odradek.console.server import listen
 from odradek.console.settings import ConsoleSettings
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "theme=dark",
+        'state={"open": 1}',
+        "a[b]=1",
+        "flag",
+        "city=Zürich",
+        'quoted="a',
+        f"{COOKIE}=short",
+        f"{COOKIE}2=x",
+    ],
+)
+def test_session_is_found_beside_any_cookie_of_another_program_on_the_host(other: str) -> None:
+    session = Tokens().new_session()
+    for cookies in (f"{other}; {COOKIE}={session}", f"{COOKIE}={session}; {other}"):
+        assert session_of(Headers({"cookie": cookies})) == session
+
+
+@pytest.mark.parametrize("cookies", ["", "theme=dark", f"{COOKIE}=", f"{COOKIE}=short", f"x{COOKIE}={'a' * 43}"])
+def test_request_without_a_session_has_none(cookies: str) -> None:
+    assert session_of(Headers({"cookie": cookies})) == ""
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8484", "localhost", "LOCALHOST:1", "[::1]:8484", "127.8.8.8"])

@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import logging
 import secrets
-from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -64,14 +63,16 @@ class Tokens:
 
 
 def session_of(headers: Headers, name: str = COOKIE) -> str:
-    """The session of the cookie; empty without one, or if it is not one of ours."""
-    cookie: SimpleCookie = SimpleCookie()
-    try:
-        cookie.load(headers.get("cookie", ""))
-    except Exception:
-        return ""
-    value = cookie[name].value if name in cookie else ""
-    return value if len(value) == SESSION_CHARACTERS else ""
+    """The session of the cookie; empty without one, or if it is not one of ours.
+
+    Browsers send the cookies of all programs on the same host, whatever their port. http.cookies would refuse the whole
+    header because of one that is malformed, such as a value in JSON.
+    """
+    for cookie in headers.get("cookie", "").split(";"):
+        key, _, value = cookie.strip().partition("=")
+        if key == name and len(value) == SESSION_CHARACTERS:
+            return value
+    return ""
 
 
 def refusal(method: str, headers: Headers, *, is_read_only: bool, hosts: frozenset[str] = frozenset()) -> str:
