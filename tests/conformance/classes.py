@@ -118,7 +118,7 @@ CLUSTER_NOT_RECORDED = {
 
 _CONTROLLER_PROPERTIES = "gives properties to a controller that is not a broker"
 _CREATED_AT_ONCE = "expects an error for a topic that is being created; it is in the response here"
-_LOG_DIRECTORIES = "moves a replica to another log directory: needs AlterReplicaLogDirs"
+_LOG_DIRECTORIES = "moves a replica to another log directory: not run with AlterReplicaLogDirs"
 # Class and test of CLUSTER_CLASSES that fail, with the reason. The list is exact, as KNOWN_FAILURES.
 CLUSTER_KNOWN_FAILURES = {
     (
