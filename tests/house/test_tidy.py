@@ -107,9 +107,7 @@ def test_tests_wait_for_conditions_instead_of_sleeping() -> None:
         f"{path.relative_to(ROOT)}:{number}"
         for path in TESTS
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if sleeps.search(line)
-        and not marks.search(line)
-        and path != Path(__file__)
+        if sleeps.search(line) and not marks.search(line) and path != Path(__file__)
     ]
     assert not found, (
         "await the condition; mark the pause of a bounded poll with `# a poll's pause`, and a time that is itself what "

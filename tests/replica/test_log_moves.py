@@ -17,6 +17,7 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from odradek.replica.log_move import LogMove
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs, batch, create_topic, delete_records, delete_topic, produce
 from tests.log.compaction.compacted_logs import records_of
@@ -162,7 +163,7 @@ def test_the_copy_follows_a_truncation(broker: SimulatedBroker, name: str) -> No
     set_rate(broker, "1")
     move(broker, name, other(before))
     pass_time(broker, 40)
-    assert partition.move is not None
+    assert isinstance(partition.move, LogMove)
     assert partition.move.copy is not None
     copied = partition.move.copy.log_end_offset
     assert copied > 2

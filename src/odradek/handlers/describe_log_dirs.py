@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
-    from odradek.replica.log_move import LogMove
+    from odradek.replica.ongoing_move import OngoingMove
     from odradek.replica.partition import Partition
 
 
@@ -34,13 +34,13 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     partitions = [each for each in table if wanted is None or (each.topic, each.index) in wanted]
-    moves = [each.move for each in partitions if each.move is not None]
+    moves = [(each, each.move) for each in partitions if each.move is not None]
     results = await asyncio.gather(*(_describe(directory, partitions, moves, host) for directory in table.directories))
     return DescribeLogDirsResponse(results=results)
 
 
 async def _describe(
-    directory: LogDirectory, partitions: Sequence[Partition], moves: Sequence[LogMove], host: Host
+    directory: LogDirectory, partitions: Sequence[Partition], moves: Sequence[tuple[Partition, OngoingMove]], host: Host
 ) -> DescribeLogDirsResult:
     if directory.failure is not None:
         return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
@@ -51,22 +51,21 @@ async def _describe(
         log_dir=directory.path,
         topics=_topics(
             [each for each in partitions if each.directory is directory],
-            [each for each in moves if each.target is directory],
+            [each for each in moves if each[1].target is directory],
         ),
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
     )
 
 
-def _topics(partitions: list[Partition], moves: list[LogMove]) -> list[DescribeLogDirsTopic]:
+def _topics(partitions: list[Partition], moves: list[tuple[Partition, OngoingMove]]) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for partition in partitions:
         topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic, partitions=[]))
         topic.partitions.append(
             DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes)
         )
-    for move in moves:
-        partition = move.partition
+    for partition, move in moves:
         topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic, partitions=[]))
         topic.partitions.append(
             DescribeLogDirsPartition(

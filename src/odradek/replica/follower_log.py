@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
     from odradek.replica.flushing import LogFlusher
-    from odradek.replica.log_move import LogMove
+    from odradek.replica.ongoing_move import OngoingMove
 
 
 class FollowingPartition(Protocol):
@@ -28,7 +28,7 @@ class FollowingPartition(Protocol):
     leadership: Leadership
     leader_epoch: int
     high_watermark: int
-    move: LogMove | None
+    move: OngoingMove | None
     directory: LogDirectory
     workers: DirectoryWorkers
     flusher: LogFlusher

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class LogMove:
-    """Owned by `LogMoves`. `copy` is the future log; after the exchange, `old_log` is the log that it has replaced."""
+    """An `OngoingMove`, owned by `LogMoves`. `copy` is the future log; after the exchange, `old_log` is the log that it
+    has replaced."""
 
     __slots__ = (
         "copy", "ended", "hurry", "is_cancelled", "is_prepared", "old_flusher", "old_log", "partition", "path",

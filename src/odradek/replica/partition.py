@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.metadata.entities import PartitionImage
     from odradek.protocol.control_records import EndTransactionMarker
-    from odradek.replica.log_move import LogMove
+    from odradek.replica.ongoing_move import OngoingMove
     from odradek.replica.replication_context import ReplicationContext
     from odradek.replica.waiting_requests import WaitingAcknowledgement, WaitingFetch
 
@@ -84,7 +84,7 @@ class Partition:
         self.index = index
         self._fail_directory = fail_directory
         self._use_log(log, directory, workers)
-        self.move: LogMove | None = None  # to another log directory
+        self.move: OngoingMove | None = None  # to another log directory
         self._replication = replication or NoReplication()
         self.transactions = PartitionTransactions(self)
         self.log_state = log_state

@@ -36,7 +36,7 @@ class Copy(NamedTuple):
     """A copy of a partition in a log directory of the broker."""
 
     topic: str
-    index: int
+    partition: int
     path: str
     size_bytes: int
     is_future: bool
@@ -77,7 +77,7 @@ def move(
     paths, copies = read_copies(requests, broker)
     if directory not in paths:
         raise Failure(f"broker {broker_id} has no log directory {directory}; it has {', '.join(paths)}")
-    planned = [each for each in copies if (each.topic, each.index) in chosen and each.path != directory]
+    planned = [each for each in copies if (each.topic, each.partition) in chosen and each.path != directory]
     planned = [each for each in planned if not each.is_future]
     if not as_json:
         show_plan(planned, directory)
@@ -87,7 +87,9 @@ def move(
         if wait:
             wait_for(requests, broker, planned, directory)
     if as_json:
-        rows = [{"topic": each.topic, "partition": each.index, "from": each.path, "to": directory} for each in planned]
+        rows = [
+            {"topic": each.topic, "partition": each.partition, "from": each.path, "to": directory} for each in planned
+        ]
         print_json({"replicas": rows, "moved": bool(wait and not dry_run)})
     elif planned and not dry_run:
         say("moved" if wait else "begun; `kafka-log-dirs --describe` and --wait show how far the moves are")
@@ -109,7 +111,9 @@ def show_plan(planned: Sequence[Copy], directory: str) -> None:
     if not planned:
         say(f"nothing to move: all chosen replicas are in {directory}")
         return
-    rows = [(f"{each.topic}-{each.index}", size_text(each.size_bytes), each.path, "→", directory) for each in planned]
+    rows = [
+        (f"{each.topic}-{each.partition}", size_text(each.size_bytes), each.path, "→", directory) for each in planned
+    ]
     print_columns(["PARTITION", "SIZE", "DIRECTORY", "", "AFTER"], rows)
     say()
 
@@ -117,7 +121,7 @@ def show_plan(planned: Sequence[Copy], directory: str) -> None:
 def begin(requests: BrokerRequests, broker: KnownBroker, planned: Iterable[Copy], directory: str) -> None:
     topics: dict[str, list[int]] = {}
     for each in planned:
-        topics.setdefault(each.topic, []).append(each.index)
+        topics.setdefault(each.topic, []).append(each.partition)
     wanted = [AlterReplicaLogDirTopic(name=topic, partitions=indexes) for topic, indexes in topics.items()]
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=directory, topics=wanted)])
     answer = requests.ask(broker, request, AlterReplicaLogDirsResponse, 2)
@@ -135,12 +139,12 @@ def wait_for(requests: BrokerRequests, broker: KnownBroker, planned: Sequence[Co
     """Until the replicas are in the directory. A Failure names one whose move was given up or cancelled."""
     while True:
         _, copies = read_copies(requests, broker)
-        moving = {(each.topic, each.index) for each in copies if each.is_future and each.path == directory}
-        done = {(each.topic, each.index) for each in copies if not each.is_future and each.path == directory}
-        left = [each for each in planned if (each.topic, each.index) not in done]
-        given_up = [each for each in left if (each.topic, each.index) not in moving]
+        moving = {(each.topic, each.partition) for each in copies if each.is_future and each.path == directory}
+        done = {(each.topic, each.partition) for each in copies if not each.is_future and each.path == directory}
+        left = [each for each in planned if (each.topic, each.partition) not in done]
+        given_up = [each for each in left if (each.topic, each.partition) not in moving]
         if given_up:
-            name = f"{given_up[0].topic}-{given_up[0].index}"
+            name = f"{given_up[0].topic}-{given_up[0].partition}"
             raise Failure(
                 f"{name} was not moved: the move was cancelled or failed; the log of the broker has the reason"
             )
