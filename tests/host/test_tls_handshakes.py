@@ -97,8 +97,10 @@ def test_handshakes_run_in_their_order_and_none_for_a_connection_that_has_ended(
                 await clients[1]
             gate.set()
             for client in (clients[0], clients[2]):
-                (await client)[1].close()
+                (await client)[1].transport.abort()
             assert list(dict.fromkeys(run)) == [servers[0]._tls, servers[2]._tls]
+            for server in servers:
+                server.abort()
 
     runner.run(play())
 
