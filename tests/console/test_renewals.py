@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,7 +15,7 @@ from odradek.cli.client.cluster import Cluster
 from odradek.console.cluster import identity
 from odradek.console.login.oidc_provider import OidcProvider
 from odradek.console.login.oidc_rules import PendingLogins, authorization_address
-from odradek.console.login.renewals import DUE_AFTER, RETRY_S, TokenRenewals
+from odradek.console.login.renewals import DUE_AFTER, RENEWALS_AT_ONCE, RETRY_S, TokenRenewals
 from odradek.console.settings import OidcLogin
 from tests.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, Provider
 from tests.console.test_oidc import authorize
@@ -96,6 +96,32 @@ def test_a_failed_renewal_is_repeated_after_a_while_unless_the_session_has_ended
     session.renewals.forget("one")
     assert session.renew_at(3 * due_s) == 1
     assert len(session.renewals) == 0
+
+
+def test_a_failure_of_one_renewal_ends_no_other(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Renewing(provider)
+    renew_token, attempts = identity.renew_token, []
+
+    def fail_once(*arguments: Any) -> None:
+        attempts.append(arguments)
+        if len(attempts) == 1:
+            raise OSError("the certificate is being replaced")
+        renew_token(*arguments)
+
+    monkeypatch.setattr(identity, "renew_token", fail_once)
+    due_s = LIFETIME_S * DUE_AFTER
+    assert session.renew_at(due_s) == 0
+    assert session.renew_at(due_s + RETRY_S) == 1  # with the refresh token of the first attempt: each is taken once
+
+
+def test_sessions_whose_renewal_is_refused_do_not_hold_up_others(provider: Provider) -> None:
+    session = Renewing(provider)
+    session.renewals.forget("one")
+    for number in range(2 * RENEWALS_AT_ONCE):
+        session.renewals.add(f"refused {number}", session.cluster, session.grant._replace(refresh_token="unknown"))
+    session.renewals.add("one", session.cluster, session.grant)
+    due_s = LIFETIME_S * DUE_AFTER
+    assert [session.renew_at(due_s + RETRY_S / 2 * turn) for turn in range(3)] == [0, 0, 1]
 
 
 def test_without_a_refresh_token_nothing_is_renewed(provider: Provider) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CALLS = 8  # that block at the same time; further ones wait
 STREAMS = 12  # live tails, searches and exports at the same time; further ones are refused
+RENEWALS = 2  # of tokens at the same time: a provider that does not answer takes no threads of pages
 STREAMS_OF_SESSION = 6  # of these, so that one user leaves some to the others
 CALL_TIMEOUT_S = 30.0
 
@@ -39,6 +40,7 @@ class Threads:
     def __init__(self) -> None:
         self.calls = ThreadPoolExecutor(CALLS, "console-call")
         self.streams = ThreadPoolExecutor(STREAMS, "console-stream")
+        self.renewals = ThreadPoolExecutor(RENEWALS, "console-renewal")
         self.running_streams = 0
         self.is_stopping = False
 
@@ -50,6 +52,7 @@ class Threads:
         self.is_stopping = True
         self.calls.shutdown(wait=False, cancel_futures=True)
         self.streams.shutdown(wait=False, cancel_futures=True)
+        self.renewals.shutdown(wait=False, cancel_futures=True)
 
 
 class Console:

@@ -38,7 +38,7 @@ class Logins:
         self.pending = PendingLogins(time.monotonic)
         self.provider = OidcProvider(self.method) if isinstance(self.method, OidcLogin) else None
         self.running = 0
-        self._renewals = None if self.provider is None else TokenRenewals(self.provider, threads.calls, self._extend)
+        self._renewals = None if self.provider is None else TokenRenewals(self.provider, threads.renewals, self._extend)
         self._identities = Identities(settings, renderer, threads)
         self.sessions: Sessions[Console] = Sessions(
             time.monotonic,
@@ -52,7 +52,7 @@ class Logins:
         lifetime_s = None if grant is None else grant.lifetime_s
         session = self.sessions.begin(user, lambda: self._identities.open(user, secret, cluster), lifetime_s)
         if grant is not None and self._renewals is not None:
-            self._renewals.add(session.id, cluster, grant)
+            self._renewals.add(session.id, session.content.cluster, grant)
         return session
 
     def _extend(self, session_id: str, lifetime_s: float) -> None:
@@ -65,8 +65,14 @@ class Logins:
 
     async def run_housekeeping(self) -> None:
         """Tokens are renewed, and sessions end on time with their connections, also when nobody requests anything."""
+        await asyncio.gather(self._end_sessions(), self._renew_tokens())
+
+    async def _end_sessions(self) -> None:
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
             self.sessions.end_expired()
-            if self._renewals is not None:
-                await self._renewals.renew_due()
+
+    async def _renew_tokens(self) -> None:
+        while self._renewals is not None:
+            await asyncio.sleep(HOUSEKEEPING_S)
+            await self._renewals.renew_due()

@@ -25,6 +25,7 @@ TIMEOUT_S = 10.0
 LARGEST_DOCUMENT_BYTES = 1024 * 1024
 KEPT_S = 600.0  # discovery document and keys
 SHORTEST_LIFETIME_S = 30.0
+LONGEST_LIFETIME_S = 365 * 86_400
 
 
 class TokenGrant(NamedTuple):
@@ -56,9 +57,8 @@ class OidcProvider:
             raise LoginRefused(f"the issuer {self.login.issuer} is not an https address")
         if self._provider is None or time.monotonic() - self._read_at > KEPT_S:
             address = f"{self.login.issuer.rstrip('/')}/.well-known/openid-configuration"
-            self._provider = parse_provider(self.login.issuer, _object(_request(urllib.request.Request(address))))
-            self._keys = None
-            self._read_at = time.monotonic()
+            provider = parse_provider(self.login.issuer, _object(_request(urllib.request.Request(address))))
+            self._provider, self._keys, self._read_at = provider, None, time.monotonic()
         return self._provider
 
     def exchange(self, code: str, pending: PendingLogin) -> TokenGrant:
@@ -108,12 +108,13 @@ class OidcProvider:
             raise LoginRefused(f"the ID token is not valid: {problem}") from None
 
     def _read_keys(self, provider: Provider) -> Keys:
-        if self._keys is None:
+        keys = self._keys  # other threads may forget them meanwhile
+        if keys is None:
             try:
-                self._keys = parse_keys(_request(urllib.request.Request(provider.jwks_uri)))
+                keys = self._keys = parse_keys(_request(urllib.request.Request(provider.jwks_uri)))
             except MalformedKeys as problem:
                 raise LoginRefused(f"the provider's keys cannot be used: {problem}") from None
-        return self._keys
+        return keys
 
 
 def _grant_of(answer: dict[str, Any], user: str) -> TokenGrant:
@@ -123,8 +124,8 @@ def _grant_of(answer: dict[str, Any], user: str) -> TokenGrant:
     if str(answer.get("token_type", "")).lower() != "bearer":
         raise LoginRefused("the provider sent a token that is not a bearer token")
     lifetime = answer.get("expires_in", 300)
-    lifetime_s = float(lifetime) if isinstance(lifetime, int | float) else 300.0
-    if lifetime_s < SHORTEST_LIFETIME_S:
+    lifetime_s = float(min(lifetime, LONGEST_LIFETIME_S)) if isinstance(lifetime, int | float) else 300.0
+    if not lifetime_s >= SHORTEST_LIFETIME_S:  # JSON of Python has NaN
         raise LoginRefused("the provider's access token expires at once")
     return TokenGrant(user, token, lifetime_s, refresh_token if isinstance(refresh_token, str) else "")
 

@@ -7,8 +7,9 @@ run on threads.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.console.cluster import identity
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from odradek.console.cluster.connection import Cluster
     from odradek.console.login.oidc_provider import OidcProvider, TokenGrant
 
+LOG = logging.getLogger("odradek.console")
+
 DUE_AFTER = 0.6  # of the lifetime of a token; librdkafka asks for the next one after 0.8
 RETRY_S = 10.0
 RENEWALS_AT_ONCE = 4
@@ -30,7 +33,7 @@ RENEWALS_AT_ONCE = 4
 class _Renewal:
     user: str
     cluster: Cluster
-    refresh_token: str
+    refresh_token: str = field(repr=False)
     due_s: float
 
 
@@ -63,15 +66,22 @@ class TokenRenewals:
     async def renew_due(self) -> None:
         now_s = self._now_s()
         due = [(session_id, each) for session_id, each in self._renewals.items() if each.due_s <= now_s]
-        await asyncio.gather(*(self._renew(*each) for each in due[:RENEWALS_AT_ONCE]))
+        due.sort(key=lambda each: each[1].due_s)  # those that were refused, and are repeated, come last
+        await asyncio.gather(*(self._renew_or_repeat(*each) for each in due[:RENEWALS_AT_ONCE]))
+
+    async def _renew_or_repeat(self, session_id: str, renewal: _Renewal) -> None:
+        renewal.due_s = self._now_s() + RETRY_S
+        try:
+            await self._renew(session_id, renewal)
+        except LoginRefused as refused:
+            LOG.info("the provider did not renew the token of %s: %s", renewal.user, refused)
+        except Exception as problem:  # such as a certificate that is being replaced: other tokens are renewed
+            LOG.warning("the token of %s could not be renewed: %s", renewal.user, type(problem).__name__)
 
     async def _renew(self, session_id: str, renewal: _Renewal) -> None:
         loop = asyncio.get_running_loop()
-        try:
-            grant = await loop.run_in_executor(self._threads, self._provider.renew, renewal.user, renewal.refresh_token)
-        except LoginRefused:
-            renewal.due_s = self._now_s() + RETRY_S
-            return
+        grant = await loop.run_in_executor(self._threads, self._provider.renew, renewal.user, renewal.refresh_token)
+        renewal.refresh_token = grant.refresh_token  # the provider may accept each of them once
         if session_id not in self._renewals:  # the user has logged out
             return
         expires_s = time.time() + grant.lifetime_s
