@@ -149,7 +149,7 @@ def filter_below_shared_watermark() -> Iterator[None]:
     """Spark moves filters below the watermarks of flows that share a query, so that each branch has another one."""
     with (
         mock.patch.object(compiling, "as_whole_rows", lambda frame: frame),
-        mock.patch.object(steps, "kept_apart", lambda frame: frame),
+        mock.patch.object(steps, "with_filter_barrier", lambda frame: frame),
     ):
         yield
 

@@ -64,7 +64,10 @@ def test_rows_without_the_key_of_a_join_move_the_watermark(rows: DataFrame, mark
     assert not any(each.startswith("Filter") for each in below_watermarks(plan))
 
 
-def test_a_deduplication_keeps_its_event_time(marked: DataFrame) -> None:
+@pytest.mark.parametrize("time", ["timestamp", "coalesce(timestamp, timestamp '2026-01-01')"])  # which is never null
+def test_a_deduplication_keeps_its_event_time(rows: DataFrame, time: str) -> None:
+    timed = rows.withColumn("timestamp", F.expr(time))
+    marked = watermarked(timed, Watermark("timestamp", Duration(60_000)))
     counts = deduplicate(marked, Deduplication("marked", ("value",), None), None).groupBy("k").count()
     plan = optimized(counts)
     operator, mark = (next(i for i, each in enumerate(plan) if each.startswith(name)) for name in OPERATORS)

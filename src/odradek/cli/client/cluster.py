@@ -67,7 +67,8 @@ class Cluster:
     def replace_token(self, token: BearerToken) -> None:
         """Connections that are opened later authenticate with this token."""
         self._token = token
-        self._wire_security = wire_security(self.properties, token)  # never None again, so that no thread keeps the old
+        # Replaced, and not set to None: another thread, which then makes it, could do so with the old token.
+        self._wire_security = wire_security(self.properties, token)
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         """Failure unless one of the addresses accepts a connection."""

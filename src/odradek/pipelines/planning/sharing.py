@@ -4,9 +4,9 @@ Spark reads a source once for all branches of a query that begin with the same e
 output mode and one watermark, and numbers the state of its branches in their order. So flows share a query only if
 they read the same topic source and nothing else as a stream, have the same interval, and have at most one step with
 state, of a kind that needs nothing of the query but its mode: an aggregation without sessions, or keyed state in
-processing time, whose rows are the same in each mode. With such keyed state, Spark would run empty batches for ever,
-so that `--until-caught-up` runs none; but they write final groups. So keyed state does not share a query with final
-groups. The order of the flows is part of the fingerprint.
+processing time, whose rows are the same in each mode. `--until-caught-up` disables empty batches for a query with such
+keyed state, because Spark would run them for ever. Final groups are written by empty batches, so that keyed state does
+not share a query with them. The order of the flows is part of the fingerprint.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def by_mode(candidates: Sequence[Candidate]) -> dict[SinkMode, list[Candidate]]:
         mode = each.flow.mode if each.is_aggregation else next(iter(members))
         if isinstance(each.state, KeyedState) and modes:
             mode = SinkMode.UPDATE
-        members.get(mode, []).append(each)
+        if mode in members:  # otherwise the flow has a query of its own
+            members[mode].append(each)
     return members
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, event_time_of, kept_apart, retimed
+from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, event_time_of, retimed, with_filter_barrier
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | No
         time = event_time_of(frame) if frame.isStreaming else None
         first = first_rows(frame, key)
         # Without its column of event time, Spark's operator would drop no late rows.
-        return first if time is None else kept_apart(first, time)
+        return first if time is None else with_filter_barrier(first, time)
     name = actual_name(frame, event_time)
     within_ms = operation.within.milliseconds
     for shift_ms in (0, within_ms):

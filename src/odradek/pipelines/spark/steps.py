@@ -18,7 +18,7 @@ from odradek.pipelines.definition.operations import (
 )
 from odradek.pipelines.definition.vocabulary import SinkMode, StateClock
 from odradek.pipelines.spark.deduplication import deduplicate
-from odradek.pipelines.spark.event_time import kept_apart
+from odradek.pipelines.spark.event_time import with_filter_barrier
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.python_references import load_reference
@@ -70,7 +70,7 @@ def run_step(
 def watermarked(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
     if watermark is None or not frame.isStreaming:
         return frame
-    return kept_apart(frame.withWatermark(watermark.column, watermark.delay.spark))
+    return with_filter_barrier(frame.withWatermark(watermark.column, watermark.delay.spark))
 
 
 def call_function(step: Step, operation: PythonFunction, tables: Mapping[str, DataFrame], directory: str) -> DataFrame:
