@@ -10,6 +10,7 @@ import pytest
 
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -17,6 +18,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.sentinels import NO_OFFSET
 from odradek.replica.replication_throttle import ReplicationThrottle
 from odradek.security.authorizer import Operation
 from tests.handlers.requests import (
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 FOLLOWER, OTHER_FOLLOWER, STRANGER = 1, 2, 7
 LATEST = -1
+BY_TOPIC_ID = 18  # a version of Fetch
 
 
 class Scene:
@@ -64,11 +67,23 @@ class Scene:
         image = PartitionImage(0, (0, FOLLOWER, OTHER_FOLLOWER), in_sync, 0, self.epoch, self.epoch)
         assert self.partition.become_leader(image) is ErrorCode.NONE
 
+    def shrink(self, in_sync: tuple[int, ...]) -> None:
+        """In the same leader epoch."""
+        assert self.partition.image is not None
+        image = replace(self.partition.image, in_sync_replicas=in_sync, partition_epoch=self.epoch + 1)
+        assert self.partition.become_leader(image) is ErrorCode.NONE
+
     def request(
-        self, offset: int, replica: int = FOLLOWER, *, epoch: int | None = None, max_wait_ms: int = 0
+        self,
+        offset: int,
+        replica: int = FOLLOWER,
+        *,
+        epoch: int | None = None,
+        max_wait_ms: int = 0,
+        session: tuple[int, int] = (0, -1),
     ) -> FetchRequest:
         each = wanted(self.topic_id, offset, epoch=self.epoch if epoch is None else epoch)
-        return fetch_request([each], replica_id=replica, max_wait_ms=max_wait_ms)
+        return fetch_request([each], replica_id=replica, max_wait_ms=max_wait_ms, session=session)
 
     def fetch(self, offset: int, replica: int = FOLLOWER, *, epoch: int | None = None) -> PartitionData:
         request = self.request(offset, replica, epoch=epoch)
@@ -157,6 +172,24 @@ def test_a_waiting_follower_is_answered_when_the_leader_epoch_rises(scene: Scene
     pending = begin_fetch(scene.broker, scene.request(0, max_wait_ms=60_000))
     scene.lead((0, FOLLOWER))
     assert partitions_of(pending.result())[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_follower_that_leaves_the_in_sync_set_while_its_fetch_waits_joins_by_its_next_fetch(scene: Scene) -> None:
+    """An append cannot be awaited: below the minimum of in-sync replicas there is none."""
+    session_id = fetch_all(scene.broker, scene.request(0, session=(0, 0))).session_id
+
+    def fetch_incrementally(session_epoch: int, max_wait_ms: int) -> FetchRequest:
+        return fetch_request([], replica_id=FOLLOWER, session=(session_id, session_epoch), max_wait_ms=max_wait_ms)
+
+    pending = scene.broker.begin(fetch_incrementally(1, 60_000), FetchResponse, BY_TOPIC_ID)
+    scene.shrink((0, OTHER_FOLLOWER))
+    followers = scene.partition.followers
+    assert followers is not None
+    progress = followers.in_sync.followers[FOLLOWER]
+    assert partitions_of(pending.result()) == []
+    assert progress.fetch_offset == NO_OFFSET, "the fetch was sent before"
+    fetch_all(scene.broker, fetch_incrementally(2, 0), BY_TOPIC_ID)
+    assert progress.fetch_offset == 0
 
 
 def test_the_end_of_a_new_leader_is_unknown_until_it_is_committed(scene: Scene) -> None:

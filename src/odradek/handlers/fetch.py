@@ -367,7 +367,7 @@ def _respond(request: FetchRequest, context: RequestContext, session: FetchSessi
         add_leader_hints(response, context)
     if round_.size_bytes:
         count_fetched(context.services.metrics.traffic, round_.results, is_replica=round_.replica is not None)
-    if session.watch is not None:
-        end_visits(session, round_.results)
+    if session.watch is not None and round_.replica is not None:
+        end_visits(session, round_.replica, round_.results)
         record_throttled(context, round_.results)
     return response

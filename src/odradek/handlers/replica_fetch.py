@@ -78,10 +78,13 @@ def record_progress(replica: Replica, wanted: FetchedPartition, partition: Parti
 
 
 def end_visits(
-    session: FetchSession, results: Sequence[tuple[FetchedPartition, Partition | None, FetchResult]]
+    session: FetchSession,
+    replica: Replica,
+    results: Sequence[tuple[FetchedPartition, Partition | None, FetchResult]],
 ) -> None:
-    """Leave the partitions of which the follower knows everything out of its next fetch, until they change. All others
-    are visited again: those with more records, and those with an error."""
+    """Leave the partitions of which the follower knows everything, and the leader its progress, out of its next fetch,
+    until they change. All others are visited again: those with more records, those with an error, and those from whose
+    in-sync set the follower was removed while the fetch waited, because it joins again only by a later fetch."""
     watch = session.watch
     assert watch is not None
     for wanted, partition, result in results:
@@ -95,7 +98,18 @@ def end_visits(
             and wanted.fetch_offset == partition.log.log_end_offset
             and wanted.reported_high_watermark == partition.high_watermark
             and wanted.reported_log_start_offset == partition.log.log_start_offset
+            and _is_progress_known(replica, wanted, partition)
         ):
             watch.changed.pop(wanted.key, None)
     if session.session_id == NO_SESSION_ID:
         session.close()
+
+
+def _is_progress_known(replica: Replica, wanted: FetchedPartition, partition: Partition) -> bool:
+    followers = partition.followers
+    progress = None if followers is None else followers.in_sync.followers.get(replica.node_id)
+    return (
+        progress is not None
+        and progress.fetch_offset == wanted.fetch_offset
+        and progress.broker_epoch == replica.broker_epoch
+    )
