@@ -49,6 +49,8 @@ class Member(SimulatedProcess):
         )
         self.node: Node | None = None
         self.session: SimulatedSession | None = None
+        self.left_sessions: list[SimulatedSession] = []
+        """Of earlier processes that were killed: ZooKeeper keeps them until they expire, whoever starts meanwhile."""
 
     # Life
 
@@ -76,7 +78,9 @@ class Member(SimulatedProcess):
         super()._end()
         if self.session is not None:
             self.session.abandon()
-        self.node = None
+            if self.session.session_id:
+                self.left_sessions.append(self.session)
+        self.node = self.session = None
 
     def _may_end_with(self, problem: BaseException) -> bool:
         return isinstance(problem, StoreError)  # ZooKeeper did not answer at the start

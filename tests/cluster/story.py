@@ -19,8 +19,10 @@ from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from tests.cluster.member import Member
 from tests.cluster.routing import Routing
+from tests.cluster.sessions import SESSION_S, Sessions
 from tests.replication.invariants import Invariants, Violation, stored_batches
 from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
 from tests.simulation.simulated_network import SimulatedNetwork
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 NODES = (1, 2, 3)
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 ZOOKEEPER = "zookeeper"
-SESSION_S = 2.0
 FAULTY_S = 30.0
 QUIET_S = 90.0
 LONGEST_START_S = 90.0
@@ -84,7 +85,9 @@ class Story:
             Member(node_id, ensemble, self._network, clock, random.Random(chance.getrandbits(64)), chosen)
             for node_id in NODES
         ]
-        self._away_since: dict[int, float] = {}
+        self._sessions = Sessions(self._loop.time)
+        self._powerless: dict[int, int] = {}  # the registrations of brokers that lost power
+        self._may_commit_alone = False  # whether a minimum of one in-sync replica was ever asked for
         self._history = History(has_new_leaders=True)
         self._clients = FaultyNetwork(Routing(self._members, random.Random(chance.getrandbits(64))), chance)
         self._now_ms = clock.now_ms
@@ -167,7 +170,8 @@ class Story:
         while True:
             await asyncio.sleep(STEP_S)  # a poll's pause
             for member in self._members:
-                self._watch_session(member)
+                is_reached = member.is_alive and not self._network.is_cut(member.name, ZOOKEEPER)
+                self._sessions.watch(member, is_reached=is_reached)
                 if self._is_recovering and not member.is_alive:  # as its supervisor does
                     member.start()
             self._invariants.check(self._members)  # type: ignore[arg-type]  # a member has what is used of a machine
@@ -175,22 +179,6 @@ class Story:
             if newest is not None and newest.controller_epoch != controller_epoch:
                 controller_epoch = newest.controller_epoch
                 self._note(f"broker {newest.controller_id} is the controller, epoch {controller_epoch}")
-
-    def _watch_session(self, member: Member) -> None:
-        session = member.session
-        if session is None:
-            return
-        is_reached = member.is_alive and not self._network.is_cut(member.name, ZOOKEEPER)
-        if is_reached:
-            self._away_since.pop(member.node_id, None)
-            session.reconnect()
-            return
-        since = self._away_since.setdefault(member.node_id, self._loop.time())
-        session.disconnect()
-        if self._loop.time() - since > SESSION_S and session.session_id:
-            session.expire()
-            if not member.is_alive:
-                member.session = None
 
     def _newest_image(self) -> MetadataImage | None:
         images = [member.image for member in self._members if member.is_ready]
@@ -297,13 +285,32 @@ class Story:
             member.kill()
             self._invariants.forget(member.node_id)
 
-    def _lose_power(self) -> None:
+    async def _lose_power(self) -> None:
         """Only while all others have everything: with two lost disks, records are lost."""
         member = self._any_ready()
         if member is not None and self._is_in_sync_everywhere():
             self._note(f"broker {member.node_id} loses power")
+            self._powerless[member.node_id] = member.coordination.membership.broker_epoch
             member.lose_power()
             self._invariants.forget(member.node_id)
+            if self._may_commit_alone:
+                await self._until_noticed()
+
+    async def _until_noticed(self) -> None:
+        """Until the controller has fenced brokers that lost power. While one counts as in sync, others may leave the
+        in-sync set; with a minimum of 1 they are not eligible then, and its records are lost: the rules are Kafka's."""
+        for _ in range(round(2 * SESSION_S / STEP_S)):  # there may be no controller
+            if not self._counts_powerless():
+                return
+            await asyncio.sleep(STEP_S)  # a poll's pause
+
+    def _counts_powerless(self) -> bool:
+        newest = self._newest_image()
+        brokers = () if newest is None else newest.brokers.values()
+        return any(
+            not each.is_fenced and each.broker_epoch <= self._powerless.get(each.node_id, NO_BROKER_EPOCH)
+            for each in brokers
+        )
 
     def _is_in_sync_everywhere(self) -> bool:
         newest = self._newest_image()
@@ -365,12 +372,15 @@ class Story:
         if member is not None and member.session is not None:
             setattr(member.session, self._chance.choice(["lose_answer", "lose_request"]), self._chance.randrange(4))
 
-    def _change_min_in_sync(self) -> None:
+    async def _change_min_in_sync(self) -> None:
         """Of a topic or of all brokers, through any broker. The outcome may stay unknown, as for a real operator."""
         member = self._any_ready()
         if member is None:
             return
         minimum = self._chance.choice(["1", "2", "2", "3"])
+        if minimum == "1":
+            await self._until_noticed()
+            self._may_commit_alone = True
         kind, name = self._chance.choice([(TOPIC, "a"), (TOPIC, "b"), (TOPIC, TRANSACTIONS_TOPIC), (BROKER, "")])
         self._note(f"min.insync.replicas of {name or 'all brokers'} is to be {minimum}")
         setting = AlterableConfig(name="min.insync.replicas", config_operation=0, value=minimum)
