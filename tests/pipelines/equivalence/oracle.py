@@ -70,9 +70,10 @@ class Oracle:
     def compute(self) -> None:
         self._parse()
         read = [each.input for each in self._case.sinks] + [each.input for each in self._case.views]
+        read += [each.name for each in self._case.steps if each.expectations]
         used = {step for name in read for step in self._case.upstream(name)}
         for step in self._case.steps:
-            if step in used:  # a step that nothing reads is not computed
+            if step in used:  # a step that nothing reads and that expects nothing is not computed
                 self._compute(step)
         for sink in self._case.sinks:
             self.outcome.rows[sink.name] = counted(self._written(sink))
