@@ -107,7 +107,7 @@ def set_rate(broker: SimulatedBroker, rate: str) -> None:
 def test_the_directory_of_a_partition_that_does_not_exist_is_remembered(broker: SimulatedBroker, name: str) -> None:
     for number, path in enumerate(["/two", "/one", "/two", "/two"]):
         topic = f"{name}{number}"
-        assert move(broker, topic, path) is ErrorCode.REPLICA_NOT_AVAILABLE
+        assert move(broker, topic, path) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         create_topic(broker, topic)
         assert broker.partition(topic, 0).directory.path == path
 
