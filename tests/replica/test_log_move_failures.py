@@ -11,9 +11,11 @@ import pytest
 from odradek.log.log_directory import MOVED_FROM_FILE
 from odradek.protocol.batch import assign_offset
 from odradek.protocol.errors import ErrorCode
+from odradek.replica import log_moves
 from odradek.replica.log_move import LogMove
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_records, delete_topic, produce
+from tests.replica.held_workers import HeldWorkers
 from tests.replica.test_compaction import offsets
 from tests.replica.test_housekeeping import pass_time
 from tests.replica.test_log_moves import contents, described, filled, move, set_rate
@@ -22,7 +24,9 @@ from tests.simulation.simulated_disk import SimulatedFile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
+    from odradek.log.partition_log import PartitionLog
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +44,7 @@ def broker() -> Iterator[SimulatedBroker]:
 def futures(broker: SimulatedBroker) -> list[str]:
     return [
         f"{path}/{name}"
-        for path in ("/one", "/two", "/three")
+        for path in [each.path for each in broker.services.partitions.directories]
         for name in broker.host.disk.list_directory(path)
         if name.endswith("-future")
     ]
@@ -272,3 +276,82 @@ def test_records_that_are_deleted_just_before_the_exchange_stay_deleted(
     step_until(broker, lambda: partition.directory.path == "/two")
     broker.kill()
     assert broker.partition(name).log.log_start_offset == 7
+
+
+def test_a_flush_of_the_old_log_does_not_count_for_the_new_one(broker: SimulatedBroker, name: str) -> None:
+    exchanged(broker, name)
+    (found,) = broker.services.partitions.moves
+    assert found.old_log is not None
+    found.old_log.flush()
+    epochs = broker.partition(name).log.leader_epochs
+    assert epochs.is_dirty
+    pass_time(broker, 1)
+    assert not epochs.is_dirty
+
+
+def test_a_topic_is_deleted_while_the_target_of_its_move_hangs(name: str) -> None:
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    copying(broker, name)
+    workers.hung.add("/two")
+    set_rate(broker, "1000000")
+    pass_time(broker, 1)
+    delete_topic(broker, name)
+    pass_time(broker, 1)
+    assert [each for each in broker.host.disk.list_directory("/one") if name in each] == []
+    assert len(futures(broker)) == 1
+    workers.release_all()
+    pass_time(broker, 1)
+    assert futures(broker) == []
+    broker.close()
+
+
+def test_a_removal_that_hangs_does_not_delay_the_next_move(name: str) -> None:
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    exchanged(broker, name)
+    workers.held.add("remove_trees")
+    assert move(broker, name, "/one") is ErrorCode.NONE
+    pass_time(broker, 2)
+    assert workers.waiting == ["remove_trees"]
+    assert described(broker, name) == {"/one": (False, 0)}
+    workers.release_all()
+    broker.close()
+
+
+def test_an_unexpected_exception_ends_one_move_only(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert filled(broker, name) == "/one"
+    create_topic(broker, f"{name}-other")
+    open_copy = log_moves.open_copy
+
+    def fail(found: LogMove, host: Host) -> PartitionLog:
+        if found.partition.topic == name:
+            raise ValueError("unexpected")
+        return open_copy(found, host)
+
+    monkeypatch.setattr(log_moves, "open_copy", fail)
+    for topic in (name, f"{name}-other"):
+        assert move(broker, topic, "/three") is ErrorCode.NONE
+    pass_time(broker, 2)
+    assert described(broker, name) == {"/one": (False, 0)}
+    assert described(broker, f"{name}-other") == {"/three": (False, 0)}
+    assert caplog.messages == ["a replica could not be moved"]
+    delete_topic(broker, name)
+    pass_time(broker, 1)
+    assert [each for each in broker.host.disk.list_directory("/one") if each.startswith(f"{name}-0")] == []
+
+
+def test_a_source_without_room_for_the_marker_loses_the_old_copy_at_once(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(found: LogMove, host: Host) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(log_moves, "mark_old_copy", refuse)
+    exchanged(broker, name)
+    pass_time(broker, 2)
+    assert not broker.host.disk.exists(f"/one/{name}-0")
+    broker.kill()
+    assert (broker.partition(name).directory.path, len(offsets(broker, name))) == ("/two", 20)
