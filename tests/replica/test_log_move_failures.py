@@ -12,7 +12,7 @@ from odradek.log.log_directory import MOVED_FROM_FILE
 from odradek.protocol.batch import assign_offset
 from odradek.protocol.errors import ErrorCode
 from odradek.replica import log_moves
-from odradek.replica.log_move import LogMove
+from odradek.replica.log_move import LogMove, open_copy
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_records, delete_topic, produce
 from tests.replica.held_workers import HeldWorkers
@@ -324,7 +324,6 @@ def test_an_unexpected_exception_ends_one_move_only(
 ) -> None:
     assert filled(broker, name) == "/one"
     create_topic(broker, f"{name}-other")
-    open_copy = log_moves.open_copy
 
     def fail(found: LogMove, host: Host) -> PartitionLog:
         if found.partition.topic == name:
