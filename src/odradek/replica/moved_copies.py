@@ -70,10 +70,8 @@ def _is_moved(key: TopicPartition, moved: LogDirectory, original: LogDirectory, 
 
 def _source_id(key: TopicPartition, moved: LogDirectory, host: Host) -> str | None:
     """The id of the log directory that the partition was moved from."""
-    try:
-        return host.disk.read_file(f"{moved.partition_directory(*key)}/{MOVED_FROM_FILE}").decode()
-    except FileNotFoundError:
-        return None
+    marker = f"{moved.partition_directory(*key)}/{MOVED_FROM_FILE}"
+    return host.disk.read_file(marker).decode() if host.disk.exists(marker) else None
 
 
 def _id_of(directory: LogDirectory) -> str | None:
