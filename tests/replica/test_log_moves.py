@@ -115,12 +115,15 @@ def test_the_directory_of_a_partition_that_does_not_exist_is_remembered(broker: 
         assert move(broker, topic, path, 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_refusals_are_those_of_kafka(broker: SimulatedBroker, name: str) -> None:
+def test_refusals_are_those_of_kafka(broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = filled(broker, name)
     assert move(broker, name, "/three") is ErrorCode.LOG_DIR_NOT_FOUND
     assert move(broker, "a" * 240, "/one") is ErrorCode.INVALID_TOPIC_EXCEPTION
     assert move(broker, name, before) is ErrorCode.NONE
     assert described(broker, name) == {before: (False, 0)}
+    is_elsewhere = ErrorCode.NOT_LEADER_OR_FOLLOWER  # the partition is in the metadata, on other brokers
+    monkeypatch.setattr(broker.services.partitions, "absence", lambda *_: is_elsewhere)
+    assert move(broker, f"{name}-elsewhere", "/one") is ErrorCode.REPLICA_NOT_AVAILABLE
 
 
 def test_deleted_records_are_not_copied(broker: SimulatedBroker, name: str) -> None:

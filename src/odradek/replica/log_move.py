@@ -27,8 +27,8 @@ class LogMove:
     has replaced."""
 
     __slots__ = (
-        "copy", "ended", "is_cancelled", "is_prepared", "old_flusher", "old_log", "partition", "path", "remove_now",
-        "source", "target", "truncated_to", "truncation_count",
+        "copy", "ended", "is_cancelled", "is_prepared", "is_removed", "old_flusher", "old_log", "partition", "path",
+        "remove_now", "source", "target", "truncated_to", "truncation_count",
     )  # fmt: skip
 
     def __init__(self, partition: Partition, target: LogDirectory, path: str) -> None:
@@ -41,6 +41,7 @@ class LogMove:
         self.old_flusher: LogFlusher | None = None
         self.is_prepared = False  # the copy is durable enough to replace the log
         self.is_cancelled = False
+        self.is_removed = False  # the old copy has lost its name
         self.truncated_to: int | None = None
         self.truncation_count = 0
         self.remove_now = asyncio.Event()  # the old copy is to be removed without delay

@@ -167,7 +167,7 @@ class LogMoves:
         partitions."""
         rows = []
         for move in self._moves:
-            if move.partition.log_state is LogState.RETIRED:
+            if move.is_removed or move.partition.log_state is LogState.RETIRED:
                 continue
             copy = move.copy if move.is_copying else move.old_log
             if copy is not None and directory is (move.target if move.is_copying else move.source):
@@ -320,7 +320,7 @@ class LogMoves:
             old_log.release()
             if move.source.failure is None:
                 renamed = await self._workers(move.source).files.run(rename_old_copy, move, self._host)
-                del self._moves[move]
+                move.is_removed = True
                 self._table.removals.remove_renamed(move.source, [renamed])
                 await self._table.checkpoint([move.source, move.target])
                 if self.after_move is not None:
