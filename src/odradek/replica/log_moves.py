@@ -346,10 +346,11 @@ class LogMoves:
 
     async def _give_up(self, move: LogMove, problem: Exception) -> None:
         is_known = isinstance(problem, OSError | MoveFailed)
-        log.error(
-            "a replica could not be moved", topic=move.partition.topic, partition=move.partition.index,
-            target=move.target.path, reason=str(problem), exc_info=None if is_known else problem,
-        )  # fmt: skip
+        if not (move.is_cancelled and isinstance(problem, MoveFailed)):  # files of removed partitions may be gone
+            log.error(
+                "a replica could not be moved", topic=move.partition.topic, partition=move.partition.index,
+                target=move.target.path, reason=str(problem), exc_info=None if is_known else problem,
+            )  # fmt: skip
         if isinstance(problem, OSError) and not is_refusal(problem):
             self._table.fail_directory(move.target, problem)
         await self._discard(move)
