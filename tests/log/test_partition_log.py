@@ -23,6 +23,19 @@ def read(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> bytes:
     return piece.read()
 
 
+def test_a_copy_that_replaces_a_log_has_all_its_paths_in_the_new_directory(host: Host, directory: str) -> None:
+    log, copy = open_log(host, directory), open_log(host, f"{directory}-future")
+    for _ in range(3):
+        append(copy, make_batch())
+        copy.roll()
+    copy.truncate_fully_and_start_at(0)
+    os.rename(f"{directory}-future", f"{directory}-moved")
+    copy.replace_log(log, f"{directory}-moved")
+    removed = copy.take_removed_files()
+    assert removed
+    assert all(os.path.exists(path) for path in removed)
+
+
 def test_a_new_log_is_empty(host: Host, directory: str) -> None:
     log = open_log(host, directory)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (0, 0, 0)

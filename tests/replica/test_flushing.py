@@ -194,6 +194,18 @@ async def test_a_retired_log_is_not_flushed_any_more() -> None:
     assert log.flushes == 1
 
 
+async def test_a_flush_of_a_replaced_log_does_not_end_waits() -> None:
+    log, workers, _ = flusher()
+    ended: list[BaseException | None] = []
+    flush = LogFlusher(log, workers, log.reported.append, ended.append)  # type: ignore[arg-type]  # as above
+    flush.begin()
+    await settle()
+    flush.disconnect()
+    workers.gates[0].set()
+    await settle()
+    assert (log.flushes, ended) == (1, [])
+
+
 # --- with a whole broker
 
 

@@ -21,8 +21,10 @@ from odradek.replica.log_move import LogMove
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs, batch, create_topic, delete_records, delete_topic, produce
 from tests.log.compaction.compacted_logs import records_of
+from tests.replica.committed_reading import committed_offsets
 from tests.replica.test_compaction import offsets
 from tests.replica.test_housekeeping import pass_time
+from tests.replica.transactions import abort, commit, put
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,17 +109,21 @@ def set_rate(broker: SimulatedBroker, rate: str) -> None:
 def test_the_directory_of_a_partition_that_does_not_exist_is_remembered(broker: SimulatedBroker, name: str) -> None:
     for number, path in enumerate(["/two", "/one", "/two", "/two"]):
         topic = f"{name}{number}"
-        assert move(broker, topic, path) is ErrorCode.REPLICA_NOT_AVAILABLE
+        assert move(broker, topic, path) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         create_topic(broker, topic)
         assert broker.partition(topic, 0).directory.path == path
+        assert move(broker, topic, path, 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_refusals_are_those_of_kafka(broker: SimulatedBroker, name: str) -> None:
+def test_refusals_are_those_of_kafka(broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = filled(broker, name)
     assert move(broker, name, "/three") is ErrorCode.LOG_DIR_NOT_FOUND
     assert move(broker, "a" * 240, "/one") is ErrorCode.INVALID_TOPIC_EXCEPTION
     assert move(broker, name, before) is ErrorCode.NONE
     assert described(broker, name) == {before: (False, 0)}
+    is_elsewhere = ErrorCode.NOT_LEADER_OR_FOLLOWER  # the partition is in the metadata, on other brokers
+    monkeypatch.setattr(broker.services.partitions, "absence", lambda *_: is_elsewhere)
+    assert move(broker, f"{name}-elsewhere", "/one") is ErrorCode.REPLICA_NOT_AVAILABLE
 
 
 def test_deleted_records_are_not_copied(broker: SimulatedBroker, name: str) -> None:
@@ -155,6 +161,29 @@ def test_producers_continue_their_sequences(broker: SimulatedBroker, name: str) 
     broker.kill()
     assert produce(broker, name, batch(producer=(9, 0, 4))).base_offset == 4
     assert produce(broker, name, batch(producer=(9, 0, 5))).base_offset == 5
+
+
+def test_transactions_continue_after_a_move(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name)
+    partition = broker.partition(name)
+    before = partition.directory.path
+    put(partition, 1, b"committed")
+    commit(partition, 1)
+    put(partition, 2, b"aborted")
+    abort(partition, 2)
+    put(partition, 3, b"open")
+    move(broker, name, other(before))
+    pass_time(broker, 2)
+    assert partition.directory.path == other(before)
+    assert (partition.last_stable_offset, committed_offsets(partition)) == (4, [0])
+    abort(partition, 3)
+    put(partition, 4, b"another")
+    commit(partition, 4)
+    assert committed_offsets(partition) == [0, 6]
+    broker.kill()
+    partition = broker.partition(name)
+    assert (partition.directory.path, partition.last_stable_offset) == (other(before), 8)
+    assert committed_offsets(partition) == [0, 6]
 
 
 def test_the_copy_follows_a_truncation(broker: SimulatedBroker, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.replica.move_rules import OffsetRange, StepKind, begins_anew, keeps_moved_copy, next_step
+from odradek.replica.move_rules import LogEnd, OffsetRange, StepKind, keeps_moved_copy, must_restart, next_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Model:
             self.copy = {each: value for each, value in self.copy.items() if each < step.offset}
             self.copy_range = OffsetRange(min(start, step.offset), step.offset)
         elif step.kind is StepKind.RESTART or (
-            step.kind is StepKind.COPY and begins_anew(self.copy_range, self.log_range, step.offset)
+            step.kind is StepKind.COPY and must_restart(self.copy_range, self.log_range, step.offset)
         ):
             self.copy, self.copy_range = {}, OffsetRange(step.offset, step.offset)
         elif step.kind is StepKind.COPY:
@@ -88,6 +88,12 @@ def test_a_copy_that_is_exchanged_is_the_log(actions: Sequence[tuple[str, int]])
 
 
 def test_a_moved_copy_that_lost_records_is_not_kept() -> None:
-    assert keeps_moved_copy(10, 10)
-    assert keeps_moved_copy(11, 10)
-    assert not keeps_moved_copy(9, 10)
+    original = LogEnd(3, 10)
+    assert keeps_moved_copy(LogEnd(3, 10), original)
+    assert keeps_moved_copy(LogEnd(3, 11), original)
+    assert not keeps_moved_copy(LogEnd(3, 9), original)
+
+
+def test_a_moved_copy_that_followed_another_leader_is_kept() -> None:
+    assert keeps_moved_copy(LogEnd(4, 9), LogEnd(3, 10))
+    assert not keeps_moved_copy(LogEnd(2, 9), LogEnd(3, 10))

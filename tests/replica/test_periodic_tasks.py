@@ -47,3 +47,18 @@ async def test_a_failure_is_logged_and_the_next_run_begins(caplog: pytest.LogCap
     assert len(runs) == 2
     assert caplog.messages == ["periodic work failed"] * 2
     caplog.clear()
+
+
+async def test_work_begins_between_the_end_of_a_task_and_its_callback() -> None:
+    tasks, runs = SingleTasks(), []
+
+    async def work() -> None:
+        runs.append(1)
+        if len(runs) == 1:  # the callback of this task is called after this one
+            asyncio.get_running_loop().call_soon(tasks.begin, "key", work, "work")
+
+    tasks.begin("key", work, "work")
+    await asyncio.sleep(0)
+    await tasks.settle()
+    assert len(runs) == 2
+    assert not tasks.is_running

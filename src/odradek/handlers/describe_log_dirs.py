@@ -17,8 +17,6 @@ from odradek.protocol.messages.describe_log_dirs import (
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.handlers.context import RequestContext
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
@@ -35,13 +33,19 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     partitions = [each for each in table if wanted is None or (each.topic, each.index) in wanted]
     moves = [(each, each.move) for each in partitions if each.move is not None]
-    results = await asyncio.gather(*(_describe(directory, partitions, moves, host) for directory in table.directories))
+    # For all directories at the same moment: a partition that moves is in one of them.
+    topics = {
+        directory: _topics(
+            [each for each in partitions if each.directory is directory],
+            [each for each in moves if each[1].target is directory],
+        )
+        for directory in table.directories
+    }
+    results = await asyncio.gather(*(_describe(directory, topics[directory], host) for directory in table.directories))
     return DescribeLogDirsResponse(results=results)
 
 
-async def _describe(
-    directory: LogDirectory, partitions: Sequence[Partition], moves: Sequence[tuple[Partition, OngoingMove]], host: Host
-) -> DescribeLogDirsResult:
+async def _describe(directory: LogDirectory, topics: list[DescribeLogDirsTopic], host: Host) -> DescribeLogDirsResult:
     if directory.failure is not None:
         return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     total_bytes, usable_bytes = await host.workers.for_directory(directory.path).files.run(
@@ -49,10 +53,7 @@ async def _describe(
     )
     return DescribeLogDirsResult(
         log_dir=directory.path,
-        topics=_topics(
-            [each for each in partitions if each.directory is directory],
-            [each for each in moves if each[1].target is directory],
-        ),
+        topics=topics,
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
     )

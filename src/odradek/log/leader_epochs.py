@@ -30,6 +30,12 @@ class LeaderEpochs:
         self.latest_epoch = self.entries[-1].epoch if self.entries else NO_EPOCH
         self.is_dirty = False
 
+    def copy(self) -> "LeaderEpochs":
+        """The same entries, for another file, which does not have them."""
+        copied = LeaderEpochs(self.entries)
+        copied.is_dirty = True
+        return copied
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """A later epoch begins at this offset. An epoch that is not later than the latest changes nothing."""
         if epoch <= self.latest_epoch:

@@ -222,8 +222,8 @@ class PartitionLog:
         """Take the place of `other`, of which this is a copy to the same log end. This directory was renamed."""
         for part in (self._segments, self._snapshots, self._unsynced):
             part.relocate(directory)
-        self.directory, self.producers, self.leader_epochs = directory, other.producers, other.leader_epochs
-        self._is_changed = self.leader_epochs.is_dirty = True
+        self.directory, self.producers, self.leader_epochs = directory, other.producers, other.leader_epochs.copy()
+        self._is_changed = True
         self._snapshots.write(self.producers, self.log_end_offset)
         self.roll()  # recovery begins at or after the snapshot
 

@@ -96,6 +96,7 @@ class SegmentList:
     def relocate(self, directory: str) -> None:
         """The directory of the log was renamed, and nothing reads the segments."""
         self._directory = directory
+        self._removed_files = [f"{directory}/{path.rpartition('/')[2]}" for path in self._removed_files]
         for segment in self.segments:  # their open files stay open
             segment.directory = directory
             segment.offset_index.path = segment.path(OFFSET_INDEX_SUFFIX)

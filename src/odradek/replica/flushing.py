@@ -82,6 +82,10 @@ class LogFlusher:
         # a loop around that would never let the callback run.
         return self._running is None or self._running.done()
 
+    def disconnect(self) -> None:
+        """Another log has replaced this one: its flushes commit nothing, and their failures refuse nothing."""
+        self._flush_ended = None
+
     async def retire(self) -> None:
         """Begin no more flushes, and wait for the running one: afterwards the files may have another owner."""
         self._is_retired = True

@@ -3,8 +3,9 @@
 A move has two parts. One task for each target directory copies the logs that are to be moved there, a chunk of each in
 turn, at no more than `replica.alter.log.dirs.io.max.bytes.per.second`; a copy that has caught up replaces its log on
 the event loop, without an await, so that no append comes between. Then the old copy is removed, after
-`file.delete.delay.ms`, because readers may have begun in it. Moves that a stop or a crash interrupts are continued by
-the next start."""
+`file.delete.delay.ms`, because readers may have begun in it; its marker `moved-to` keeps a start from using it. Moves
+that a stop or a crash interrupts begin again from nothing at the next start. A partition has one move at a time: the
+next one waits until the last one has ended."""
 
 from __future__ import annotations
 
@@ -18,14 +19,18 @@ from odradek.host.logs import get_logger
 from odradek.log.log_directory import future_name_length
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.flushing import LogRetired
+from odradek.replica.leadership import LogState
 from odradek.replica.log_move import (
     LogMove,
+    MoveFailed,
     append_chunk,
+    mark_copy,
+    mark_old_copy,
     open_copy,
     range_of,
     read_chunk,
-    remove_old_copy,
-    write_marker,
+    remove_if_present,
+    rename_old_copy,
 )
 from odradek.replica.move_rules import StepKind
 from odradek.replica.offset_checkpoints import CheckpointRow
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.log_opening import PendingLog
     from odradek.replica.partition import Partition
+    from odradek.replica.partition_removal import PartitionRemovals
 
 log = get_logger(__name__)
 
@@ -56,10 +62,14 @@ MOST_PREFERRED = 10_000
 class Table(Protocol):
     """What is used of the partition table."""
 
+    removals: PartitionRemovals
+
     @property
     def directories(self) -> Sequence[LogDirectory]: ...
 
     def find(self, topic: str, index: int) -> Partition | None: ...
+
+    def absence(self, topic: str, index: int) -> ErrorCode: ...
 
     def fail_directory(self, directory: LogDirectory, problem: OSError) -> None: ...
 
@@ -88,7 +98,7 @@ class LogMoves:
 
     def request(self, topic: str, index: int, path: str) -> ErrorCode:
         """Move a replica to the log directory with this path; to its own, to cancel a move. The directory of a
-        partition that is not on this broker is remembered for its creation: REPLICA_NOT_AVAILABLE, as in Kafka."""
+        partition that is not on this broker is remembered for its creation; the answer is an error, as in Kafka."""
         target = next((each for each in self._table.directories if each.path == path), None)
         if future_name_length(topic, index) > LARGEST_NAME_BYTES:
             return ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -102,7 +112,8 @@ class LogMoves:
             self._preferred[topic, index] = target
             if len(self._preferred) > MOST_PREFERRED:
                 del self._preferred[next(iter(self._preferred))]
-            return ErrorCode.REPLICA_NOT_AVAILABLE
+            absence = self._table.absence(topic, index)
+            return ErrorCode.REPLICA_NOT_AVAILABLE if absence is ErrorCode.NOT_LEADER_OR_FOLLOWER else absence
         if partition.move is not None and partition.move.target is target:
             return ErrorCode.NONE
         if partition.move is not None:
@@ -125,16 +136,18 @@ class LogMoves:
         return pending if directory is None or directory.failure is not None else pending._replace(directory=directory)
 
     def resume(self, futures: Mapping[LogDirectory, Mapping[TopicPartition, str]]) -> None:
-        """Continue the moves of the last run. Nothing was appended since the logs were opened: what a copy has after
-        the end of its log is not of the log."""
+        """Begin the moves again that the last run has not completed, one for each partition, with empty copies: they
+        take the names of those of the last run, so that another crash does not end the moves."""
         for target, paths in futures.items():
             for (topic, index), path in paths.items():
                 partition = self._table.find(topic, index)
-                if partition is not None and partition.is_online and partition.directory is not target:
-                    move = self._begin(partition, target, path)
-                    move.note_truncation(partition.log.log_end_offset)
+                is_movable = partition is not None and partition.is_online and partition.directory is not target
+                if partition is not None and is_movable and partition.move is None:
+                    self._begin(partition, target, path)
+                else:
+                    self._table.removals.remove_renamed(target, [path])
 
-    def _begin(self, partition: Partition, target: LogDirectory, path: str) -> LogMove:
+    def _begin(self, partition: Partition, target: LogDirectory, path: str) -> None:
         move = partition.move = LogMove(partition, target, path)
         self._moves[move] = None
         self._tasks.begin(target, functools.partial(self._copy_all, target), "moves to a log directory")
@@ -142,14 +155,20 @@ class LogMoves:
             "a replica is moved", topic=partition.topic, partition=partition.index, source=move.source.path,
             target=target.path,
         )  # fmt: skip
-        return move
 
     # Checkpoints
 
+    def targets_of(self, partition: Partition) -> list[LogDirectory]:
+        """The log directories whose checkpoints may name the partition because of a copy."""
+        return [each.target for each in self._moves if each.partition is partition]
+
     def rows(self, directory: LogDirectory) -> list[CheckpointRow]:
-        """Of the copies in a log directory: those that are made, and old ones that are not removed."""
+        """Of the copies in a log directory: those that are made, and old ones that are not removed. None of removed
+        partitions."""
         rows = []
         for move in self._moves:
+            if move.is_removed or move.partition.log_state is LogState.RETIRED:
+                continue
             copy = move.copy if move.is_copying else move.old_log
             if copy is not None and directory is (move.target if move.is_copying else move.source):
                 high_watermark = min(move.partition.high_watermark, copy.log_end_offset)
@@ -168,7 +187,7 @@ class LogMoves:
             for move in moves:
                 try:
                     has_progressed |= await self._advance(move)
-                except OSError as problem:
+                except Exception as problem:
                     await self._give_up(move, problem)
             if not has_progressed:
                 await asyncio.sleep(PAUSE_S)
@@ -182,8 +201,7 @@ class LogMoves:
         if partition.follower_log.is_truncating:
             return False
         if move.copy is None:
-            await self._open(move)
-            return True
+            return await self._open(move)
         step, files = move.step(move.copy), self._workers(move.target).files
         if step.kind is StepKind.TRUNCATE:
             move.is_prepared, move.truncated_to = False, None
@@ -191,9 +209,11 @@ class LogMoves:
             return True
         move.truncated_to = None
         if step.kind is StepKind.RESTART:
+            move.is_prepared = False
             await files.run(move.copy.truncate_fully_and_start_at, step.offset)
             return True
         if step.kind is StepKind.ADVANCE_START:
+            move.is_prepared = False
             move.copy.advance_log_start_offset(step.offset)
             return True
         if self._throttle.is_exceeded:
@@ -205,17 +225,14 @@ class LogMoves:
             return True
         return await self._copy(move, move.copy, step.offset)
 
-    async def _open(self, move: LogMove) -> None:
-        for other in tuple(self._moves):
-            if other is not move and other.partition is move.partition:
-                if other.is_copying:
-                    return  # it is cancelled, and ends in its turn
-                other.hurry.set()
-                await other.ended.wait()
-        files = self._workers(move.target).files
-        known = await files.run(move.target.recovery_points.read)
-        recovery_point = known.get((move.partition.topic, move.partition.index), 0)
-        move.copy = await files.run(open_copy, move, self._host, recovery_point)
+    async def _open(self, move: LogMove) -> bool:
+        """False while an earlier move of the partition has not ended: it is cancelled, or removes the old copy."""
+        earlier = [each for each in self._moves if each is not move and each.partition is move.partition]
+        for each in earlier:
+            each.remove_now.set()
+        if not earlier:
+            move.copy = await self._workers(move.target).files.run(open_copy, move, self._host)
+        return not earlier
 
     async def _copy(self, move: LogMove, copy: PartitionLog, offset: int) -> bool:
         partition, truncation_count = move.partition, move.truncation_count
@@ -240,20 +257,22 @@ class LogMoves:
         """Before the exchange, so that a crash after it costs no long recovery, and no log start goes back."""
         workers = self._workers(move.target)
         await workers.flushes.run(copy.flush)
-        await workers.files.run(write_marker, move, self._host)
+        await workers.files.run(mark_copy, move, self._host)
         await self._table.checkpoint([move.target])
         move.is_prepared = True
 
     # The exchange
 
     def _exchange(self, move: LogMove, copy: PartitionLog) -> bool:
-        """Copy the few records that are missing, and replace the log. False when more is missing, or not in memory."""
+        """Copy the few records that are missing, and replace the log. False when more is missing, or not in memory, or
+        records were deleted since the copy was prepared."""
         partition, path = move.partition, move.target.partition_directory(move.partition.topic, move.partition.index)
         source = partition.log
-        if move.truncated_to is not None or source.is_truncating or not self._copy_tail(copy, source):
+        if move.truncated_to is not None or source.is_truncating or copy.log_start_offset != source.log_start_offset:
+            return False
+        if not self._copy_tail(copy, source):
             return False
         copy.configure(source.config)
-        copy.advance_log_start_offset(source.log_start_offset)
         self._host.disk.rename(move.path, path)
         try:
             copy.replace_log(source, path)
@@ -287,39 +306,52 @@ class LogMoves:
 
     async def _finish(self, move: LogMove) -> None:
         """Remove the old copy. If a disk fails, the next start does it."""
-        partition, old_log, old_flusher = move.partition, move.old_log, move.old_flusher
+        old_log, old_flusher = move.old_log, move.old_flusher
         assert old_log is not None
         assert old_flusher is not None
         try:
             with suppress(LogRetired):
-                await partition.flusher.flush()  # makes the new name durable
+                await move.partition.flusher.flush()  # makes the new name durable
+            await self._mark_old_copy(move)
             if not self._is_stopped:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(move.hurry.wait(), old_log.config.file_delete_delay_ms / 1000)
+                    await asyncio.wait_for(move.remove_now.wait(), old_log.config.file_delete_delay_ms / 1000)
             await old_flusher.retire()
             old_log.release()
             if move.source.failure is None:
-                files = self._workers(move.source).files
-                renamed = await files.run(remove_old_copy, move, self._host)
-                del self._moves[move]
+                renamed = await self._workers(move.source).files.run(rename_old_copy, move, self._host)
+                move.is_removed = True
+                self._table.removals.remove_renamed(move.source, [renamed])
                 await self._table.checkpoint([move.source, move.target])
                 if self.after_move is not None:
-                    await self.after_move(partition, move.source)
-                await files.run(self._host.disk.remove_tree, renamed)
+                    await self.after_move(move.partition, move.source)
         except Exception as problem:
             log.error("the old copy of a moved replica stays until the next start", reason=repr(problem))
         finally:
             self._moves.pop(move, None)
             move.ended.set()
 
+    async def _mark_old_copy(self, move: LogMove) -> None:
+        """A full disk may have no room for the marker: then the old copy is renamed without a delay."""
+        if move.source.failure is not None:
+            return
+        try:
+            await self._workers(move.source).files.run(mark_old_copy, move, self._host)
+        except OSError as problem:
+            if not is_refusal(problem):
+                raise
+            move.remove_now.set()
+
     # Ending
 
-    async def _give_up(self, move: LogMove, problem: OSError) -> None:
-        log.error(
-            "a replica could not be moved", topic=move.partition.topic, partition=move.partition.index,
-            target=move.target.path, reason=str(problem),
-        )  # fmt: skip
-        if not is_refusal(problem) and problem.errno is not None:
+    async def _give_up(self, move: LogMove, problem: Exception) -> None:
+        is_known = isinstance(problem, OSError | MoveFailed)
+        if not (move.is_cancelled and isinstance(problem, MoveFailed)):  # files of removed partitions may be gone
+            log.error(
+                "a replica could not be moved", topic=move.partition.topic, partition=move.partition.index,
+                target=move.target.path, reason=str(problem), exc_info=None if is_known else problem,
+            )  # fmt: skip
+        if isinstance(problem, OSError) and not is_refusal(problem):
             self._table.fail_directory(move.target, problem)
         await self._discard(move)
 
@@ -328,38 +360,40 @@ class LogMoves:
             move.partition.move = None
         if move.copy is not None:
             move.copy.release()
-        if move.target.failure is None:
-            try:
-                await self._workers(move.target).files.run(_remove_if_present, self._host, move.path)
-            except OSError as problem:
-                log.error("an incomplete copy stays", path=move.path, reason=str(problem))
-        self._moves.pop(move, None)
-        move.ended.set()
+        try:
+            if move.target.failure is None:
+                await self._workers(move.target).files.run(remove_if_present, move.path, self._host)
+        except OSError as problem:
+            log.error("an incomplete copy stays until the next start", path=move.path, reason=str(problem))
+        finally:
+            self._moves.pop(move, None)
+        try:
+            await self._table.checkpoint([move.target])  # without the copy
+        except OSError as problem:
+            log.error("checkpoints could not be written", path=move.target.path, reason=str(problem))
+        finally:
+            move.ended.set()
 
     async def forget(self, partitions: Sequence[Partition]) -> None:
-        """The partitions are removed: their copies go first."""
+        """The partitions are removed. Moves whose copy is in use end first; others are cancelled, and end when the disk
+        of their target lets them."""
         for move in [each for each in self._moves if each.partition in partitions]:
             move.is_cancelled = True
-            move.hurry.set()
-            await move.ended.wait()
+            move.remove_now.set()
+            if not move.is_copying:
+                await move.ended.wait()
 
     async def stop(self) -> None:
-        """Nothing of a move touches a file after this returns. Copies that are not complete are continued later."""
+        """Nothing of a move touches a file after this returns. Moves that are not complete begin again later."""
         self._is_stopped = True
         for move in tuple(self._moves):
-            move.hurry.set()
+            move.remove_now.set()
         await self._tasks.settle()
         for move in self._moves:
             move.ended.set()
             if move.copy is not None:
-                with suppress(OSError):
-                    await self._workers(move.target).flushes.run(move.copy.flush)
                 move.copy.release()
+        self._moves.clear()  # the last checkpoint has no incomplete copies
 
     def _workers(self, directory: LogDirectory) -> DirectoryWorkers:
         return self._host.workers.for_directory(directory.path)
-
-
-def _remove_if_present(host: Host, path: str) -> None:
-    if host.disk.exists(path):
-        host.disk.remove_tree(path)

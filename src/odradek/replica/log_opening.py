@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
 from odradek.log.partition_log import PartitionLog
-from odradek.replica.moved_copies import choose_moved_copy, forget_moves
+from odradek.replica.moved_copies import choose_moved_copy, delete_if_moved, forget_moves
 from odradek.replica.offset_checkpoints import read_checkpoint
 
 if TYPE_CHECKING:
@@ -54,10 +54,12 @@ class DirectoryContents(NamedTuple):
         return (self.recovery_points, self.log_start_offsets, self.high_watermarks)
 
 
-def survey(directory: LogDirectory, hosted: Mapping[TopicPartition, TopicImage]) -> DirectoryContents:
-    """Find the hosted partitions in the directory, and set aside all others."""
+def survey(directory: LogDirectory, hosted: Mapping[TopicPartition, TopicImage], host: Host) -> DirectoryContents:
+    """Find the hosted partitions in the directory. Old copies of moved ones are deleted, all others are set aside."""
     found = []
     for key, path in directory.partitions().items():
+        if delete_if_moved(key, directory, host):
+            continue
         topic = hosted.get(key)
         if topic is not None and directory.read_partition_metadata(*key) in (None, topic.topic_id):
             found.append(key)
@@ -102,7 +104,7 @@ def choose_copies(contents: Mapping[LogDirectory, DirectoryContents], host: Host
             is_larger = _segments_size_bytes(directory, key, host) > _segments_size_bytes(other, key, host)
             chosen[key], rejected = (directory, other) if is_larger else (other, directory)
             log.warning("second copy of a partition set aside", renamed_to=rejected.set_aside(*key))
-    forget_moves(chosen, host)
+    forget_moves(chosen, contents.keys(), host)
     return chosen
 
 
@@ -143,11 +145,16 @@ def spread_evenly(pending: Sequence[PendingLog], partition_counts: Mapping[LogDi
 
 
 def has_stale_names(
-    contents: Mapping[LogDirectory, DirectoryContents], hosted: Mapping[TopicPartition, TopicImage]
+    contents: Mapping[LogDirectory, DirectoryContents], chosen: Mapping[TopicPartition, LogDirectory]
 ) -> bool:
-    """Whether checkpoints name partitions that are gone: a new topic of that name would take over their offsets after
-    the next crash."""
-    return any(not offsets.keys() <= hosted.keys() for each in contents.values() for offsets in each.checkpoints)
+    """Whether checkpoints name partitions that are not in their log directory: a new topic of that name would take over
+    their offsets after the next crash."""
+    return any(
+        chosen.get(key) is not directory
+        for directory, found in contents.items()
+        for offsets in found.checkpoints
+        for key in offsets
+    )
 
 
 def hosted_partitions(image: MetadataImage, node_id: int) -> dict[TopicPartition, TopicImage]:

@@ -36,20 +36,26 @@ def next_step(copy: OffsetRange, log: OffsetRange, truncated_to: int | None) -> 
         return Step(StepKind.TRUNCATE, log.end_offset)
     if copy.end_offset < log.start_offset == log.end_offset:
         return Step(StepKind.RESTART, log.end_offset)
+    if copy.start_offset < log.start_offset <= copy.end_offset:
+        return Step(StepKind.ADVANCE_START, log.start_offset)
     if copy.end_offset < log.end_offset:
         return Step(StepKind.COPY, max(copy.end_offset, log.start_offset))
-    if copy.start_offset < log.start_offset:
-        return Step(StepKind.ADVANCE_START, log.start_offset)
     return Step(StepKind.EXCHANGE, log.end_offset)
 
 
-def begins_anew(copy: OffsetRange, log: OffsetRange, base_offset: int) -> bool:
+def must_restart(copy: OffsetRange, log: OffsetRange, base_offset: int) -> bool:
     """Whether the copy must continue at the base offset of the next batch of the log, because records between were
     deleted from the log. A compacted log has gaps too, which a copy takes over as they are."""
     return copy.end_offset < log.start_offset and copy.end_offset != base_offset
 
 
-def keeps_moved_copy(moved_end_offset: int, original_end_offset: int) -> bool:
+class LogEnd(NamedTuple):
+    leader_epoch: int  # of the last batch
+    end_offset: int
+
+
+def keeps_moved_copy(moved: LogEnd, original: LogEnd) -> bool:
     """After a crash that left both copies: the moved one has replaced the original, which got no more records. If the
-    crash lost its newest records, the original has them."""
-    return moved_end_offset >= original_end_offset
+    crash lost its newest records, the original has them. A moved copy that ends earlier because it followed another
+    leader has a later leader epoch."""
+    return moved >= original

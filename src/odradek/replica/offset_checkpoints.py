@@ -45,10 +45,11 @@ class OffsetCheckpoints:
         self._writes = DirectoryWrites()
         self._stale: dict[LogDirectory, set[TopicPartition]] = {}  # removed partitions that checkpoints may contain
 
-    def mark_stale(self, partition: Partition) -> None:
-        """The partition was removed: the next checkpoint of its log directory is the first without it."""
-        if partition.directory.failure is None:
-            self._stale.setdefault(partition.directory, set()).add((partition.topic, partition.index))
+    def mark_stale(self, partition: Partition, directories: Iterable[LogDirectory]) -> None:
+        """The partition was removed: the next checkpoint of each of its log directories is the first without it."""
+        for directory in directories:
+            if directory.failure is None:
+                self._stale.setdefault(directory, set()).add((partition.topic, partition.index))
 
     def directories_with_stale(self, keys: Set[TopicPartition]) -> list[LogDirectory]:
         """The log directories whose checkpoints may contain removed partitions of these names."""

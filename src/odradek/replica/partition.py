@@ -117,6 +117,7 @@ class Partition:
         """Continue with a copy of the log in another log directory: the same records, producers and epochs."""
         assert log.log_end_offset == self.log.log_end_offset, "an incomplete copy replaced a log"
         assert not self.follower_log.is_truncating, "a log was replaced while it was truncated"
+        self.flusher.disconnect()
         self._use_log(log, directory, workers)
         self.follower_log.follow_exchange()
 

@@ -47,8 +47,11 @@ class PartitionRemovals:
     def resume(self, directory: LogDirectory) -> None:
         """Remove the renamed directories that the last run has left."""
         if directory.scheduled_deletes:
-            files = self._host.workers.for_directory(directory.path).files
-            self._run(self._remove_trees(files, directory.scheduled_deletes))
+            self.remove_renamed(directory, directory.scheduled_deletes)
+
+    def remove_renamed(self, directory: LogDirectory, paths: Sequence[str]) -> None:
+        """Remove directories of which no partition makes use."""
+        self._run(self._remove_trees(self._host.workers.for_directory(directory.path).files, paths))
 
     def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         removal = asyncio.ensure_future(coroutine)

@@ -127,7 +127,7 @@ class PartitionTable:
         self._image = image
         hosted = hosted_partitions(image, self._node_id)
         usable = [each for each in self.directories if each.failure is None]
-        surveys = (self._workers(each).files.run(survey, each, hosted) for each in usable)
+        surveys = (self._workers(each).files.run(survey, each, hosted, self._host) for each in usable)
         contents = dict(zip(usable, await asyncio.gather(*surveys), strict=True))
         chosen = await self._host.workers.run(choose_copies, contents, self._host)
         failed = [each for each in self.directories if each.failure is not None]
@@ -138,7 +138,7 @@ class PartitionTable:
                 raise LogDirectoryError(f"{each.directory.path} cannot be used: {each.problem}")
             self.fail_directory(each.directory, each.problem)
             self._add_failed(each)
-        if has_stale_names(contents, hosted):
+        if has_stale_names(contents, chosen):
             await self.checkpoint()
         for directory in usable:
             self.removals.resume(directory)
@@ -276,7 +276,7 @@ class PartitionTable:
                 removed += [present[index] for index in left if index in present]
         for partition in removed:
             self._discard(partition)
-            self._checkpoints.mark_stale(partition)
+            self._checkpoints.mark_stale(partition, [partition.directory, *self.moves.targets_of(partition)])
         self.removals.begin(removed)
 
     def _discard(self, partition: Partition) -> None:

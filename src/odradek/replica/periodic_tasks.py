@@ -36,13 +36,15 @@ class SingleTasks:
 
     def begin(self, key: Hashable, work: Callable[[], Coroutine[object, object, None]], name: str) -> None:
         """Run the work, unless the work of this key is running. `name` is for the log, if the work fails."""
-        if key in self._running:
+        running = self._running.get(key)
+        if running is not None and not running.done():  # the callback of one that is done may not have run
             return
         task = self._running[key] = asyncio.ensure_future(work())
         task.add_done_callback(lambda _: self._end(key, task, name))
 
     def _end(self, key: Hashable, task: asyncio.Future[None], name: str) -> None:
-        del self._running[key]
+        if self._running.get(key) is task:
+            del self._running[key]
         if not task.cancelled() and (problem := task.exception()) is not None:
             log.error("periodic work failed", name=name, exc_info=problem)
 

@@ -5,11 +5,31 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from odradek.cli.partition.move import Copy, plan_moves, question
 from odradek.testing import RunningBroker
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("directory", "moved", "cancelled", "text"),
+    [
+        ("/one", [], [("/two", 0)], "Cancel 1 move?"),
+        ("/two", [("/one", 0), ("/one", 1)], [], "Move 2 replicas?"),
+        ("/three", [("/one", 0), ("/one", 1)], [], "Move 2 replicas?"),
+    ],
+)
+def test_a_move_to_the_own_directory_cancels(
+    directory: str, moved: list[tuple[str, int]], cancelled: list[tuple[str, int]], text: str
+) -> None:
+    copies = [Copy("pump", 0, "/one", 9, False), Copy("pump", 1, "/one", 9, False), Copy("pump", 0, "/two", 1, True)]
+    plan = plan_moves(copies, directory)
+    assert [[(each.path, each.partition) for each in part] for part in plan] == [moved, cancelled]
+    assert question(*plan) == text
 
 
 def test_replicas_move_to_another_log_directory(tmp_path: Path) -> None:
@@ -37,6 +57,7 @@ def test_replicas_move_to_another_log_directory(tmp_path: Path) -> None:
         done = run_odradek(*command, *server)
         assert done.code == 0, done.errors
         assert [(each["from"], each["to"]) for each in json.loads(done.output)["replicas"]] == [(one, two)]
+        assert json.loads(done.output)["cancelled"] == []
         again = run_odradek("partition", "move", "pump", "--broker", "0", "--directory", two, "--yes", *server)
         assert "nothing to move" in again.output
     finally:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.messages import (
     alter_client_quotas,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     create_acls,
     delete_acls,
     describe_acls,
@@ -70,6 +71,13 @@ def cluster_questions(names: Names, node_id: int) -> Iterator[Question]:
         "DescribeLogDirs",
         describe_log_dirs.DescribeLogDirsRequest(topics=[logs]),
         describe_log_dirs.DescribeLogDirsResponse,
+    )
+    moved = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=names.topic, partitions=[0])
+    directory = alter_replica_log_dirs.AlterReplicaLogDir(path="/no-such-directory", topics=[moved])
+    yield Question(
+        "AlterReplicaLogDirs",
+        alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[directory]),
+        alter_replica_log_dirs.AlterReplicaLogDirsResponse,
     )
     yield Question(
         "DescribeClientQuotas",

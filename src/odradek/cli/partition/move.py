@@ -77,22 +77,44 @@ def move(
     paths, copies = read_copies(requests, broker)
     if directory not in paths:
         raise Failure(f"broker {broker_id} has no log directory {directory}; it has {', '.join(paths)}")
-    planned = [each for each in copies if (each.topic, each.partition) in chosen and each.path != directory]
-    planned = [each for each in planned if not each.is_future]
+    replicas = [each for each in copies if (each.topic, each.partition) in chosen]
+    if not replicas:
+        raise Failure(f"broker {broker_id} has no replica of the chosen partitions")
+    planned, cancelled = plan_moves(replicas, directory)
     if not as_json:
-        show_plan(planned, directory)
-    if planned and not dry_run:
-        confirm(f"Move {count_text(len(planned), 'replica')}?", yes, refusal="no replica was moved")
-        begin(requests, broker, planned, directory)
+        show_plan(planned, cancelled, broker_id, directory)
+    if (planned or cancelled) and not dry_run:
+        confirm(question(planned, cancelled), yes, refusal="no replica was moved, and no move was cancelled")
+        begin(requests, broker, [*planned, *cancelled], directory)
         if wait:
             wait_for(requests, broker, planned, directory)
     if as_json:
-        rows = [
-            {"topic": each.topic, "partition": each.partition, "from": each.path, "to": directory} for each in planned
-        ]
-        print_json({"replicas": rows, "moved": bool(wait and not dry_run)})
+        moves = [move_row(each, each.path, directory) for each in planned]
+        cancels = [move_row(each, directory, each.path) for each in cancelled]
+        print_json({"replicas": moves, "cancelled": cancels, "moved": bool(wait and not dry_run)})
     elif planned and not dry_run:
         say("moved" if wait else "begun; `kafka-log-dirs --describe` and --wait show how far the moves are")
+    elif cancelled and not dry_run:
+        say("cancelled")
+
+
+def plan_moves(replicas: Sequence[Copy], directory: str) -> tuple[list[Copy], list[Copy]]:
+    """The replicas that a request for the directory moves; and the incomplete copies elsewhere of replicas that are in
+    it, whose moves the request cancels."""
+    planned = [each for each in replicas if not each.is_future and each.path != directory]
+    present = {(each.topic, each.partition) for each in replicas if not each.is_future and each.path == directory}
+    cancelled = [each for each in replicas if each.is_future and (each.topic, each.partition) in present]
+    return planned, cancelled
+
+
+def question(planned: Sequence[Copy], cancelled: Sequence[Copy]) -> str:
+    parts = [f"move {count_text(len(planned), 'replica')}"] if planned else []
+    parts += [f"cancel {count_text(len(cancelled), 'move')}"] if cancelled else []
+    return f"{' and '.join(parts).capitalize()}?"
+
+
+def move_row(copy: Copy, source: str, target: str) -> dict[str, object]:
+    return {"topic": copy.topic, "partition": copy.partition, "from": source, "to": target}
 
 
 def read_copies(requests: BrokerRequests, broker: KnownBroker) -> tuple[list[str], list[Copy]]:
@@ -107,14 +129,18 @@ def read_copies(requests: BrokerRequests, broker: KnownBroker) -> tuple[list[str
     return [result.log_dir for result in answer.results], copies
 
 
-def show_plan(planned: Sequence[Copy], directory: str) -> None:
-    if not planned:
-        say(f"nothing to move: all chosen replicas are in {directory}")
+def show_plan(planned: Sequence[Copy], cancelled: Sequence[Copy], broker_id: int, directory: str) -> None:
+    if not planned and not cancelled:
+        say(f"nothing to move: all chosen replicas on broker {broker_id} are in {directory}")
         return
-    rows = [
-        (f"{each.topic}-{each.partition}", size_text(each.size_bytes), each.path, "→", directory) for each in planned
-    ]
-    print_columns(["PARTITION", "SIZE", "DIRECTORY", "", "AFTER"], rows)
+    if planned:
+        rows = [
+            (f"{each.topic}-{each.partition}", size_text(each.size_bytes), each.path, "→", directory)
+            for each in planned
+        ]
+        print_columns(["PARTITION", "SIZE", "DIRECTORY", "", "AFTER"], rows)
+    for each in cancelled:
+        say(f"the move of {each.topic}-{each.partition} to {each.path} is to be cancelled")
     say()
 
 
