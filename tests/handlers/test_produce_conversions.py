@@ -18,6 +18,7 @@ from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.records import Record, build_batch
 from tests.handlers.brokers import SimulatedBroker, joined
 from tests.handlers.requests import alter_configs, create_topic, produce_request
+from tests.handlers.test_client_quotas import change as change_quota
 from tests.simulation.simulated_host import InlineWorkers
 from tests.wire import decode_response, encode_request
 
@@ -115,6 +116,31 @@ def test_batch_is_appended_after_its_connection_has_closed(broker: SimulatedBrok
     workers.release.set()
     broker.step()
     assert broker.partition("topic").log.log_end_offset == 1
+
+
+def test_bytes_are_charged_although_the_connection_has_closed(
+    broker: SimulatedBroker, workers: HeldConversions
+) -> None:
+    assert change_quota(broker, {"client-id": None}, {"producer_byte_rate": 1_000}) is ErrorCode.NONE
+    small = build_batch([Record(0, 1_000, b"key", b"small")])
+    assert begin(broker, small).result().throttle_time_ms == 0
+    large = begin(broker)
+    large.task.cancel()
+    broker.step()
+    assert begin(broker, small).result().throttle_time_ms > 0
+    workers.release.set()
+
+
+def test_bytes_of_a_request_that_waits_are_charged_once(broker: SimulatedBroker, workers: HeldConversions) -> None:
+    assert change_quota(broker, {"client-id": None}, {"producer_byte_rate": 1_000}) is ErrorCode.NONE
+    large = begin(broker)
+    quotas = broker.services.quotas.clients
+    (rate,) = quotas._produced.by_key.values()
+    charged = rate.per_second(broker.services.quotas.now_ms())
+    workers.release.set()
+    response = large.result()
+    assert rate.per_second(broker.services.quotas.now_ms()) == charged
+    assert response.throttle_time_ms > 0
 
 
 def test_nothing_is_appended_after_conversions_were_closed(broker: SimulatedBroker, workers: HeldConversions) -> None:
