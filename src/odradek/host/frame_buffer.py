@@ -16,8 +16,8 @@ TURN_BYTES = 1 << 20  # limit for one connection before others are served
 SMALLEST_OWN_BYTES = 4 << 10
 HANDED_OVER_BYTES = 64 << 10  # above this size, handing over the buffer costs less than copying
 MOST_HANDED_OVER = 4
-# Buffers that are kept for later: one of SHARED_BYTES, and smaller ones. All of these are resident: they are not mapped,
-# or were written to.
+# Buffers that are kept for later: one of SHARED_BYTES, and smaller ones, which are resident: they are not mapped, or
+# were written to.
 POOLED_SMALL_BYTES = 4 << 20
 POOLED_BYTES = SHARED_BYTES + POOLED_SMALL_BYTES
 SIZE_BYTES = 4
