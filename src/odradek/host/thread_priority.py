@@ -7,7 +7,7 @@ import threading
 
 
 def become_batch_thread() -> None:
-    """When the calling thread wakes up, it does not preempt the thread that runs: it waits for an idle processor, or for
+    """When the calling thread wakes up, it does not preempt a thread that runs: it waits for an idle processor, or for
     its share. On Linux only.
 
     Its share is not reduced, as that of a higher nice value would be: the thread holds the interpreter lock at times,

@@ -67,8 +67,9 @@ class Record:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"
 
 
-def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
-    """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`.
+def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) -> Iterator[Record]:
+    """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`. Without
+    `reads_headers`, the headers of records are skipped and not checked.
 
     Does not verify the checksum. Nothing is read before the first record is requested.
     """
@@ -85,7 +86,7 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
     position = 0
     previous_delta = -1
     for _ in range(header.record_count):
-        record, position = _read_record(data, position, header)
+        record, position = _read_record(data, position, header, reads_headers)
         delta = record.offset - header.base_offset
         if not previous_delta < delta <= header.last_offset_delta:
             raise MalformedMessage(
@@ -195,7 +196,7 @@ def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None =
     return True
 
 
-def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+def _read_record(data: bytes, position: int, header: BatchHeader, reads_headers: bool) -> tuple[Record, int]:
     size_bytes, position = decode_varlong(data, position)
     end = position + size_bytes
     if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > len(data):
@@ -204,16 +205,17 @@ def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Recor
     offset_delta, position = decode_varlong(data, position)
     key, position = _read_nullable_bytes(data, position, end)
     value, position = _read_nullable_bytes(data, position, end)
-    header_count, position = decode_varlong(data, position)
-    if not 0 <= header_count <= (end - position) // SMALLEST_HEADER_BYTES:
-        raise MalformedMessage(f"{header_count} headers in {end - position} bytes")
     headers: list[tuple[str, bytes | None]] = []
-    for _ in range(header_count):
-        name, position = _read_nullable_bytes(data, position, end)
-        header_value, position = _read_nullable_bytes(data, position, end)
-        headers.append((_decode_header_name(name), header_value))
-    if position != end:
-        raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
+    if reads_headers:
+        header_count, position = decode_varlong(data, position)
+        if not 0 <= header_count <= (end - position) // SMALLEST_HEADER_BYTES:
+            raise MalformedMessage(f"{header_count} headers in {end - position} bytes")
+        for _ in range(header_count):
+            name, position = _read_nullable_bytes(data, position, end)
+            header_value, position = _read_nullable_bytes(data, position, end)
+            headers.append((_decode_header_name(name), header_value))
+        if position != end:
+            raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
     timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + timestamp_delta
     return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
 
