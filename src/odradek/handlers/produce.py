@@ -2,7 +2,8 @@
 
 Departures from Kafka: of a request without a transactional id, only the transactional batches are refused, not all. To
 write to a coordinator's topic it is not enough to claim the client id of Kafka's admin client: the client must also be
-allowed to alter the cluster.
+allowed to alter the cluster. A batch that must be converted is refused with NOT_ENOUGH_REPLICAS if too many wait for
+that, and with REQUEST_TIMED_OUT if its turn does not come within the request's timeout.
 """
 
 from __future__ import annotations
