@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from odradek.handlers.context import CloseConnection
-from odradek.handlers.produce import REFUSED_RECORDS_THROTTLE_MS
+from odradek.handlers.produce import CONVERSION_THROTTLE_MS
 from odradek.protocol.batch import read_batch_header, set_append_time
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -362,8 +362,8 @@ def test_a_client_whose_compressed_records_were_refused_waits(simulated: Simulat
     answer = simulated.call(produce_request([(name, 0, refused)]), ProduceResponse, BY_NAME)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_RECORD
     assert (answer.throttle_time_ms, simulated.client.throttle_ms) == (
-        REFUSED_RECORDS_THROTTLE_MS,
-        REFUSED_RECORDS_THROTTLE_MS,
+        CONVERSION_THROTTLE_MS,
+        CONVERSION_THROTTLE_MS,
     )
     simulated.client.throttle_ms = 0
     plain = build_batch([Record(0, NOW_MS, None, b"no key")])

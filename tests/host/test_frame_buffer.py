@@ -201,3 +201,13 @@ def test_the_small_buffers_that_are_kept_for_later_take_little_memory() -> None:
         for peer in peers:
             peer.release()
     assert sum(map(len, buffers._free)) <= POOLED_SMALL_BYTES
+
+
+@pytest.mark.parametrize("size_bytes", [8 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20])
+def test_buffers_of_every_size_below_the_shared_one_count(size_bytes: int) -> None:
+    buffers = ReceiveBuffers()
+    for buffer in [buffers.take(size_bytes) for _ in range(2 * POOLED_SMALL_BYTES // size_bytes)]:
+        buffers.give(buffer)
+    assert sum(map(len, buffers._free)) == POOLED_SMALL_BYTES
+    buffers.give(buffers.take(SHARED_BYTES))
+    assert sum(map(len, buffers._free)) == POOLED_SMALL_BYTES + SHARED_BYTES, "one large buffer has room besides"

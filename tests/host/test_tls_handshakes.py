@@ -6,6 +6,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,15 +106,26 @@ def test_handshakes_run_in_their_order_and_none_for_a_connection_that_has_ended(
     runner.run(play())
 
 
+def may_become_batch() -> bool:
+    """Containers may refuse it."""
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(os.sched_setscheduler, 0, os.SCHED_BATCH, os.sched_param(0)).result()
+    except OSError:
+        return False
+    return True
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems schedule processes, not threads")
-def test_thread_of_handshakes_takes_no_processor_from_the_event_loop() -> None:
+def test_thread_of_handshakes_does_not_preempt_the_event_loop_when_it_wakes_up() -> None:
     resources = TlsResources()
     try:
         policy, thread = resources.threads.submit(lambda: (os.sched_getscheduler(0), threading.get_ident())).result()
     finally:
         resources.close()
     assert thread != threading.get_ident()
-    assert (policy, os.sched_getscheduler(0)) == (os.SCHED_BATCH, os.SCHED_OTHER)
+    assert policy == (os.SCHED_BATCH if may_become_batch() else os.SCHED_OTHER)
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 def test_a_connection_has_at_most_one_step_waiting(

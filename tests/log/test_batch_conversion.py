@@ -9,6 +9,8 @@ from odradek.log.batch_conversion import (
     EVENT_LOOP_BYTES,
     EVENT_LOOP_RECORDS,
     NOT_CONVERTED,
+    SMALLEST_CHARGE_BYTES,
+    EventLoopBudget,
     convert_at_append,
     convert_batch,
     convert_on_worker,
@@ -163,7 +165,7 @@ def test_worker_and_event_loop_give_the_same_bytes_and_errors(
     header, view = read_batch_header(batch), memoryview(batch)
     on_loop = convert_at_append(view, header, config, None)
     pauses = []
-    first = convert_at_append(view, header, config, NOT_CONVERTED)
+    first = convert_at_append(view, header, config, EventLoopBudget())
     if first is CONVERT_FIRST:
         first = convert_at_append(view, header, config, convert_on_worker(view, config, lambda: pauses.append(True)))
     assert first is not CONVERT_FIRST
@@ -178,7 +180,9 @@ def test_only_a_small_batch_is_read_on_the_event_loop() -> None:
     config = LogConfig(is_compacted=True)
 
     def is_deferred(batch: bytearray) -> bool:
-        return convert_at_append(memoryview(batch), read_batch_header(batch), config, NOT_CONVERTED) is CONVERT_FIRST
+        return (
+            convert_at_append(memoryview(batch), read_batch_header(batch), config, EventLoopBudget()) is CONVERT_FIRST
+        )
 
     few = [Record(each, 1_000, b"key", b"") for each in range(EVENT_LOOP_RECORDS)]
     assert not is_deferred(build_batch(few))
@@ -203,4 +207,56 @@ def test_worker_pauses_between_runs_of_records() -> None:
     pauses: list[bool] = []
     batch = memoryview(build_batch(records))
     convert_on_worker(batch, LogConfig(is_compacted=True), lambda: pauses.append(True))
-    assert len(pauses) == 3
+    assert len(pauses) == 2
+    convert_on_worker(batch, LogConfig(compression_type="gzip"), lambda: pauses.append(True))
+    assert len(pauses) == 4
+
+
+@pytest.mark.parametrize("headers_each", [1, 9, 10_000])
+def test_worker_pauses_between_runs_of_headers(headers_each: int) -> None:
+    header_count = 20 * RECORDS_BETWEEN_PAUSES
+    headers = [("", b"")] * headers_each
+    records = [Record(each, 1_000, b"key", b"", headers) for each in range(header_count // headers_each)]
+    pauses: list[bool] = []
+    convert_on_worker(memoryview(build_batch(records)), LogConfig(compression_type="gzip"), lambda: pauses.append(True))
+    assert 19 <= len(pauses) <= 2 * (header_count + len(records)) // RECORDS_BETWEEN_PAUSES
+
+
+def test_headers_count_for_the_budget_of_the_event_loop() -> None:
+    config = LogConfig(compression_type="gzip")
+
+    def convert(header_count: int, budget: EventLoopBudget) -> object:
+        batch = build_batch([Record(0, 1_000, b"key", b"", [("", b"")] * header_count)])
+        return convert_at_append(memoryview(batch), read_batch_header(batch), config, budget)
+
+    budget = EventLoopBudget()
+    assert convert(EVENT_LOOP_RECORDS - 1, budget) is not CONVERT_FIRST
+    assert convert(0, budget) is CONVERT_FIRST
+    budget = EventLoopBudget()
+    assert convert(EVENT_LOOP_RECORDS + 1, budget) is CONVERT_FIRST
+    assert convert(0, budget) is CONVERT_FIRST
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
+def test_budget_of_the_event_loop_is_one_for_all_batches_of_a_request(compression: Compression) -> None:
+    config, budget = LogConfig(compression_type="gzip"), EventLoopBudget()
+    batch = memoryview(build_batch([Record(0, 1_000, b"key", b"")], compression=compression))
+    header = read_batch_header(batch)
+    most = EVENT_LOOP_BYTES // SMALLEST_CHARGE_BYTES
+    results = [convert_at_append(batch, header, config, budget) for _ in range(2 * most)]
+    assert [each is CONVERT_FIRST for each in results] == [False] * most + [True] * most
+    assert convert_at_append(batch, header, LogConfig(), budget) is batch, "no conversion is needed"
+
+
+def test_bomb_uses_the_budget_of_the_event_loop_up() -> None:
+    config, budget = LogConfig(compression_type="gzip"), EventLoopBudget()
+    bomb = memoryview(build_batch([Record(0, 1_000, b"key", bytes(1 << 20))], compression=Compression.ZSTD))
+    assert convert_at_append(bomb, read_batch_header(bomb), config, budget) is CONVERT_FIRST
+    assert budget.bytes_left == 0
+
+
+def test_batch_of_a_deferred_request_is_never_read_on_the_event_loop() -> None:
+    batch = memoryview(build_batch([Record(0, 1_000, b"key", b"")]))
+    header = read_batch_header(batch)
+    assert convert_at_append(batch, header, LogConfig(compression_type="gzip"), NOT_CONVERTED) is CONVERT_FIRST
+    assert convert_at_append(batch, header, LogConfig(), NOT_CONVERTED) is batch

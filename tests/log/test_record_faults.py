@@ -57,3 +57,12 @@ def test_undecodable_bytes_give_a_bounded_number_of_faults(
     batch[position : position + len(damage)] = damage
     for each in (batch, batch[:kept]):
         assert len(find_faults(memoryview(each), COMPACTED, NOW_MS)) <= MOST_FAULTS
+
+
+def test_headers_of_records_are_not_read() -> None:
+    """They may be half a million, and the event loop would read them."""
+    headers = [("", b"")] * 3
+    batch = build_batch([Record(0, 1_000, None, b"", headers)])
+    batch[-1] = 0x7F  # the length of the last header is wrong
+    faults = find_faults(memoryview(batch), LogConfig(is_compacted=True), 1_000)
+    assert [fault.batch_index for fault in faults] == [0]

@@ -1,6 +1,7 @@
 """Attacks of hostile peers. `python -m tests.server.attacks NAME PLAIN_PORT SASL_PORT` repeats one until it is killed.
 
 An attack that succeeds, or that gets another answer than the one that it must get, ends the process with an assertion.
+When the first round is complete, the process prints FIRST_ROUND.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ from odradek.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from odradek.protocol.records import Record, build_batch
@@ -43,10 +50,10 @@ from tests.server.attacked_broker import (
     authenticate,
     handshake,
 )
-from tests.server.requests import VERSION, batch
+from tests.server.requests import VERSION, batch, produce_request
 from tests.server.test_hostile_peers import bomb, error_of, produce_as
 from tests.telemetry.otlp_data import counter, metrics_data
-from tests.wire import WireClient, encode_request
+from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +61,17 @@ if TYPE_CHECKING:
 MEBIBYTE = 1 << 20
 HELD_CONNECTIONS = 200
 ADMIN_CLIENT_ID = "__admin_client"
+FIRST_ROUND = "the first round is complete"
+CLOSING_S = 2.0  # within which the broker closes a connection that it does not serve
+PRODUCERS = 100
+BATCHES_OF_ONE_REQUEST = 2_000
+ANSWERED_IN_TIME = (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT)
+
+
+def assert_closed(client: WireClient) -> None:
+    """TimeoutError, which ends the process as well, if the broker leaves the connection open."""
+    client.socket.settimeout(CLOSING_S)
+    assert client.is_closed_by_peer()
 
 
 # --- before authentication
@@ -63,13 +81,14 @@ def large_frames_before_authentication(target: Target) -> None:
     with WireClient(target.sasl_port) as stranger:
         with contextlib.suppress(ConnectionError):
             stranger.send(struct.pack(">i", LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES + 1) + bytes(60_000))
-        assert stranger.is_closed_by_peer()
+        assert_closed(stranger)
 
 
 def many_frames_before_authentication(target: Target) -> None:
     with WireClient(target.sasl_port) as stranger:
         with contextlib.suppress(ConnectionError):
             stranger.send(encode_request(ApiVersionsRequest(), 0) * (FRAMES_BEFORE_AUTHENTICATION + 1))
+        stranger.socket.settimeout(CLOSING_S)
         answered = 0
         while stranger.read_frame() is not None:
             answered += 1
@@ -82,11 +101,11 @@ def sasl_out_of_order(target: Target) -> None:
     for sent in (metadata, encode_request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice secret"), 2)):
         with WireClient(target.sasl_port) as stranger:
             stranger.send(sent)
-            assert stranger.is_closed_by_peer()
+            assert_closed(stranger)
     with WireClient(target.sasl_port) as stranger:
         handshake(stranger, "PLAIN")
         stranger.send(metadata)
-        assert stranger.is_closed_by_peer()
+        assert_closed(stranger)
 
 
 _overheard: list[tuple[bytes, bytes]] = []
@@ -108,7 +127,7 @@ def replayed_scram_messages(target: Target) -> None:
         first, final = _overheard[0]
         assert authenticate(stranger, first).error_code == ErrorCode.NONE
         assert authenticate(stranger, final).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-        assert stranger.is_closed_by_peer()
+        assert_closed(stranger)
 
 
 # --- counts
@@ -131,7 +150,7 @@ def _send_and_be_closed(target: Target, frame: bytes) -> None:
     with WireClient(target.plain_port) as attacker:
         with contextlib.suppress(ConnectionError):
             attacker.send(struct.pack(">i", len(frame)) + frame)
-        assert attacker.is_closed_by_peer()
+        assert_closed(attacker)
 
 
 def many_elements(target: Target) -> None:
@@ -155,7 +174,7 @@ def many_records(target: Target) -> None:
     """Valid batches with as many records as fit one, which all have to be read."""
     records = build_batch([Record(each, 1_000, b"k", b"") for each in range(100_000)], compression=Compression.ZSTD)
     with WireClient(target.plain_port) as attacker:
-        for _ in range(100):
+        for _ in range(5):
             assert error_of(produce_as(attacker, "attacker", COMPACTED, records)) is ErrorCode.NONE
 
 
@@ -163,8 +182,36 @@ def recompression(target: Target) -> None:
     """Valid batches that the broker has to compress again."""
     records = build_batch([Record(0, 1_000, b"k", random.Random(1).randbytes(900_000))])
     with WireClient(target.plain_port) as attacker:
-        for _ in range(100):
+        for _ in range(20):
             assert error_of(produce_as(attacker, "attacker", RECOMPRESSED, records)) is ErrorCode.NONE
+
+
+def many_large_batches(target: Target) -> None:
+    """Many connections send valid batches that the broker has to compress again, more than may wait for it."""
+    records = build_batch([Record(0, 1_000, b"k", random.Random(1).randbytes(900_000))])
+    frame = encode_request(produce_request(RECOMPRESSED, records), VERSION)
+    with contextlib.ExitStack() as stack:
+        producers = [stack.enter_context(WireClient(target.plain_port)) for _ in range(PRODUCERS)]
+        for producer in producers:
+            producer.send(frame)
+        for producer in producers:
+            assert _first_error(producer) in ANSWERED_IN_TIME
+
+
+def many_batches_in_a_request(target: Target) -> None:
+    """Each is small, and has to be decompressed and compressed again."""
+    records = memoryview(build_batch([Record(0, 1_000, b"k", bytes(200))], compression=Compression.ZSTD))
+    data = [PartitionProduceData(index=0, records=records) for _ in range(BATCHES_OF_ONE_REQUEST)]
+    topic = TopicProduceData(name=RECOMPRESSED, partition_data=data)
+    with WireClient(target.plain_port) as attacker:
+        attacker.send(encode_request(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[topic]), VERSION))
+        assert _first_error(attacker) in ANSWERED_IN_TIME
+
+
+def _first_error(client: WireClient) -> ErrorCode:
+    frame = client.read_frame()
+    assert frame is not None
+    return error_of(decode_response(ProduceResponse, frame, VERSION))
 
 
 @functools.cache
@@ -315,6 +362,8 @@ ATTACKS: dict[str, Callable[[Target], None]] = {
         decompression_bomb,
         many_records,
         recompression,
+        many_large_batches,
+        many_batches_in_a_request,
         telemetry_bomb,
         largest_telemetry,
         half_open_connections,
@@ -339,6 +388,8 @@ HOLDING = {"declared_megabytes", "half_open_connections", "silent_connections", 
 def main() -> None:
     attack, plain_port, sasl_port = ATTACKS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
     with WireClient(plain_port):  # by which the test sees that the attack begins
+        attack(Target(plain_port, sasl_port))
+        print(FIRST_ROUND, flush=True)
         while True:
             attack(Target(plain_port, sasl_port))
 

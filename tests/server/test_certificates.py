@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.host.host import real_host
+from odradek.host.tls_network import TlsNetwork
 from odradek.security.tls.store_problem import StoreProblem
 from odradek.server import certificates as certificates_module
 from odradek.server.certificates import Certificates
@@ -80,3 +82,27 @@ async def test_a_dynamic_store_that_cannot_be_used_does_not_keep_the_broker_from
     broken = BrokerConfig.from_properties({**config.static_values, "ssl.keystore.location": "/none.pem"})
     with pytest.raises(StoreProblem):
         await Certificates(broken, real_host()).load(lambda: broken)
+
+
+@pytest.mark.parametrize("listeners", ["SSL://127.0.0.1:1", "SSL://127.0.0.1:1,BROKERS://127.0.0.1:2"])
+def test_handshakes_between_brokers_do_not_wait_for_those_of_strangers(tmp_path: Path, listeners: str) -> None:
+    brokers = listeners.rpartition(",")[2].partition(":")[0]
+    properties = {
+        **write_certificates(tmp_path).listener_properties(),
+        "listeners": listeners,
+        "listener.security.protocol.map": "SSL:SSL,BROKERS:SSL",
+        "inter.broker.listener.name": brokers,
+        "zookeeper.connect": "127.0.0.1:1",
+    }
+    certificates, held = Certificates(BrokerConfig.from_properties(properties), real_host()), threading.Event()
+    try:
+        network, for_clients = certificates.broker_network, certificates.of_listener("SSL")
+        for_brokers = certificates.of_listener("BROKERS")
+        assert isinstance(network, TlsNetwork)
+        assert for_clients is not None
+        for_clients._resources.threads.submit(held.wait)
+        assert network._resources.threads.submit(int).result(PATIENCE_S) == 0
+        assert for_brokers is None or for_brokers._resources is network._resources
+    finally:
+        held.set()
+        certificates.close()

@@ -1,6 +1,8 @@
-"""While a peer repeats an attack, the broker's memory grows by less than 16 MB, and the 99th percentile of others'
-small Produce requests stays below 50 ms; afterwards none of the peer's connections is open. A peer whose attack is to
-hold connections is suspended and not killed, so that the broker must close them itself.
+"""While a peer repeats an attack, the broker's memory grows by less than 16 MB (more where its frames are large), and
+the 99th percentile of others' small Produce requests stays below 50 ms; afterwards none of the peer's connections is
+open. A peer whose attack is to hold connections is suspended and not killed, so that the broker must close them itself.
+Each attack completes at least one round: if the broker does not do what the attack requires, the attacker ends with an
+assertion, and the test fails.
 
 The 99th percentile needs a machine without other work: compare it with `none`.
 """
@@ -8,6 +10,7 @@ The 99th percentile needs a machine without other work: compare it with `none`.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -25,10 +28,18 @@ from tests.server.requests import VERSION, batch, produce_request
 from tests.wire import encode_request
 
 MEASURED_S = float(os.environ.get("ATTACK_SECONDS", "5"))
+LONGEST_ROUND_S = 60.0
 PAUSE_S = 0.005
 MEBIBYTE = 1 << 20
 MOST_GROWTH_MB = 16.0
+# Frames that are not complete are in memory as far as they have arrived: 100 connections send 0.9 MB each. Besides them
+# there are the batches that wait for their conversion.
+MOST_GROWTH_WITH_FRAMES_MB = {"many_large_batches": 160.0}
 LONGEST_P99_MS = 50.0
+
+
+def has_completed_a_round(attacker: subprocess.Popen[bytes] | None) -> bool:
+    return attacker is None or attacker.stdout is None or bool(select.select([attacker.stdout], [], [], 0)[0])
 
 
 @pytest.mark.soak
@@ -43,13 +54,14 @@ def test_others_are_served_quickly_while_a_peer_attacks(attack: str) -> None:
         memory, connections = process.memory_info().rss, len(process.net_connections("tcp"))
         ports = [str(port) for port in attacked.target]
         command = [sys.executable, "-m", "tests.server.attacks", attack, *ports]
-        attacker = subprocess.Popen(command) if attack != "none" else None
+        attacker = subprocess.Popen(command, stdout=subprocess.PIPE) if attack != "none" else None
         waits, grown, most_open = [], 0.0, connections
         try:
             if attacker is not None:
                 eventually(lambda: len(process.net_connections("tcp")) > connections, "the attack")
             began = time.monotonic()
-            while time.monotonic() - began < MEASURED_S:
+            while time.monotonic() - began < MEASURED_S or not has_completed_a_round(attacker):
+                assert time.monotonic() - began < LONGEST_ROUND_S, "the first round of the attack did not end"
                 sent = time.monotonic()
                 other.send(frame)
                 answer = other.read_frame()
@@ -66,7 +78,7 @@ def test_others_are_served_quickly_while_a_peer_attacks(attack: str) -> None:
         finally:
             if attacker is not None:
                 attacker.kill()
-                attacker.wait()
+                attacker.communicate()
         left = len(process.net_connections("tcp")) - connections
         grown = max(grown, (process.memory_info().rss - memory) / MEBIBYTE)
         reported = other.call(request, ProduceResponse, VERSION).responses[0].partition_responses[0]
@@ -76,6 +88,6 @@ def test_others_are_served_quickly_while_a_peer_attacks(attack: str) -> None:
         f"{attack}: p99 {p99:.1f} ms of {len(waits)} requests, memory grew by {grown:.1f} MB, "
         f"{most_open - connections} connections open meanwhile, {left} afterwards"
     )
-    assert grown < MOST_GROWTH_MB
+    assert grown < MOST_GROWTH_WITH_FRAMES_MB.get(attack, MOST_GROWTH_MB)
     assert left <= 0
     assert p99 < LONGEST_P99_MS

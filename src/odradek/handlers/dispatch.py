@@ -161,9 +161,9 @@ class Dispatcher:
             raise _failed(api, header, problem) from problem
         if is_counted:
             meter = context.meter = meter or self._quotas.begin(api, header, connection, len(frame), started_ms)
-            meter.pause()
+            meter.begin_wait()
         record = RequestRecord(measured, header, context, self._clock, queue_ms, started_ms)
-        return _later(record, response)
+        return _pending_answer(record, response)
 
     def _answer_unknown_version(self, api: Api, header: RequestHeader) -> Answer:
         if header.api_key != API_VERSIONS_KEY:
@@ -243,7 +243,7 @@ class Dispatcher:
             )
 
 
-def _later(record: RequestRecord, response: Awaitable[Any]) -> LaterAnswer | AwaitedAnswer:
+def _pending_answer(record: RequestRecord, response: Awaitable[Any]) -> LaterAnswer | AwaitedAnswer:
     return LaterAnswer(record, response) if isinstance(response, WaitingResponse) else AwaitedAnswer(record, response)
 
 

@@ -1,8 +1,9 @@
 """Batches of Produce requests whose records must be read, and that are too large for that on the event loop.
 
-They are converted on a worker, one request at a time, and appended on the event loop after that. The connection handles
-no further request in between, and a partition that a request names again waits as well, so that the order is kept. A
-batch is appended even if the client closes its connection while it waits: a client with acks=0 waits for nothing.
+They are converted on a worker, one batch at a time, and appended on the event loop after that. Requests take turns with
+their batches. The connection handles no further request in between, and a partition that a request names again waits as
+well, so that the order is kept. A batch is appended even if the client closes its connection while it waits: a client
+with acks=0 waits for nothing.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.worker_turns import WorkerTurns
 from odradek.host.workers import yield_to_event_loop
-from odradek.log.append_result import CONVERT_FIRST
+from odradek.log.append_result import CONVERT_FIRST, AppendResult
 from odradek.log.batch_conversion import NOT_CONVERTED, Conversion, convert_on_worker
+from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from odradek.host.workers import WorkerPool
-    from odradek.log.append_result import AppendResult
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.protocol.messages.produce import PartitionProduceResponse
     from odradek.replica.partition import Partition
 
 MOST_WAITING_REQUESTS = 64
-"""Each keeps a copy of its batches. Batches of further requests are converted on the event loop."""
+"""Before each batch of a request, at most one batch of each other request is converted."""
+MOST_WAITING_BYTES = 16 << 20
+"""Of copies of batches, without the batch that the worker converts. One batch may wait whatever its size is."""
+ENTRY_BYTES = 1 << 10  # of memory, about, for a waiting batch besides its copy
+SHORTEST_WAIT_MS = 1_000  # for clients that send a timeout of 0 because acks=1 does not use it
 
 
 class DeferredAppend(NamedTuple):
@@ -37,30 +42,48 @@ class DeferredAppend(NamedTuple):
 
 
 class ProduceConversions:
-    __slots__ = ("_turns", "_workers")
+    __slots__ = ("_turns", "_waiting_bytes", "_workers")
 
     def __init__(self, workers: WorkerPool) -> None:
         self._workers = workers
         self._turns = WorkerTurns(MOST_WAITING_REQUESTS)
+        self._waiting_bytes = 0
 
-    @property
-    def are_full(self) -> bool:
-        return self._turns.are_full
+    def has_room(self, batch_bytes: int, request_bytes: int) -> bool:
+        """Whether a batch may wait, besides those of other requests and `request_bytes` of its own request."""
+        waiting_bytes = self._waiting_bytes + request_bytes
+        is_alone = waiting_bytes == 0
+        return not self._turns.are_full and (
+            is_alone or waiting_bytes + batch_bytes + ENTRY_BYTES <= MOST_WAITING_BYTES
+        )
 
     def append(
         self,
-        deferred: list[DeferredAppend],
+        deferred: Sequence[DeferredAppend],
+        timeout_ms: int,
         append: Callable[[DeferredAppend, Conversion], AppendResult | None],
         finish: Callable[[DeferredAppend, AppendResult | None], None],
     ) -> Awaitable[None]:
-        """Appends all batches, in their order, whether or not the result is awaited. `append` returns None if the disk
-        failed."""
+        """Appends all batches, in their order, whether or not the result is awaited; REQUEST_TIMED_OUT for those whose
+        turn does not come in time. `append` returns None if the disk failed."""
+        deadline = self._turns.deadline_after(max(timeout_ms, SHORTEST_WAIT_MS))
+        self._waiting_bytes += sum(memory_of(each) for each in deferred)
 
         async def work() -> None:
             for each in deferred:
-                finish(each, await self._append_one(each, append))
+                try:
+                    has_turn = await self._turns.take(deadline)
+                finally:
+                    self._waiting_bytes -= memory_of(each)
+                if not has_turn:
+                    finish(each, AppendResult(ErrorCode.REQUEST_TIMED_OUT))
+                    continue
+                try:
+                    finish(each, await self._append_one(each, append))
+                finally:
+                    self._turns.end()
 
-        return self._turns.run(work)
+        return self._turns.start(work)
 
     async def _append_one(
         self, each: DeferredAppend, append: Callable[[DeferredAppend, Conversion], AppendResult | None]
@@ -76,3 +99,7 @@ class ProduceConversions:
     def close(self) -> None:
         """Before the logs are closed: nothing is appended after it."""
         self._turns.close()
+
+
+def memory_of(deferred: DeferredAppend) -> int:
+    return len(deferred.records) + ENTRY_BYTES

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
+from odradek.protocol.messages.produce import BatchIndexAndErrorMessage
 
 if TYPE_CHECKING:
+    from odradek.protocol.messages.produce import PartitionProduceResponse
     from odradek.replica.partition import Partition
 
 _BLAMES_RECORDS = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
 _LIMITS = {ErrorCode.MESSAGE_TOO_LARGE: "max.message.bytes", ErrorCode.RECORD_LIST_TOO_LARGE: "segment.bytes"}
 
 
-# Finding the invalid records of a batch costs a millisecond or more, on the event loop.
+# For each request: finding the invalid records of a batch costs a millisecond or more, on the event loop. Further
+# batches have only their error code.
 MOST_EXPLAINED = 16
 
-# A partition, the batch that it refused, and the answer for it.
-Refused: TypeAlias = "tuple[Partition, memoryview, PartitionProduceResponse]"
 
-
-def explain(refused: list[Refused]) -> None:
-    """For the first few batches; the others have only their error code."""
-    for partition, batch, response in refused[:MOST_EXPLAINED]:
-        _explain(partition, batch, response)
-
-
-def _explain(partition: Partition, batch: memoryview, response: PartitionProduceResponse) -> None:
+def explain(partition: Partition, batch: memoryview, response: PartitionProduceResponse) -> None:
+    """Adds the error message, and the invalid records if the batch was refused because of them."""
     error = ErrorCode(response.error_code)
     if error in _LIMITS:
         config = partition.log.config

@@ -1,9 +1,9 @@
 """Quotas of clients while requests are handled: what a request has used, and how long its client is throttled for it.
 
 A `RequestMeter` exists only while a quota of a user or client id is configured. It is charged once, when the response
-is known; a Produce request that is answered at once is charged without one. The throttle time goes into the response,
-and into `ClientConnection.throttle_ms`: the connection takes no further request for that long, so that a client that
-ignores the throttle time is throttled all the same (KIP-219).
+is known; the bytes of a Produce request when it begins to wait. A Produce request that is answered at once is charged
+without a meter. The throttle time goes into the response, and into `ClientConnection.throttle_ms`: the connection takes
+no further request for that long, so that a client that ignores the throttle time is throttled all the same (KIP-219).
 
 Departures from Kafka: the request percentage counts the time on the event loop, of which there is one, but neither
 that of workers, which read from disks, nor that of sending. Time before the client is authenticated is not counted.
@@ -177,6 +177,14 @@ class RequestMeter:
             self._is_running = False
             self._spent_ms += self._clock.monotonic_ms() - self._started_ms
 
+    def begin_wait(self) -> None:
+        """The request waits for the first time. The bytes of a Produce request are charged at once, because its batches
+        are appended even if the client closes its connection. The throttle time follows from them when it ends."""
+        self.pause()
+        if self._api.key == PRODUCE_KEY:
+            self._quotas.clients.record_produce(self._limits, self._size_bytes, int(self._clock.monotonic_ms()))
+            self._size_bytes = 0
+
     def resume(self) -> None:
         self._is_running = True
         self._started_ms = self._clock.monotonic_ms()
@@ -283,7 +291,7 @@ class _Measured:
 
 
 def _raise_throttle_time(response: Response | None, throttle_ms: int) -> int:
-    """Puts a longer throttle time into the response, if it has the field. The longer one."""
+    """Puts a longer throttle time into the response, if it has the field. Returns the longer one."""
     known_ms: int | None = getattr(response, THROTTLE_FIELD, None)
     if known_ms is None:
         return throttle_ms

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
 from odradek.coordinator.transactions.confirmations import ConfirmationRequest
 from odradek.coordinator.transactions.transaction import ProducerIdentity
-from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 FIRST_PRODUCE_THAT_JOINS = 12
 FIRST_PRODUCE_WITH_ABORTABLE = 11
 
-MAGIC_POSITION = 16
-FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 _read_producer = struct.Struct(">qhi").unpack_from  # producer id, epoch, base sequence
 _PRODUCER_POSITION = 43
 
@@ -41,15 +38,6 @@ _RETRIED = frozenset(
 
 Verdict: TypeAlias = "VerificationGuard | ErrorCode | None"
 """The guard for the append; None when the transaction has begun in the partition; or why nothing is appended."""
-
-
-def is_transactional(records: memoryview) -> bool:
-    """Older formats have other fields where the flags are."""
-    return (
-        len(records) > HEADER_SIZE_BYTES
-        and bool(records[FLAGS_POSITION] & TRANSACTIONAL_FLAG)
-        and records[MAGIC_POSITION] == CURRENT_MAGIC
-    )
 
 
 def verify_batches(

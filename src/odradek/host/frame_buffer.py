@@ -16,9 +16,10 @@ TURN_BYTES = 1 << 20  # limit for one connection before others are served
 SMALLEST_OWN_BYTES = 4 << 10
 HANDED_OVER_BYTES = 64 << 10  # above this size, handing over the buffer costs less than copying
 MOST_HANDED_OVER = 4
-POOLED_SMALL_BYTES = 4 << 20  # all of it is resident, since small buffers are not mapped
-SMALL_BYTES = 256 << 10
-POOLED_BYTES = SHARED_BYTES + POOLED_SMALL_BYTES  # kept for later: one large buffer, and some small ones
+# Buffers that are kept for later: one of SHARED_BYTES, and smaller ones, which are resident: they are not mapped, or
+# were written to.
+POOLED_SMALL_BYTES = 4 << 20
+POOLED_BYTES = SHARED_BYTES + POOLED_SMALL_BYTES
 SIZE_BYTES = 4
 SMALLEST_REQUEST_BYTES = 8  # API key, version, correlation id
 SMALLEST_RESPONSE_BYTES = 4  # correlation id
@@ -69,14 +70,14 @@ class ReceiveBuffers:
         size_bytes = len(buffer)
         if size_bytes <= SMALLEST_OWN_BYTES or self._free_bytes + size_bytes > POOLED_BYTES:
             return
-        if size_bytes <= SMALL_BYTES and self._free_small_bytes + size_bytes > POOLED_SMALL_BYTES:
+        if size_bytes < SHARED_BYTES and self._free_small_bytes + size_bytes > POOLED_SMALL_BYTES:
             return
         self._free.append(buffer)
         self._count_free(buffer, 1)
 
     def _count_free(self, buffer: memoryview, sign: int) -> None:
         self._free_bytes += sign * len(buffer)
-        if len(buffer) <= SMALL_BYTES:
+        if len(buffer) < SHARED_BYTES:
             self._free_small_bytes += sign * len(buffer)
 
 

@@ -7,8 +7,8 @@ import threading
 
 
 def become_batch_thread() -> None:
-    """The calling thread takes no processor from a thread that runs when it has work to do: it waits for an idle
-    processor, or for its share. On Linux only.
+    """When the calling thread wakes up, it does not preempt a thread that runs: it waits for an idle processor, or for
+    its share. On Linux only.
 
     Its share is not reduced, as that of a higher nice value would be: the thread holds the interpreter lock at times,
     and the event loop would wait for a thread that gets no processor on a busy machine."""

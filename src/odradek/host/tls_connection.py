@@ -1,9 +1,9 @@
 """TLS between a socket's transport and a protocol: for the protocol it is a transport, for the transport a protocol.
 
 Handshakes run in turn on a thread of their own, because a signature takes up to some milliseconds, and must end within
-HANDSHAKE_TIMEOUT_S; the thread takes no processor from the event loop. Encrypted bytes are received into one buffer
-that all connections of a listener share, and decrypted where the protocol wants them. A connection that is paused keeps
-at most one receive of encrypted bytes.
+HANDSHAKE_TIMEOUT_S; the thread does not preempt the event loop when it wakes up. Encrypted bytes are received into one
+buffer that all connections of a listener share, and decrypted where the protocol wants them. A connection that is
+paused keeps at most one receive of encrypted bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LARGEST_ANSWER_BYTES = 64 << 10  # what a peer may make the TLS object send (tic
 
 
 class TlsResources:
-    """What the TLS connections of a process share: the thread of handshakes, and buffers."""
+    """What some TLS connections of a process share: the thread of their handshakes, and buffers."""
 
     __slots__ = ("_threads", "received", "staging")
 

@@ -1,6 +1,6 @@
 """Work on a worker, one piece at a time: it holds the interpreter lock at times, and the event loop needs it too.
 
-What was begun is done even if the client closes its connection without waiting for the answer."""
+Work that was begun is completed even if the client closes its connection without waiting for the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 class WorkerTurns:
     def __init__(self, most_waiting: int) -> None:
         self._most_waiting = most_waiting
-        self._turn = asyncio.Lock()
+        self._turn = asyncio.Lock()  # its waiters get it in their order
         self._tasks: set[asyncio.Task[Any]] = set()  # that have their turn or wait for it
 
     @property
@@ -24,14 +24,36 @@ class WorkerTurns:
         return len(self._tasks) > self._most_waiting
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
-        """What `work` returns. It is scheduled at once, and not cancelled if the caller is."""
-        task = asyncio.ensure_future(self._run_in_turn(work))
+        """Returns a future of the result of `work`, which has one turn. It is scheduled at once, and not cancelled if
+        the caller is."""
+        return self.start(lambda: self._run_in_turn(work))
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
+        """As `run`, for work that takes its turns itself, with `take` and `end`."""
+        task = asyncio.ensure_future(work())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return asyncio.shield(task)
 
+    def deadline_after(self, timeout_ms: float) -> float:
+        return asyncio.get_running_loop().time() + timeout_ms / 1000.0
+
+    async def take(self, deadline: float) -> bool:
+        """Whether the turn came before the deadline; the caller then has it until `end`."""
+        await asyncio.sleep(0)  # the event loop serves others between two turns of the same work
+        if asyncio.get_running_loop().time() >= deadline:
+            return False
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._turn.acquire()
+        except TimeoutError:
+            return False
+
+    def end(self) -> None:
+        self._turn.release()
+
     def close(self) -> None:
-        """Cancels what waits. Work that runs on a worker ends there, and nothing follows it."""
+        """Cancels the work that waits. Work that runs on a worker ends there, and nothing follows it."""
         for task in tuple(self._tasks):
             task.cancel()
 

@@ -1,8 +1,8 @@
 """The cases in which the records of a batch must be read before it is appended: a compacted topic requires keys, and
-`compression.type` may require another codec than the producer's. Every decompression is bounded. Small batches are
-converted on the event loop, large ones on a worker: both ways give the same bytes and errors."""
+`compression.type` may require another codec than the producer's. Every decompression is bounded. A few small batches of
+a request are converted on the event loop, the others on a worker: both ways give the same bytes and errors."""
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from odradek.log.append_result import CONVERT_FIRST, AppendResult
 from odradek.log.log_config import LogConfig
@@ -13,23 +13,46 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import SMALLEST_RECORD_BYTES, Pause, check_records, every_record_has_a_key
 
 _SMALLEST_LIMIT_BYTES = 1 << 20
-EVENT_LOOP_BYTES = 64 << 10  # of records, as they are sent and decompressed, that are read on the event loop
-EVENT_LOOP_RECORDS = 500
+# For each request, the records that are read on the event loop, as they are sent and decompressed.
+EVENT_LOOP_BYTES = 64 << 10
+EVENT_LOOP_RECORDS = 500  # and headers of records
+SMALLEST_CHARGE_BYTES = 2 << 10  # for each batch: a compressor has to be made for it
 
 
-class Conversion(NamedTuple):
+class EventLoopBudget:
+    """The records of one request that may be read on the event loop. A batch that exceeds the rest is left to a
+    worker."""
+
+    __slots__ = ("bytes_left", "records_left")
+
+    def __init__(self) -> None:
+        self.bytes_left = EVENT_LOOP_BYTES
+        self.records_left = EVENT_LOOP_RECORDS
+
+
+class ConvertedBatch(NamedTuple):
     """The result of `convert_batch` on a worker, and the configuration of the topic that it applies to."""
 
     config: LogConfig | None
     batch: memoryview | ErrorCode
 
 
-NOT_CONVERTED = Conversion(None, ErrorCode.NONE)
-"""The caller can convert a batch on a worker, and has not done it."""
+Conversion: TypeAlias = EventLoopBudget | ConvertedBatch
+
+NOT_CONVERTED = ConvertedBatch(None, ErrorCode.NONE)
+"""The batch may be converted on a worker only, and has not been."""
 
 
-def convert_on_worker(batch: memoryview, config: LogConfig, pause: Pause) -> Conversion:
-    return Conversion(config, convert_batch(batch, read_batch_header(batch), config, pause=pause))
+class _TooManyRecords(Exception):
+    """For the event loop."""
+
+
+def _leave_to_worker() -> NoReturn:
+    raise _TooManyRecords
+
+
+def convert_on_worker(batch: memoryview, config: LogConfig, pause: Pause) -> ConvertedBatch:
+    return ConvertedBatch(config, convert_batch(batch, read_batch_header(batch), config, pause=pause))
 
 
 def convert_at_append(
@@ -48,20 +71,33 @@ def _convert(
 ) -> memoryview | ErrorCode | None:
     if conversion is None:
         return convert_batch(batch, header, config)
-    if conversion.config is not None and conversion.config == config:
-        return conversion.batch
     if needs_no_conversion(header, config):
         return batch
     if header.record_count > largest_record_count(config):
         return ErrorCode.INVALID_RECORD
-    if len(batch) > EVENT_LOOP_BYTES or header.record_count > EVENT_LOOP_RECORDS:
+    if isinstance(conversion, EventLoopBudget):
+        return _convert_within(conversion, batch, header, config)
+    return conversion.batch if conversion.config == config else None
+
+
+def _convert_within(
+    budget: EventLoopBudget, batch: memoryview, header: BatchHeader, config: LogConfig
+) -> memoryview | ErrorCode | None:
+    """None if the budget is too small."""
+    if len(batch) > budget.bytes_left or header.record_count > budget.records_left:
         return None
-    if header.compression:
-        try:
-            decompress(header.compression, batch[HEADER_SIZE_BYTES:], EVENT_LOOP_BYTES)
-        except MalformedMessage:
-            return None  # too large, or corrupt: the worker finds out which
-    return convert_batch(batch, header, config)
+    limit_bytes = min(budget.bytes_left, config.decompressed_limit_bytes)
+    try:
+        records = decompress(header.compression, batch[HEADER_SIZE_BYTES:], limit_bytes)
+    except MalformedMessage:  # too large, or corrupt: the worker finds out which
+        budget.bytes_left -= limit_bytes
+        return None
+    budget.bytes_left -= max(len(records), SMALLEST_CHARGE_BYTES)
+    try:
+        return _convert_records(records, batch, header, config, budget, _leave_to_worker)
+    except _TooManyRecords:
+        budget.records_left = 0
+        return None
 
 
 def needs_no_conversion(header: BatchHeader, config: LogConfig) -> bool:
@@ -72,20 +108,38 @@ def convert_batch(
     batch: memoryview, header: BatchHeader, config: LogConfig, *, pause: Pause | None = None
 ) -> memoryview | ErrorCode:
     """The batch as the topic configuration requires it to be stored: the same view when nothing has to change."""
-    codec = config.target_compression
-    is_kept = codec is None or codec == header.compression
-    if is_kept and not config.is_compacted:
+    if needs_no_conversion(header, config):
         return batch
     if header.record_count > largest_record_count(config):
         return ErrorCode.INVALID_RECORD
     try:
         records = decompress(header.compression, batch[HEADER_SIZE_BYTES:], config.decompressed_limit_bytes)
+    except MalformedMessage:
+        return ErrorCode.INVALID_RECORD
+    return _convert_records(records, batch, header, config, None, pause)
+
+
+def _convert_records(
+    records: bytes,
+    batch: memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    budget: EventLoopBudget | None,
+    pause: Pause | None,
+) -> memoryview | ErrorCode:
+    codec = config.target_compression
+    is_kept = codec is None or codec == header.compression
+    read_count = header.record_count
+    try:
         if config.is_compacted and not every_record_has_a_key(records, header.record_count, pause):
             return ErrorCode.INVALID_RECORD
         if not is_kept:
-            check_records(records, header.record_count, pause)
+            read_count = check_records(records, header.record_count, pause)
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
+    finally:
+        if budget is not None:
+            budget.records_left -= read_count
     if codec is None or is_kept:
         return batch
     converted = replace_records(header, compress(codec, records, config.compression_level(codec)), codec)

@@ -30,7 +30,7 @@ def find_faults(batch: memoryview, config: LogConfig, now_ms: int) -> list[Recor
         message = "its timestamp is of the type LogAppendTime, which is the broker's to set"
         return [RecordFault(index, message) for index in range(min(header.record_count, MOST_FAULTS))]
     try:
-        records = list(islice(read_records(batch, MOST_BYTES_UNPACKED), MOST_RECORDS_READ))
+        records = list(islice(read_records(batch, MOST_BYTES_UNPACKED, reads_headers=False), MOST_RECORDS_READ))
     except MalformedMessage:
         return []
     judged = ((index, _fault_of(record, config, now_ms)) for index, record in enumerate(records))

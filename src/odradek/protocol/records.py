@@ -26,7 +26,8 @@ SMALLEST_RECORD_BYTES = 7
 SMALLEST_HEADER_BYTES = 2
 
 Pause: TypeAlias = Callable[[], None]
-"""Lets other threads run; a loop over many records on a worker calls it."""
+"""Lets other threads run; a loop over many records on a worker calls it. On the event loop it may end the loop, by an
+exception."""
 RECORDS_BETWEEN_PAUSES = 500
 
 
@@ -66,8 +67,9 @@ class Record:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"
 
 
-def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
-    """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`.
+def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) -> Iterator[Record]:
+    """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`. Without
+    `reads_headers`, the headers of records are skipped and not checked.
 
     Does not verify the checksum. Nothing is read before the first record is requested.
     """
@@ -84,7 +86,7 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
     position = 0
     previous_delta = -1
     for _ in range(header.record_count):
-        record, position = _read_record(data, position, header)
+        record, position = _read_record(data, position, header, reads_headers)
         delta = record.offset - header.base_offset
         if not previous_delta < delta <= header.last_offset_delta:
             raise MalformedMessage(
@@ -96,52 +98,62 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
         raise MalformedMessage(f"{len(data) - position} bytes after the last record")
 
 
-def check_records(data: bytes, record_count: int, pause: Pause | None = None) -> None:
-    """MalformedMessage unless these decompressed bytes are so many records, with offset deltas from 0 as a producer
-    assigns them. All lengths are read, as in Kafka when it compresses a batch again; no objects are made of them.
-    `pause` is called between runs of RECORDS_BETWEEN_PAUSES records."""
+def check_records(data: bytes, record_count: int, pause: Pause | None = None) -> int:
+    """The number of records and of their headers. MalformedMessage unless these decompressed bytes are so many records,
+    with offset deltas from 0 as a producer assigns them. All lengths are read, as in Kafka when it compresses a batch
+    again; no objects are made of them. `pause` is called between runs of RECORDS_BETWEEN_PAUSES records and headers."""
     if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
         raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
     limit = len(data)
     position = 0
-    for run in _runs(record_count, pause):
-        for expected_delta in run:
-            size_bytes, position = decode_varlong(data, position)
-            end = position + size_bytes
-            if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
-                raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
-            _, position = decode_varlong(data, position + 1)  # the timestamp, after the attributes
-            offset_delta, position = decode_varlong(data, position)
-            if offset_delta != expected_delta:
-                raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
-            position = _skip_nullable_bytes(data, position, end)
-            position = _skip_nullable_bytes(data, position, end)
-            header_count, position = decode_varlong(data, position)
-            if header_count:
-                position = _skip_headers(data, position, end, header_count)
-            if position != end:
-                raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
+    count = 0
+    next_pause = RECORDS_BETWEEN_PAUSES
+    for expected_delta in range(record_count):
+        if count >= next_pause:
+            next_pause = count + RECORDS_BETWEEN_PAUSES
+            if pause is not None:
+                pause()
+        count += 1
+        size_bytes, position = decode_varlong(data, position)
+        end = position + size_bytes
+        if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
+            raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
+        _, position = decode_varlong(data, position + 1)  # the timestamp, after the attributes
+        offset_delta, position = decode_varlong(data, position)
+        if offset_delta != expected_delta:
+            raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
+        position = _skip_nullable_bytes(data, position, end)
+        position = _skip_nullable_bytes(data, position, end)
+        header_count, position = decode_varlong(data, position)
+        if header_count:
+            position = _skip_headers(data, position, end, header_count, pause)
+            count += header_count
+        if position != end:
+            raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
     if position != limit:
         raise MalformedMessage(f"{limit - position} bytes after the last record")
+    return count
 
 
-def _runs(record_count: int, pause: Pause | None) -> Iterator[range]:
-    """The numbers of all records, with a pause after each run."""
+def _runs(count: int, pause: Pause | None) -> Iterator[range]:
+    """The numbers below `count`, with a pause between two runs."""
     if pause is None:
-        yield range(record_count)
+        yield range(count)
         return
-    for start in range(0, record_count, RECORDS_BETWEEN_PAUSES):
-        yield range(start, min(start + RECORDS_BETWEEN_PAUSES, record_count))
-        pause()
+    for start in range(0, count, RECORDS_BETWEEN_PAUSES):
+        if start:
+            pause()
+        yield range(start, min(start + RECORDS_BETWEEN_PAUSES, count))
 
 
-def _skip_headers(data: bytes, position: int, end: int, count: int) -> int:
+def _skip_headers(data: bytes, position: int, end: int, count: int, pause: Pause | None) -> int:
     if not 0 <= count <= (end - position) // SMALLEST_HEADER_BYTES:
         raise MalformedMessage(f"{count} headers in {end - position} bytes")
-    for _ in range(count):
-        name, position = _read_nullable_bytes(data, position, end)
-        _decode_header_name(name)
-        position = _skip_nullable_bytes(data, position, end)
+    for run in _runs(count, pause):
+        for _ in run:
+            name, position = _read_nullable_bytes(data, position, end)
+            _decode_header_name(name)
+            position = _skip_nullable_bytes(data, position, end)
     return position
 
 
@@ -184,7 +196,7 @@ def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None =
     return True
 
 
-def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+def _read_record(data: bytes, position: int, header: BatchHeader, reads_headers: bool) -> tuple[Record, int]:
     size_bytes, position = decode_varlong(data, position)
     end = position + size_bytes
     if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > len(data):
@@ -193,16 +205,17 @@ def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Recor
     offset_delta, position = decode_varlong(data, position)
     key, position = _read_nullable_bytes(data, position, end)
     value, position = _read_nullable_bytes(data, position, end)
-    header_count, position = decode_varlong(data, position)
-    if not 0 <= header_count <= (end - position) // SMALLEST_HEADER_BYTES:
-        raise MalformedMessage(f"{header_count} headers in {end - position} bytes")
     headers: list[tuple[str, bytes | None]] = []
-    for _ in range(header_count):
-        name, position = _read_nullable_bytes(data, position, end)
-        header_value, position = _read_nullable_bytes(data, position, end)
-        headers.append((_decode_header_name(name), header_value))
-    if position != end:
-        raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
+    if reads_headers:
+        header_count, position = decode_varlong(data, position)
+        if not 0 <= header_count <= (end - position) // SMALLEST_HEADER_BYTES:
+            raise MalformedMessage(f"{header_count} headers in {end - position} bytes")
+        for _ in range(header_count):
+            name, position = _read_nullable_bytes(data, position, end)
+            header_value, position = _read_nullable_bytes(data, position, end)
+            headers.append((_decode_header_name(name), header_value))
+        if position != end:
+            raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
     timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + timestamp_delta
     return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
 

@@ -140,7 +140,7 @@ class WaitingProduce:
 
     __slots__ = ("_acknowledgements", "_future", "_pending_count", "_timer")
 
-    def __init__(self, appends: Iterable[tuple[AcknowledgingPartition, int]], timeout_ms: int, clock: Clock) -> None:
+    def __init__(self, appends: Iterable[tuple[AcknowledgingPartition, int]], timeout_ms: float, clock: Clock) -> None:
         """`appends`: partitions, and the offset that the high watermark of each must reach."""
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer = clock.call_after(timeout_ms, self._time_out)

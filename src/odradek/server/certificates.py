@@ -34,19 +34,27 @@ class Certificates:
     def __init__(self, config: BrokerConfig, host: Host) -> None:
         self._host = host
         self._resources = TlsResources()
+        # Handshakes between brokers do not wait for those of strangers.
+        self._broker_resources = TlsResources()
+        between_brokers = config.inter_broker_listener_name
+        names = [name for name, protocol in config.listener_protocols.items() if protocol.has_tls]
+        is_for_brokers_only = len(names) > 1  # with one listener, clients use it too
         self._listeners = {
-            name: ListenerTls(name, config, host, self._resources)
-            for name, protocol in config.listener_protocols.items()
-            if protocol.has_tls
+            name: ListenerTls(
+                name,
+                config,
+                host,
+                self._broker_resources if name == between_brokers and is_for_brokers_only else self._resources,
+            )
+            for name in names
         }
         self._contexts = [(name, listener.context) for name, listener in self._listeners.items()]
         self.broker_network: Network | None = None
         """TLS for connections to other brokers; None if their listener has none, or if there are no others."""
-        between_brokers = config.inter_broker_listener_name
         if config.zookeeper_connect and between_brokers in self._listeners:
             context = RefreshedContext("other brokers", host, client_context)
             self._contexts.append((between_brokers, context))
-            self.broker_network = TlsNetwork(host.network, lambda: context.current, self._resources)
+            self.broker_network = TlsNetwork(host.network, lambda: context.current, self._broker_resources)
         self._timer: Timer | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._config: Callable[[], BrokerConfig] = lambda: config
@@ -83,6 +91,7 @@ class Certificates:
         if self._refreshing is not None:
             self._refreshing.cancel()
         self._resources.close()
+        self._broker_resources.close()
 
     async def refresh(self) -> None:
         config = self._config()
