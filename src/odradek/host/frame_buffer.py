@@ -11,7 +11,7 @@ import struct
 
 # Much larger than one receive, so that most frames are complete in it and need not be moved.
 SHARED_BYTES = 8 << 20
-LAZY_BYTES = 1 << 20
+LAZY_BYTES = 128 << 10  # buffers from this size on are mapped
 TURN_BYTES = 1 << 20  # limit for one connection before others are served
 SMALLEST_OWN_BYTES = 4 << 10
 HANDED_OVER_BYTES = 64 << 10  # above this size, handing over the buffer costs less than copying
