@@ -86,7 +86,7 @@ def test_the_larger_of_two_copies_is_kept(simulation: Simulation) -> None:
     half_made(simulation, one, TOPIC.topic_id)
     half_made(simulation, two, TOPIC.topic_id, b"records")
     hosted = {("topic", 0): TOPIC}
-    contents = {each: survey(each, hosted, simulation.host) for each in (one, two)}
+    contents = {each: survey(each, hosted) for each in (one, two)}
     assert choose_copies(contents, simulation.host) == {("topic", 0): two}
     assert not simulation.disk.exists("/one/topic-0")
     assert len(simulation.disk.list_directory("/one")) == 1, "set aside, not removed"

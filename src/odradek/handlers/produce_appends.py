@@ -59,12 +59,13 @@ class RequestAppends:
         "_budget",
         "_deferred",
         "_deferred_bytes",
-        "_deferred_partitions",
         "_explained_count",
+        "_full_partitions",
         "_refusal",
         "_takes_zstd",
         "_traffic",
         "_verdicts",
+        "_waiting_partitions",
         "acks",
         "context",
         "has_errors",
@@ -88,7 +89,8 @@ class RequestAppends:
         self._budget = EventLoopBudget()
         self._deferred: list[DeferredAppend] = []
         self._deferred_bytes = 0
-        self._deferred_partitions: set[Partition] = set()
+        self._waiting_partitions: set[Partition] = set()  # so that later batches of them are not appended before
+        self._full_partitions: set[Partition] = set()  # of which a batch was refused for lack of room
         self._explained_count = 0
 
     @property
@@ -120,7 +122,7 @@ class RequestAppends:
         if not self._takes_zstd and is_zstd(records):
             return refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         response = PartitionProduceResponse(index=index, error_code=0)
-        if self._deferred and partition in self._deferred_partitions:
+        if self._waiting_partitions and partition in self._waiting_partitions:
             result: AppendResult | None = CONVERT_FIRST
         else:
             result = self._try_append(partition, records, guard, self._budget)
@@ -146,7 +148,10 @@ class RequestAppends:
         guard: VerificationGuard | None,
         response: PartitionProduceResponse,
     ) -> None:
-        if not self.context.services.produce_conversions.has_room(len(records), self._deferred_bytes):
+        has_room = self.context.services.produce_conversions.has_room(len(records), self._deferred_bytes)
+        if not has_room or partition in self._full_partitions:
+            self._waiting_partitions.add(partition)
+            self._full_partitions.add(partition)
             self.is_throttled = True
             _refuse(response, CONVERSIONS_ARE_FULL)
             response.error_message = CONVERSIONS_ARE_FULL_MESSAGE
@@ -154,7 +159,7 @@ class RequestAppends:
         deferred = DeferredAppend(partition, memoryview(bytearray(records)), guard, response)
         self._deferred.append(deferred)
         self._deferred_bytes += memory_of(deferred)
-        self._deferred_partitions.add(partition)
+        self._waiting_partitions.add(partition)
 
     def _try_append(
         self, partition: Partition, records: memoryview, guard: VerificationGuard | None, conversion: Conversion

@@ -67,14 +67,22 @@ class ProduceConversions:
         """Appends all batches, in their order, whether or not the result is awaited; REQUEST_TIMED_OUT for those whose
         turn does not come in time. `append` returns None if the disk failed."""
         deadline = self._turns.deadline_after(max(timeout_ms, SHORTEST_WAIT_MS))
-        self._waiting_bytes += sum(memory_of(each) for each in deferred)
+        waiting_bytes = sum(memory_of(each) for each in deferred)
+        self._waiting_bytes += waiting_bytes
 
         async def work() -> None:
+            nonlocal waiting_bytes
+            try:
+                await append_in_turn()
+            finally:
+                self._waiting_bytes -= waiting_bytes
+
+        async def append_in_turn() -> None:
+            nonlocal waiting_bytes
             for each in deferred:
-                try:
-                    has_turn = await self._turns.take(deadline)
-                finally:
-                    self._waiting_bytes -= memory_of(each)
+                has_turn = await self._turns.take(deadline)
+                waiting_bytes -= memory_of(each)
+                self._waiting_bytes -= memory_of(each)
                 if not has_turn:
                     finish(each, AppendResult(ErrorCode.REQUEST_TIMED_OUT))
                     continue

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from odradek.host.workers import WorkerPool
     from odradek.log.compaction.cleaned_segment import CleanedSegment
     from odradek.log.log_directory import LogDirectory
+    from odradek.log.partition_log import PartitionLog
     from odradek.log.segment import Segment
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.partition import Partition
@@ -123,13 +124,14 @@ class Compaction:
         assessed = await self._files(partition.directory).run(self._assess, [partition], now_ms)
         if self._is_stopped or not partition.is_online or partition.move is not None or not assessed:
             return False
+        partition_log = partition.log
         work = asyncio.ensure_future(self._compact(partition, assessed[0][1], now_ms))
         self._work = (partition, work)
         await asyncio.wait([work])
         self._work = None
-        return not work.cancelled() and self._has_succeeded(partition, work.exception())
+        return not work.cancelled() and self._has_succeeded(partition, partition_log, work.exception())
 
-    def _has_succeeded(self, partition: Partition, problem: BaseException | None) -> bool:
+    def _has_succeeded(self, partition: Partition, partition_log: PartitionLog, problem: BaseException | None) -> bool:
         if problem is None:
             return True
         name = f"{partition.topic}-{partition.index}"
@@ -140,7 +142,7 @@ class Compaction:
             log.info("compaction was interrupted by a deletion and will be tried again", log=name)
         elif isinstance(problem, OSError | BackgroundEnded):
             log.error("a log could not be compacted and will be tried again", log=name, reason=str(problem))
-            if isinstance(problem, OSError):
+            if isinstance(problem, OSError) and partition.log is partition_log:  # otherwise of another log directory
                 partition.report_failure(problem)
         else:
             raise problem
@@ -194,7 +196,7 @@ class Compaction:
         )
 
     async def _compact(self, partition: Partition, cleanable: Cleanable, now_ms: int) -> None:
-        partition_log = partition.log
+        partition_log, directory = partition.log, partition.directory
         segments = {each.base_offset: each for each in partition_log.segments}
         job = self._job(partition, cleanable, now_ms)
         try:
@@ -206,8 +208,8 @@ class Compaction:
                         await self._finish(partition, result)
         finally:
             # The next start must not find a cleaned segment that was not used, unless the old segments are gone.
-            if partition.directory.failure is None:
-                await self._files(partition.directory).run(discard_unused, self._host.disk, partition_log.directory)
+            if directory.failure is None:
+                await self._files(directory).run(discard_unused, self._host.disk, partition_log.directory)
 
     def _replace(self, partition: Partition, old: Sequence[Segment], cleaned: CleanedSegment) -> None:
         try:

@@ -105,7 +105,7 @@ def append_chunk(copy: PartitionLog, log: OffsetRange, chunk: bytes) -> int:
     """Append what was read of the log, which had this range; returns how many bytes. Blocks."""
     base_offset = read_batch_header(memoryview(chunk)).base_offset
     if must_restart(range_of(copy), log, base_offset):
-        copy.truncate_fully_and_start_at(base_offset)
+        copy.truncate_fully_and_start_at(min(base_offset, log.start_offset))  # a compacted log may begin with a gap
     result = copy.append_as_follower(memoryview(chunk))
     if result.error is not ErrorCode.NONE:
         raise MoveFailed(f"{copy.directory} cannot take the batch at {result.refused_base_offset}: {result.error.name}")
@@ -129,11 +129,14 @@ def _directory_id(directory: LogDirectory) -> bytes:
 
 
 def rename_old_copy(move: LogMove, host: Host) -> str:
-    """Durably, and then remove the marker of the new copy. Returns the new path. Blocks."""
-    partition = move.partition
-    renamed = move.source.schedule_delete(partition.topic, partition.index)
+    """Durably. Returns the new path. Blocks."""
+    renamed = move.source.schedule_delete(move.partition.topic, move.partition.index)
     host.disk.sync_directory(move.source.path)
-    directory = move.target.partition_directory(partition.topic, partition.index)
+    return renamed
+
+
+def remove_mark(move: LogMove, host: Host) -> None:
+    """Of the new copy, when there is no old one. Blocks."""
+    directory = move.target.partition_directory(move.partition.topic, move.partition.index)
     host.disk.remove(f"{directory}/{MOVED_FROM_FILE}")
     host.disk.sync_directory(directory)
-    return renamed

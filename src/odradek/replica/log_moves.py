@@ -30,6 +30,7 @@ from odradek.replica.log_move import (
     range_of,
     read_chunk,
     remove_if_present,
+    remove_mark,
     rename_old_copy,
 )
 from odradek.replica.move_rules import StepKind
@@ -220,6 +221,7 @@ class LogMoves:
             return False
         if move.is_prepared and self._exchange(move, move.copy):
             return True
+        step = move.step(move.copy)  # the exchange may have copied a part
         if step.kind is StepKind.EXCHANGE:
             await self._prepare(move, move.copy)
             return True
@@ -285,10 +287,7 @@ class LogMoves:
         partition.move = None
         self._table.count_move(move.source, move.target)
         self._tasks.begin(move, functools.partial(self._finish, move), "removal of the old copy of a replica")
-        log.info(
-            "a replica was moved", topic=partition.topic, partition=partition.index, source=move.source.path,
-            target=move.target.path,
-        )  # fmt: skip
+        log.info("a replica was moved", source=move.source.path, copy=path)
         return True
 
     def _copy_tail(self, copy: PartitionLog, source: PartitionLog) -> bool:
@@ -320,6 +319,7 @@ class LogMoves:
             old_log.release()
             if move.source.failure is None:
                 renamed = await self._workers(move.source).files.run(rename_old_copy, move, self._host)
+                await self._workers(move.target).files.run(remove_mark, move, self._host)
                 move.is_removed = True
                 self._table.removals.remove_renamed(move.source, [renamed])
                 await self._table.checkpoint([move.source, move.target])

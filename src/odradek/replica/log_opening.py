@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
 from odradek.log.partition_log import PartitionLog
-from odradek.replica.moved_copies import choose_moved_copy, delete_if_moved, forget_moves
+from odradek.replica.moved_copies import choose_moved_copy, forget_moves, remove_if_moved
 from odradek.replica.offset_checkpoints import read_checkpoint
 
 if TYPE_CHECKING:
@@ -54,12 +54,10 @@ class DirectoryContents(NamedTuple):
         return (self.recovery_points, self.log_start_offsets, self.high_watermarks)
 
 
-def survey(directory: LogDirectory, hosted: Mapping[TopicPartition, TopicImage], host: Host) -> DirectoryContents:
-    """Find the hosted partitions in the directory. Old copies of moved ones are deleted, all others are set aside."""
+def survey(directory: LogDirectory, hosted: Mapping[TopicPartition, TopicImage]) -> DirectoryContents:
+    """Find the hosted partitions in the directory. All others are set aside."""
     found = []
     for key, path in directory.partitions().items():
-        if delete_if_moved(key, directory, host):
-            continue
         topic = hosted.get(key)
         if topic is not None and directory.read_partition_metadata(*key) in (None, topic.topic_id):
             found.append(key)
@@ -95,6 +93,8 @@ def choose_copies(contents: Mapping[LogDirectory, DirectoryContents], host: Host
     chosen: dict[TopicPartition, LogDirectory] = {}
     for directory, found in contents.items():
         for key in found.partitions:
+            if remove_if_moved(key, directory, contents.keys(), host):
+                continue
             other = chosen.setdefault(key, directory)
             if other is directory:
                 continue
@@ -217,11 +217,12 @@ def _open_log(pending: PendingLog, host: Host, is_new: bool) -> PartitionLog:
 def _is_own_directory(pending: PendingLog, path: str, host: Host) -> bool:
     """Whether the directory that a new partition finds is its own, from an attempt to create it that failed halfway.
     The directory of an older topic of the same name is set aside: its records must never be served as the new topic's.
-    A directory without topic id and without records is removed, so that repeated attempts leave no trace."""
+    The old copy of a replica that was moved from here is set aside too. A directory without topic id and without
+    records is removed, so that repeated attempts leave no trace."""
     directory, (name, index) = pending.directory, pending.key
     topic_id = directory.read_partition_metadata(name, index)
     if topic_id == pending.topic.topic_id:
-        return True
+        return not remove_if_moved(pending.key, directory, [], host)
     if topic_id is None and _segments_size_bytes(directory, pending.key, host) == 0:
         host.disk.remove_tree(path)
     else:

@@ -37,11 +37,16 @@ def choose_moved_copy(key: TopicPartition, one: LogDirectory, other: LogDirector
     return original
 
 
-def delete_if_moved(key: TopicPartition, directory: LogDirectory, host: Host) -> bool:
-    """Whether this was the old copy of a partition whose new copy is durable in another log directory."""
-    if not host.disk.exists(f"{directory.partition_directory(*key)}/{MOVED_TO_FILE}"):
+def remove_if_moved(key: TopicPartition, directory: LogDirectory, usable: Collection[LogDirectory], host: Host) -> bool:
+    """Whether this was the old copy of a partition whose new copy is durable in another log directory. It is set aside
+    if that directory cannot be used."""
+    marker = f"{directory.partition_directory(*key)}/{MOVED_TO_FILE}"
+    if not host.disk.exists(marker):
         return False
-    _delete(directory, key, host)
+    if host.disk.read_file(marker).decode() in {_id_of(each) for each in usable}:
+        _delete(directory, key, host)
+    else:
+        log.warning("the old copy of a moved partition set aside", renamed_to=directory.set_aside(*key))
     return True
 
 

@@ -127,7 +127,7 @@ class PartitionTable:
         self._image = image
         hosted = hosted_partitions(image, self._node_id)
         usable = [each for each in self.directories if each.failure is None]
-        surveys = (self._workers(each).files.run(survey, each, hosted, self._host) for each in usable)
+        surveys = (self._workers(each).files.run(survey, each, hosted) for each in usable)
         contents = dict(zip(usable, await asyncio.gather(*surveys), strict=True))
         chosen = await self._host.workers.run(choose_copies, contents, self._host)
         failed = [each for each in self.directories if each.failure is not None]

@@ -80,6 +80,7 @@ class OidcProvider:
     def renew(self, user: str, refresh_token: str) -> TokenGrant:
         """A new access token (RFC 6749, 6). Without a new refresh token in the answer the old one is used again."""
         provider = self.discover()
+        self._read_keys(provider)  # before the provider takes the refresh token, which may count once
         fields = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": self.login.client_id}
         answer = self._ask_for_tokens(provider, fields)
         id_token = answer.get("id_token")
