@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
+from odradek.cli import main as cli_main
 from odradek.cli.framework.commands import Command, Group
 from odradek.cli.main import root, run
 
@@ -263,15 +264,15 @@ def test_ctrl_c_ends_with_130_and_says_nothing(bootstrap_server: str, topic: str
         assert process.stderr.read().strip() == b""
 
 
-@pytest.mark.parametrize("chain", ["cause", "context", "none"])
+@pytest.mark.parametrize("chain", ["cause", "context", "noted", "none"])
 def test_ctrl_c_inside_a_callback_of_the_client_ends_with_130(
     chain: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The client turns a KeyboardInterrupt during a callback into a SystemError."""
 
     def interrupted(**_settings: object) -> None:
-        if chain == "none":
-            raise SystemError("a bug")
+        if chain in {"noted", "none"}:
+            raise SystemError("returned NULL without setting an exception")
         try:
             raise KeyboardInterrupt
         except KeyboardInterrupt as interrupt:
@@ -280,6 +281,7 @@ def test_ctrl_c_inside_a_callback_of_the_client_ends_with_130(
             raise SystemError("returned a result with an exception set")  # noqa: B904 - the context is what is tested
 
     monkeypatch.setattr(root, "main", interrupted)
+    monkeypatch.setattr(cli_main, "_interrupts", [signal.SIGINT] if chain == "noted" else [])
     assert run([]) == (1 if chain == "none" else 130)
     errors = capsys.readouterr().err
     assert errors == ("" if chain != "none" else errors)

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from odradek.cli.client.profile_option import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.failure import report_error
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 COMMANDS = {
     "broker": ("odradek.cli.broker.command:broker", "Run a broker in the foreground."),
@@ -101,12 +105,22 @@ def unexpected_error_text(error: Exception) -> str:
     return f"this is a bug in odradek: {type(error).__name__}: {error} (ODRADEK_LOG_LEVEL=debug shows where)"
 
 
+_interrupts: list[int] = []  # signals of Ctrl-C that have arrived
+
+
+def note_interrupt(number: int, frame: FrameType | None) -> None:
+    _interrupts.append(number)
+    signal.default_int_handler(number, frame)
+
+
 def is_interrupt(error: BaseException | None) -> bool:
     """Whether Ctrl-C caused the exception.
 
     A KeyboardInterrupt that is raised while the Kafka client runs a callback surfaces as a SystemError whose cause or
-    context is the KeyboardInterrupt.
+    context is the KeyboardInterrupt, or which has neither.
     """
+    if _interrupts and isinstance(error, SystemError):
+        return True
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, KeyboardInterrupt | click.Abort):
@@ -141,6 +155,8 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def main() -> NoReturn:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note_interrupt)
     code = run()
     try:
         sys.stdout.flush()
