@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.log.log_directory import MOVED_FROM_FILE
+from odradek.log.log_directory import MOVED_FROM_FILE, MOVED_TO_FILE
 from odradek.protocol.batch import assign_offset
 from odradek.protocol.errors import ErrorCode
 from odradek.replica import log_moves
@@ -354,3 +354,52 @@ def test_a_source_without_room_for_the_marker_loses_the_old_copy_at_once(
     assert not broker.host.disk.exists(f"/one/{name}-0")
     broker.kill()
     assert (broker.partition(name).directory.path, len(offsets(broker, name))) == ("/two", 20)
+
+
+def test_records_that_arrive_before_the_exchange_are_copied(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_moves, "CHUNK_BYTES", 200)  # of two or three batches
+    prepare, prepared = log_moves.LogMoves._prepare, []
+
+    async def prepare_and_append(self: log_moves.LogMoves, found: LogMove, copy: PartitionLog) -> None:
+        await prepare(self, found, copy)
+        for _ in range(0 if prepared else 10):
+            assert broker.partition(name).append(memoryview(bytearray(batch())), 1).error is ErrorCode.NONE
+        prepared.append(found)
+
+    monkeypatch.setattr(log_moves.LogMoves, "_prepare", prepare_and_append)
+    assert filled(broker, name) == "/one"
+    assert move(broker, name, "/two") is ErrorCode.NONE
+    pass_time(broker, 10)
+    assert broker.partition(name).directory.path == "/two"
+    assert len(set(prepared)) == 1
+    assert offsets(broker, name) == list(range(30))
+
+
+def test_a_compacted_log_that_begins_with_a_gap_is_moved(broker: SimulatedBroker, name: str) -> None:
+    """Its first segment begins before its first batch, as after a compaction and a retention."""
+    create_topic(broker, name)
+    partition = broker.partition(name)
+    for each in range(150, 160):
+        records = bytearray(batch())
+        assign_offset(records, 0, each, partition.leader_epoch)
+        if each == 150:
+            partition.log.truncate_fully_and_start_at(100)
+        assert partition.log.append_as_follower(memoryview(records)).error is ErrorCode.NONE
+    assert partition.log.log_start_offset == 100
+    source = partition.directory.path
+    assert move(broker, name, "/two" if source == "/one" else "/one") is ErrorCode.NONE
+    pass_time(broker, 10)
+    assert partition.directory.path != source
+    assert (partition.log.log_start_offset, partition.log.log_end_offset) == (100, 160)
+
+
+def test_an_old_copy_is_kept_if_the_new_one_cannot_be_used(broker: SimulatedBroker, name: str) -> None:
+    exchanged(broker, name)
+    step_until(broker, lambda: broker.host.disk.exists(f"/one/{name}-0/{MOVED_TO_FILE}"))
+    broker.host.disk.replace_file(f"/one/{name}-0/{MOVED_TO_FILE}", b"a directory that is gone")
+    die(broker)
+    start(broker)
+    assert broker.partition(name).directory.path == "/two"
+    assert [each for each in broker.host.disk.list_directory("/one") if each.endswith("-stray")]
