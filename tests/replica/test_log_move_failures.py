@@ -360,7 +360,8 @@ def test_records_that_arrive_before_the_exchange_are_copied(
     broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_moves, "CHUNK_BYTES", 200)  # of two or three batches
-    prepare, prepared = log_moves.LogMoves._prepare, []
+    prepare = log_moves.LogMoves._prepare
+    prepared: list[LogMove] = []
 
     async def prepare_and_append(self: log_moves.LogMoves, found: LogMove, copy: PartitionLog) -> None:
         await prepare(self, found, copy)
