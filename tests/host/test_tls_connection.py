@@ -4,12 +4,10 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
 import pytest
-import uvloop
 
 from odradek.host import tls_connection
 from odradek.host.connecting import SystemNetwork
@@ -19,7 +17,7 @@ from odradek.host.slices import FileSlice
 from odradek.host.tls_connection import RECEIVE_BYTES, TlsConnection, TlsResources
 from odradek.host.tls_network import TlsNetwork
 from odradek.host.tls_writer import PIECE_BYTES, TlsWriter
-from tests.security.tls.certificates import CertificateFiles, write_certificates
+from tests.security.tls.certificates import CertificateFiles
 
 PATIENCE_S = 60.0
 LARGEST_RECORD_BYTES = 16 << 10
@@ -97,17 +95,6 @@ class Line:
             self.protocol.transport.abort()
         self.server.close()
         self.resources.close()
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> CertificateFiles:
-    return write_certificates(tmp_path)
-
-
-@pytest.fixture
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        yield runner
 
 
 async def client_streams(port: int, files: CertificateFiles) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -7,28 +7,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-import uvloop
 
 from odradek.host import tls_connection
 from odradek.host.tls_connection import TlsConnection, TlsResources
 from tests.host.test_tls_connection import Line, Receiver, client_streams
-from tests.security.tls.certificates import CertificateFiles, write_certificates
+from tests.security.tls.certificates import CertificateFiles
 
 PATIENCE_S = 8.0
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> CertificateFiles:
-    return write_certificates(tmp_path)
-
-
-@pytest.fixture
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        yield runner
 
 
 @pytest.fixture

@@ -111,24 +111,14 @@ def in_sync(admin: AdminClient) -> list[int]:
 
 def produce_by_librdkafka(client: dict[str, str], counts: Counts, is_over: threading.Event) -> None:
     """One producer that stays, and a new one each second."""
-
-    def delivered(error: object, _message: object) -> None:
-        if error is None:
-            counts.add("records of librdkafka")
-        else:
-            counts.fail("delivery", error)
-
-    def failed(error: object) -> None:
-        counts.fail("producer", error)
-
-    settings = {**client, "retries": 0, "linger.ms": 0, "acks": "all", "error_cb": failed}
+    settings = {**client, "retries": 0, "linger.ms": 0, "acks": "all", "error_cb": counts.note_error}
     staying = Producer(settings)
     while not is_over.is_set():
         passing = Producer(settings)
         until = time.monotonic() + 1
         while time.monotonic() < until and not is_over.is_set():
             for producer in (staying, passing):
-                producer.produce(TOPIC, b"value", on_delivery=delivered)
+                producer.produce(TOPIC, b"value", on_delivery=counts.note_delivery)
                 producer.poll(0)
             is_over.wait(0.02)
         assert passing.flush(PATIENCE_S) == 0

@@ -62,6 +62,17 @@ class Counts:
         with self.lock:
             self.failures.append(f"{kind}: {reason}")
 
+    def note_delivery(self, error: object, _message: object) -> None:
+        """Of a record, by librdkafka."""
+        if error is None:
+            self.add("records of librdkafka")
+        else:
+            self.fail("delivery", error)
+
+    def note_error(self, error: object) -> None:
+        """Of a producer of librdkafka."""
+        self.fail("producer", error)
+
 
 class Secured:
     """A broker with a SASL_SSL listener for clients, and a plain one for the administrator."""
@@ -281,27 +292,17 @@ def raw_load(user: str) -> Callable[[Secured, Counts, threading.Event], None]:
 
 def produce_by_librdkafka(secured: Secured, counts: Counts, is_over: threading.Event) -> None:
     """One connection that stays, and a new producer each second."""
-
-    def delivered(error: object, _message: object) -> None:
-        if error is None:
-            counts.add("records of librdkafka")
-        else:
-            counts.fail("delivery", error)
-
-    def failed(error: object) -> None:
-        counts.fail("producer", error)
-
-    settings = {"retries": 0, "linger.ms": 0, "error_cb": failed}
+    settings = {"retries": 0, "linger.ms": 0, "error_cb": counts.note_error}
     with secured.login_locks["changing"]:  # it logs in before its password changes
         staying = Producer({**secured.client("changing"), **settings})
-        staying.produce(TOPIC, b"value", on_delivery=delivered)
+        staying.produce(TOPIC, b"value", on_delivery=counts.note_delivery)
         assert staying.flush(PATIENCE_S) == 0
     while not is_over.is_set():
         passing = Producer({**secured.client("steady"), **settings})
         until = time.monotonic() + 1
         while time.monotonic() < until and not is_over.is_set():
             for producer in (staying, passing):
-                producer.produce(TOPIC, b"value", on_delivery=delivered)
+                producer.produce(TOPIC, b"value", on_delivery=counts.note_delivery)
                 producer.poll(0)
             is_over.wait(0.01)  # a hundred records a second
         assert passing.flush(PATIENCE_S) == 0

@@ -128,7 +128,7 @@ def _convert_records(
     pause: Pause | None,
 ) -> memoryview | ErrorCode:
     codec = config.target_compression
-    is_kept = codec is None or codec == header.compression
+    is_kept = is_stored_as_built(header, config)
     read_count = header.record_count
     try:
         if config.is_compacted and not every_record_has_a_key(records, header.record_count, pause):
@@ -151,7 +151,7 @@ def _convert_records(
 
 
 def is_stored_as_built(header: BatchHeader, config: LogConfig) -> bool:
-    """Whether a batch that this broker has built has the codec that the topic asks for."""
+    """Whether a batch has the codec that the topic asks for."""
     codec = config.target_compression
     return codec is None or codec == header.attributes & COMPRESSION_MASK
 

@@ -246,8 +246,9 @@ class LogDirectory:
         return target
 
 
-def future_name_length(topic: str, index: int) -> int:
-    return len(topic) + len(f"-{index}.{FUTURE_SUFFIX}") + 32
+def is_future_name_too_long(topic: str, index: int) -> bool:
+    """Whether the directory of a copy would have a longer name than file systems allow."""
+    return len(topic) + len(f"-{index}.{FUTURE_SUFFIX}") + 32 > _LONGEST_NAME
 
 
 def _claim(path: str, host: Host, cluster_id: str, node_id: int) -> MetaProperties:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
-from odradek.log.log_directory import future_name_length
+from odradek.log.log_directory import is_future_name_too_long
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.flushing import LogRetired
 from odradek.replica.leadership import LogState
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-LARGEST_NAME_BYTES = 255
 CHUNK_BYTES = 1 << 20
 PAUSE_S = 0.1
 MOST_PREFERRED = 10_000
@@ -101,7 +100,7 @@ class LogMoves:
         """Move a replica to the log directory with this path; to its own, to cancel a move. The directory of a
         partition that is not on this broker is remembered for its creation; the answer is an error, as in Kafka."""
         target = next((each for each in self._table.directories if each.path == path), None)
-        if future_name_length(topic, index) > LARGEST_NAME_BYTES:
+        if is_future_name_too_long(topic, index):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if target is None:
             return ErrorCode.LOG_DIR_NOT_FOUND
