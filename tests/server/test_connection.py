@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import select
@@ -268,7 +269,8 @@ def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
 
 def test_a_slow_reader_is_not_idle() -> None:
     """It takes its answer for longer than idle connections live, a little at a time."""
-    properties = {"connections.max.idle.ms": "2000", "socket.send.buffer.bytes": "32768"}
+    idle_s = 4
+    properties = {"connections.max.idle.ms": str(idle_s * 1000), "socket.send.buffer.bytes": "32768"}
     with watched_broker(properties) as broker, WireClient(broker.port) as writer:
         create_topic(writer, "slow", max_message_bytes=str(2 * MEBIBYTE))
         for _ in range(16):
@@ -280,16 +282,17 @@ def test_a_slow_reader_is_not_idle() -> None:
             sock.settimeout(20)
             sock.sendall(encode_request(fetch_request("slow"), VERSION))
             began = time.monotonic()
-            data = bytearray()
-            while time.monotonic() - began < 4:
-                data += sock.recv(30_000)
+            pieces = [(began, sock.recv(4, socket.MSG_WAITALL))]
+            while pieces[-1][0] - began < 1.5 * idle_s:
+                pieces.append((time.monotonic(), sock.recv(30_000)))
                 select.select([], [], [], 0.02)  # its own pace
-            size = 4 + struct.unpack_from(">i", data)[0]
-            assert len(data) < size, "the answer was too small to be slow"
-            while len(data) < size:
+            missing = 4 + struct.unpack(">i", pieces[0][1])[0] - sum(len(piece) for _, piece in pieces)
+            assert missing > 0, "the answer was too small to be slow"
+            longest = max(after - before for (before, _), (after, _) in itertools.pairwise(pieces))
+            while missing > 0:
                 piece = sock.recv(MEBIBYTE)
-                assert piece, "the broker closed the connection of a client that was reading"
-                data += piece
+                assert piece, f"the broker closed the connection of a client whose longest pause was {longest:.2f} s"
+                missing -= len(piece)
 
 
 def calls_again(client: WireClient) -> int:

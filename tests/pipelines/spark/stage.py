@@ -54,7 +54,7 @@ class Stage:
     bootstrap_servers: str
     folder: Path
     connector: Connector = Connector.JVM
-    prefix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    prefix: str = field(default_factory=lambda: "t" + uuid.uuid4().hex[:8])  # never a number
 
     def topic(self, name: str) -> str:
         return f"{self.prefix}-{name}"
