@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 
 from odradek.testing import RunningZooKeeper
+from tests.forks.brokers import start_brokers_as_forks
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 from tests.rewritten_modules import rewrite_modules
@@ -58,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     if config.getoption("slow_files"):
         config.pluginmanager.register(ProcessorTimes())
+    start_brokers_as_forks()
     if not hasattr(config, "workerinput"):
         config.stash[_SHARED] = SharedKafka()
 

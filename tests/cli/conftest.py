@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import command_server
+from tests.forks.client import fork_server
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def run_odradek(*arguments: str, stdin: str | bytes = "", timeout_s: float = 60,
     """`odradek …` in a process of its own; must succeed or fail without a traceback."""
     given = stdin.encode() if isinstance(stdin, str) else stdin
     variables = {**os.environ, "COLUMNS": "100", **environment}
-    done = command_server().run(arguments, variables, given, timeout_s)
+    done = fork_server().run(arguments, variables, given, timeout_s)
     ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
     assert "Traceback" not in ran.errors, ran.errors
     return ran

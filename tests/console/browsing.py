@@ -39,7 +39,7 @@ def open_page(browser: Browser, address: str, **settings: Any) -> Iterator[Page]
     page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
     yield page
     context.close()
-    assert not problems
+    assert not problems, problems
 
 
 def faults_of(page: Page, label: str) -> list[str]:

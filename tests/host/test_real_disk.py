@@ -6,6 +6,8 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -211,6 +213,13 @@ MB = 1 << 20
 SIZE_BYTES = 4 * MB
 
 
+def await_true(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)  # a poll's pause
+
+
 @pytest.fixture
 def large_file(disk: RealDisk, tmp_path: Path) -> RealFile:
     file = disk.open(str(tmp_path / "large"), create=True)
@@ -221,17 +230,28 @@ def large_file(disk: RealDisk, tmp_path: Path) -> RealFile:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops a file from memory on request")
 def test_forgotten_bytes_are_brought_into_memory(large_file: RealFile) -> None:
+    """The kernel may drop pages at any moment, also those that were read just now: then they are read again."""
     os.posix_fadvise(large_file.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    large_file.bring_into_memory(SIZE_BYTES, 0)
-    assert all(real_disk._is_in_memory(large_file.descriptor, position) for position in range(0, SIZE_BYTES, 1 << 16))
+
+    def read_and_look() -> bool:
+        large_file.bring_into_memory(SIZE_BYTES, 0)
+        positions = range(0, SIZE_BYTES, 1 << 16)
+        return all(real_disk._is_in_memory(large_file.descriptor, position) for position in positions)
+
+    await_true(read_and_look)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops a file from memory on request")
 def test_a_file_tells_what_it_would_wait_for(large_file: RealFile) -> None:
+    """The kernel keeps pages that it is still adding to its lists, so it is asked to drop them until it has."""
     assert large_file.is_in_memory(SIZE_BYTES, 0)
-    os.posix_fadvise(large_file.descriptor, 2 * MB, 2 * MB, os.POSIX_FADV_DONTNEED)
+
+    def has_dropped_the_end() -> bool:
+        os.posix_fadvise(large_file.descriptor, 2 * MB, 2 * MB, os.POSIX_FADV_DONTNEED)
+        return not large_file.is_in_memory(SIZE_BYTES, 0)
+
+    await_true(has_dropped_the_end)
     assert large_file.is_in_memory(2 * MB, 0)
-    assert not large_file.is_in_memory(SIZE_BYTES, 0)
 
 
 def test_data_counts_as_cached_on_a_system_that_cannot_tell(

@@ -42,7 +42,7 @@ def property_text(value: Property) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _environment() -> dict[str, str]:
+def broker_environment() -> dict[str, str]:
     """This process's environment without ODRADEK_ variables: a test's broker is configured by the test alone."""
     return {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
 
@@ -100,17 +100,7 @@ class RunningBroker:
         if self.is_running:
             return self
         with self._lifetime.opened() as watched:
-            self.process = subprocess.Popen(
-                self._command(watched),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=[watched],
-                env=_environment(),
-                text=True,
-                errors="replace",
-                start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the broker
-            )
+            self.process = self._start_process(self._command(watched), watched)
         self._is_ready = False
         is_settled = threading.Event()  # the broker is ready, or its output has ended
         threading.Thread(target=self._read_output, args=(self.process.stdout, is_settled), daemon=True).start()
@@ -122,6 +112,20 @@ class RunningBroker:
             code = self.process.returncode
             raise BrokerError(f"the broker did not start (exit code {code}); it printed:\n{self.output}")
         return self
+
+    @staticmethod
+    def _start_process(command: list[str], watched: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=[watched],
+            env=broker_environment(),
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the broker
+        )
 
     def _command(self, watched: int) -> list[str]:
         settings: dict[str, Property] = {

@@ -1,13 +1,15 @@
-"""Runs commands in forks of a process that has imported the command line, which saves their imports.
+"""Runs `odradek` in forks of a process that has imported its modules, which saves the time of importing them.
 
-`python -m tests.cli.command_server DESCRIPTOR` serves on a listening socket until its standard input ends. A client
-sends a request with its standard streams, and receives the pid of the command and then its exit status. Every command
+`python -m tests.forks.server DESCRIPTOR MODULE…` serves on a listening socket until its standard input ends. A client
+sends a request with the descriptors of the new process, and receives its pid and then its exit status. Every command
 is a process of its own with its own environment, directory and streams, and ends as an interpreter does.
 """
 
 from __future__ import annotations
 
 import array
+import fcntl
+import gc
 import json
 import os
 import runpy
@@ -17,9 +19,9 @@ import socket
 import sys
 from typing import Any
 
-# Imported before the forks. None of them starts a thread or reads the environment when it is imported.
-PRELOADED = ("click", "confluent_kafka", "confluent_kafka.admin", "odradek.cli.main", "odradek.cli.client.cluster")
 LARGEST_REQUEST = 1 << 20
+MOST_DESCRIPTORS = 16
+UNUSED_DESCRIPTOR = 100  # above those that a request names
 
 
 def serve(listener: socket.socket) -> dict[str, Any] | None:
@@ -39,36 +41,49 @@ def serve(listener: socket.socket) -> dict[str, Any] | None:
 
 def supervise(connection: socket.socket) -> dict[str, Any]:
     """Forks the command; returns in the command, and ends this process with the command."""
-    data, ancillary, _, _ = connection.recvmsg(LARGEST_REQUEST, socket.CMSG_SPACE(3 * array.array("i").itemsize))
-    streams = array.array("i")
+    space = socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
+    data, ancillary, _, _ = connection.recvmsg(LARGEST_REQUEST, space)
+    received = array.array("i")
     for _, _, passed in ancillary:
-        streams.frombytes(passed)
+        received.frombytes(passed)
     pid = os.fork()
     if pid == 0:
         connection.close()
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-            os.close(stream)
         request: dict[str, Any] = json.loads(data)
+        take_descriptors(received, request["descriptors"])
         return request
     connection.send(str(pid).encode())
-    for stream in streams:
-        os.close(stream)
+    for each in received:
+        os.close(each)
     _, status = os.waitpid(pid, 0)
     connection.send(str(os.waitstatus_to_exitcode(status)).encode())
     os._exit(0)
 
 
+def take_descriptors(received: array.array[int], numbers: list[int]) -> None:
+    """Gives the received descriptors these numbers, of which some may be in use by others of them."""
+    moved = [fcntl.fcntl(each, fcntl.F_DUPFD, max(UNUSED_DESCRIPTOR, *numbers) + 1) for each in received]
+    for each in received:
+        os.close(each)
+    for each, number in zip(moved, numbers, strict=True):
+        os.dup2(each, number)
+        os.close(each)
+
+
 def main() -> None:
-    for name in PRELOADED:
+    for name in sys.argv[2:]:
         __import__(name)
+    gc.freeze()  # a collection in a fork would copy the pages of all these objects
     request = serve(socket.socket(fileno=int(sys.argv[1])))
     if request is None:
         return
+    if request["has_own_session"]:
+        os.setsid()
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = ["odradek", *request["arguments"]]
+    gc.unfreeze()
     runpy.run_module("odradek", run_name="__main__", alter_sys=True)
 
 
