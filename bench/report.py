@@ -14,9 +14,8 @@ TEMPLATE = """\
 
 <!-- Written by `make bench`; edit bench/preface.md or bench/report.py instead. -->
 
-{preface}
-
-{sizes}
+Odradek and Apache Kafka under the same loads on [one machine](#the-machine).
+[How it is measured](#how-it-is-measured) describes each workload.
 
 Measured on {date}, in the order A B B A. {conclusion}
 
@@ -53,6 +52,12 @@ Apache Kafka's. GB and MB are decimal.
 
 {machine}
 
+## How it is measured
+
+{preface}
+
+{sizes}
+
 ## How to reproduce
 
 Run `make bench` on an otherwise idle machine. Options:
@@ -76,10 +81,9 @@ metric: the medians before and after, the median of the ratios of all rounds, th
 - *within noise*: the median is worse by more than the tolerance, but the spread is larger than the difference. Measure
   again with more rounds: `make bench ARGS="--against main --only commits --rounds 12"`.
 
-The exit code is 1 if a row is slower or takes more, 2 if a version could not be measured, else 0: also if rows are
-*within noise*. Without `--only` the run
-takes up to 20 minutes, and longer if a verdict must be confirmed. It covers every workload of the broker except
-latency beside other work (`--only calm`).
+The exit code is 1 if a row is slower or takes more, 2 if a version could not be measured, else 0, also if rows are
+*within noise*. Without `--only` the run takes up to 20 minutes, and longer if a verdict must be confirmed. It covers
+every workload of the broker except latency beside other work (`--only calm`).
 """
 
 
@@ -96,7 +100,7 @@ def sizes_text(results: Results) -> str:
         if each.name in measured
     ]
     reduced = "" if results.scale == 1 else f" This is {results.scale:g} of the full size: do not quote these figures."
-    return f"Each run: {'; '.join(sizes)}.{reduced}" if sizes else ""
+    return f"### Sizes\n\nEach run: {'; '.join(sizes)}.{reduced}" if sizes else ""
 
 
 def table(results: Results, experiments: Sequence[Experiment]) -> str:

@@ -120,11 +120,15 @@ def test_kafkas_other_properties_are_accepted_and_reported() -> None:
     assert ignored.ignored_properties[0].reason == "Kafka setting that Odradek does not use; ignored"
 
 
-def test_what_is_built_is_not_called_ignored_and_what_is_not_is() -> None:
+def test_settings_without_effect_are_reported_and_others_are_not() -> None:
     built = config(group_consumer_session_timeout_ms="50000", transaction_max_timeout_ms="1000")
     assert built.ignored_properties == ()
-    later = config(group_share_heartbeat_interval_ms="1000", log_preallocate="true")
-    assert [each.name for each in later.ignored_properties] == ["group.share.heartbeat.interval.ms", "log.preallocate"]
+    without_effect = {
+        "group.share.heartbeat.interval.ms": "1000",
+        "log.flush.start.offset.checkpoint.interval.ms": "1000",
+        "log.preallocate": "true",
+    }
+    assert [each.name for each in BrokerConfig.from_properties(without_effect).ignored_properties] == [*without_effect]
 
 
 def test_kraft_sample_file_is_accepted_without_its_controller_listener() -> None:

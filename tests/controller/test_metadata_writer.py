@@ -1,6 +1,7 @@
 """The controller's writer: conflicts are decided again, exceptions are resolved by reading, fenced controllers stop."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -262,3 +263,30 @@ async def test_stopping_finishes_what_is_being_written_and_accepts_nothing_more(
         await bench.allocate()
     with pytest.raises(asyncio.CancelledError):
         await writing
+
+
+@pytest.mark.parametrize("is_bug", [False, True])
+async def test_failure_after_the_caller_was_cancelled_is_logged(
+    caplog: pytest.LogCaptureFixture, *, is_bug: bool
+) -> None:
+    """Nobody awaits the write: asyncio would report its exception as never retrieved."""
+    unhandled: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+
+    def decide(cluster: Cluster) -> tuple[int, list[Change]]:
+        return (1 // 0, []) if is_bug else allocate_one(cluster)
+
+    bench = Bench()
+    await bench.writer.claim()
+    await Bench(bench.table).writer.claim()
+    writing = asyncio.ensure_future(bench.writer.write(decide))
+    await asyncio.sleep(0)
+    writing.cancel()
+    await bench.writer.stop_writing()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    gc.collect()
+    assert not unhandled
+    (logged,) = caplog.records
+    assert logged.getMessage() == "a metadata write failed after its caller was cancelled"
+    assert (logged.exc_info is not None) == is_bug

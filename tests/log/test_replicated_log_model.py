@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from odradek.host.slices import FileSlice
-from odradek.log.aborted_transactions import find_aborted
+from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.producer_state import ProducerEntry
@@ -236,7 +236,8 @@ class ReplicatedLogModel(RuleBasedStateMachine):
         assert follower.keys() == leader.keys()
         assert self.follower.producers.transactions.open == self.leader.producers.transactions.open
         end_offset = self.leader.log_end_offset
-        assert find_aborted(self.follower, 0, end_offset) == find_aborted(self.leader, 0, end_offset)
+        followed, led = (collect_aborted(each.segments, 0, end_offset) for each in (self.follower, self.leader))
+        assert followed == led
         for producer_id, entry in leader.items():
             assert _without_batches(follower[producer_id]) == _without_batches(entry)
             # State that was loaded from a snapshot has only the last batch of each producer, and for its timestamp that

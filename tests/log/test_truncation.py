@@ -7,7 +7,7 @@ import pytest
 
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
-from odradek.log.aborted_transactions import find_aborted
+from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.compaction.cleaned_segment import CleanedSegment
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
@@ -186,14 +186,14 @@ def test_aborted_transactions_go_with_their_markers(simulation: Simulation, is_r
     aborted = write_aborted_transactions(log)
     if is_rolled:
         log.roll()
-    assert find_aborted(log, 0, 7) == aborted
+    assert collect_aborted(log.segments, 0, 7) == aborted
     path = log.segments[0].path(TRANSACTION_INDEX_SUFFIX)
     log.truncate_to(5)
-    assert find_aborted(log, 0, 5) == aborted[:1]
+    assert collect_aborted(log.segments, 0, 5) == aborted[:1]
     assert list(decode_transaction_index(simulation.disk.read_file(path))) == aborted[:1]
     assert log.producers.transactions.open == {2: 1}
     log.truncate_to(3)
-    assert find_aborted(log, 0, 3) == []
+    assert collect_aborted(log.segments, 0, 3) == []
     assert not simulation.disk.exists(path)
     assert log.producers.transactions.open == {1: 0, 2: 1}
 
@@ -204,7 +204,7 @@ def test_a_damaged_transaction_index_is_rebuilt_when_its_segment_is_cut(simulati
     log.roll()
     simulation.disk.replace_file(log.segments[0].path(TRANSACTION_INDEX_SUFFIX), b"damaged")
     log.truncate_to(5)
-    assert find_aborted(log, 0, 5) == aborted[:1]
+    assert collect_aborted(log.segments, 0, 5) == aborted[:1]
 
 
 class PowerLoss(Exception):

@@ -12,13 +12,13 @@ BROKER = ConfigResourceType.BROKER
 def test_own_settings_win_over_those_of_all_brokers_and_the_file() -> None:
     static = BrokerConfig.from_properties({"node.id": "3", "message.max.bytes": "100"})
     image = empty_image("c")
-    assert effective_config(static, image).config.message_max_bytes == 100
+    assert effective_config(static, image).config.values["message.max.bytes"] == 100
     image = image.apply(ConfigsChanged(BROKER, "", {"message.max.bytes": "200"}))
-    assert effective_config(static, image).config.message_max_bytes == 200
+    assert effective_config(static, image).config.values["message.max.bytes"] == 200
     image = image.apply(ConfigsChanged(BROKER, "4", {"message.max.bytes": "400"}))
-    assert effective_config(static, image).config.message_max_bytes == 200
+    assert effective_config(static, image).config.values["message.max.bytes"] == 200
     image = image.apply(ConfigsChanged(BROKER, "3", {"message.max.bytes": "300"}))
-    assert effective_config(static, image).config.message_max_bytes == 300
+    assert effective_config(static, image).config.values["message.max.bytes"] == 300
 
 
 def test_a_setting_that_this_broker_cannot_use_is_left_out_and_the_others_apply() -> None:

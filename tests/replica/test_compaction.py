@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from odradek.log.aborted_transactions import find_aborted
+from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.checkpoints import decode_checkpoint
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -270,4 +270,5 @@ def test_a_transaction_that_was_aborted_in_the_active_segment_is_removed(broker:
     left = {record.offset: record.value for record in records_of(partition.log)}
     assert aborted_offset not in left
     assert left[0] == b"stays"
-    assert [each.first_offset for each in find_aborted(partition.log, 0, marker_offset + 1)] == [aborted_offset]
+    aborted = collect_aborted(partition.log.segments, 0, marker_offset + 1)
+    assert [each.first_offset for each in aborted] == [aborted_offset]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.log.aborted_transactions import find_aborted
+from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.log_config import LogConfig
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.partition_fetch import needs_disk
-from odradek.replica.partition_transactions import OpenTransaction, ProducerDescription
+from odradek.replica.partition_transactions import ProducerDescription
 from odradek.replica.waiting_requests import WaitingFetch
 from tests.log.batches import EVERYTHING, NOW_MS
 from tests.replica.committed_reading import committed_offsets, fetch
@@ -130,7 +130,7 @@ def test_a_damaged_index_is_rebuilt_when_the_log_is_opened(alone: LedPartition, 
     before = alone.simulation.disk.read_file(path)
     alone.simulation.disk.replace_file(path, before[:-1])
     alone.open(clean_shutdown=True)
-    assert [each.first_offset for each in find_aborted(alone.log, 0, 3)] == [0]
+    assert [each.first_offset for each in collect_aborted(alone.log.segments, 0, 3)] == [0]
     alone.log.close()
     assert alone.simulation.disk.read_file(path) == before
 
@@ -148,12 +148,12 @@ def test_a_deletion_beyond_the_begin_of_a_transaction_moves_it(alone: LedPartiti
     assert committed_offsets(partition) == []
 
 
-def test_transactions_and_producers_are_described(alone: LedPartition) -> None:
+def test_producers_are_described(alone: LedPartition) -> None:
     partition = alone.partition
     put(partition, 7, b"a")
     abort(partition, 7)
     put(partition, 7, b"b", b"c")
-    assert partition.transactions.list_open() == [OpenTransaction(7, 1, 0, 2, NOW_MS)]
+    assert partition.log.producers.transactions.open == {7: 2}
     assert partition.transactions.describe_producers() == [ProducerDescription(7, 1, 1, NOW_MS, 0, 2)]
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from odradek.log.aborted_transactions import find_aborted
+from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.log_config import LogConfig
 from odradek.log.segment import TRANSACTION_INDEX_SUFFIX
 from odradek.log.transaction_index import AbortedTransaction
@@ -233,7 +233,7 @@ class TransactionModel(RuleBasedStateMachine):
         transactions = transactions_in(self.batches)
         open_ = {each.producer_id: each.first_offset for each in transactions if each.marker_offset is None}
         assert log.producers.transactions.open == open_
-        assert [each.first_offset for each in partition.transactions.list_open()] == sorted(open_.values())
+        assert list(log.producers.transactions.open.values()) == sorted(open_.values()), "the oldest first"
         unstable = [
             each.first_offset
             for each in transactions
@@ -264,7 +264,7 @@ class TransactionModel(RuleBasedStateMachine):
             if each.is_aborted and each.marker_offset is not None
         ]
         wanted = [each for each in aborted if each.last_offset >= first and each.first_offset < end]
-        assert find_aborted(log, first, end) == sorted(wanted, key=lambda each: each.last_offset)
+        assert collect_aborted(log.segments, first, end) == sorted(wanted, key=lambda each: each.last_offset)
 
     @rule(max_bytes=st.sampled_from([1, 150, 500, 1 << 20]))
     def a_consumer_reads_what_was_committed(self, max_bytes: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.log.aborted_transactions import find_aborted
+from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.log_config import LogConfig
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
@@ -156,7 +156,7 @@ class Comparison:
             assert guard.name == answer["error"]
         else:
             assert (guard is None) == (answer["guard"] == -1)
-            assert self.partition.transactions.needs_verification(producer_id, epoch) == (guard is not None)
+            assert self.partition.log.producers.has_open_transaction(producer_id, epoch) == (guard is None)
             if guard is not None:
                 assert self.guards.setdefault(answer["guard"], guard) is guard
                 self.last_guard[producer_id] = answer["guard"]
@@ -196,7 +196,7 @@ class Comparison:
         for _ in range(3):
             first, last = sorted(self.chance.randint(self.partition.log.log_start_offset, end) for _ in range(2))
             kafkas = self.call({"op": "aborted", "first": first, "end": last})["aborted"]
-            found = [list(each) for each in find_aborted(self.partition.log, first, last)]
+            found = [list(each) for each in collect_aborted(self.partition.log.segments, first, last)]
             assert found == [each for each in kafkas if each[2] >= first], (
                 "this method of Kafka's looks at whole segments"
             )

@@ -81,16 +81,6 @@ class BrokerClient:
         are invalid when it has returned. Otherwise as `call`."""
         return await self._call(request, response, read, timeout_ms, version, in_place=True)
 
-    async def version_of(self, request: type[Request], *, timeout_ms: float) -> int:
-        """The newest version of this request that both brokers have."""
-        connection: BrokerConnection | None = None
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                connection = await self._connected()
-        except TimeoutError:
-            raise self._unavailable("did not answer in time") from None
-        return self._choose_version(request, connection)
-
     def on_closed(self, listener: Callable[[BrokerClient, str], None]) -> Callable[[], None]:
         """Call the listener with the reason each time an open connection ends, until the returned function is
         called."""

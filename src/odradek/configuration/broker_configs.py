@@ -88,7 +88,6 @@ class BrokerConfig:
     unclean_leader_election_interval_ms = _Setting[int]("unclean.leader.election.interval.ms")
     auto_create_topics_enable = _Setting[bool]("auto.create.topics.enable")
     delete_topic_enable = _Setting[bool]("delete.topic.enable")
-    message_max_bytes = _Setting[int]("message.max.bytes")
     fetch_max_bytes = _Setting[int]("fetch.max.bytes")
     fetch_session_cache_slots = _Setting[int]("max.incremental.fetch.session.cache.slots")
     max_request_partition_size_limit = _Setting[int]("max.request.partition.size.limit")
@@ -229,10 +228,11 @@ def known_names() -> list[str]:
     return [*BROKER_CONFIGS, *KNOWN_PROPERTIES]
 
 
-# Checked, stored and described, but without effect.
-_NOT_YET = (
+# Prefixes of settings that are checked, stored and described, and have no effect.
+_WITHOUT_EFFECT = (
     "group.share.",
     "group.streams.",
+    "log.flush.start.offset.checkpoint.interval.ms",
     "log.local.retention.",
     "log.preallocate",
     "offsets.load.buffer.size",
@@ -249,7 +249,7 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
     ignored = []
     for name in static:
         if name in BROKER_CONFIGS:
-            if name.startswith(_NOT_YET):
+            if name.startswith(_WITHOUT_EFFECT):
                 ignored.append(IgnoredProperty(name, "Kafka setting for a feature that Odradek does not have; ignored"))
             continue
         base = base_name(name)

@@ -107,7 +107,12 @@ class MetadataWriter:
         task = asyncio.ensure_future(self._decide_and_commit(decide))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
-        return await asyncio.shield(task)
+        try:
+            await asyncio.wait((task,))  # does not cancel the task with the caller
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_failure)
+            raise
+        return task.result()
 
     async def _decide_and_commit(self, decide: Decision[T]) -> Decided[T]:
         async with self._one_at_a_time:
@@ -200,3 +205,12 @@ class MetadataWriter:
         if self._image is None or image.configs is not self._image.configs:
             self._config = effective_config(self._static_config, image, self._config).config
         self._image = image
+
+
+def _log_failure(write: asyncio.Future[object]) -> None:
+    """Report the exception of a write that nobody awaits."""
+    problem = None if write.cancelled() else write.exception()
+    if isinstance(problem, StoreError):
+        log.warning("a metadata write failed after its caller was cancelled", reason=str(problem))
+    elif problem is not None:
+        log.error("a metadata write failed after its caller was cancelled", exc_info=problem)

@@ -101,10 +101,6 @@ class BackgroundProcess:
                 raise BackgroundEnded(f"no process for background work could be started: {problem}") from problem
         return process
 
-    @property
-    def process_id(self) -> int | None:
-        return None if self._process is None else self._process.pid
-
     async def close(self) -> None:
         process, self._process = self._process, None
         if process is not None:

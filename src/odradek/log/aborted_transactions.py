@@ -33,12 +33,6 @@ def read_committed(
     return _read_unchanged(log, read)
 
 
-def find_aborted(log: PartitionLog, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-    """The aborted transactions that overlap these offsets, by the offsets of their markers. All of them, if every
-    transaction that began before `end_offset` has ended. Blocks where `log.needs_disk(first_offset)`."""
-    return _read_unchanged(log, lambda segments: _collect(segments, first_offset, end_offset))
-
-
 def _read_unchanged(log: PartitionLog, read: Callable[[Sequence[Segment]], T]) -> T:
     """The result of `read`, which is repeated when segments were removed, replaced or truncated while it ran: each of
     these replaces the list of segments."""
@@ -60,11 +54,13 @@ def _collect_in(segments: Sequence[Segment], fetch_offset: int, records: FileSli
     if all(segment.transaction_index.is_empty for segment in segments[index:]):
         return ()
     segment, _, _ = locate_in_segments(segments, fetch_offset)
-    return _collect(segments, fetch_offset, _end_offset_of(segment, records))
+    return collect_aborted(segments, fetch_offset, _end_offset_of(segment, records))
 
 
-def _collect(segments: Sequence[Segment], first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-    """A transaction may end in a later segment than the one that it overlaps."""
+def collect_aborted(segments: Sequence[Segment], first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+    """The aborted transactions that overlap these offsets, by the offsets of their markers, which may be in later
+    segments. All of them, if every transaction that began before `end_offset` has ended. Reads the indexes of old
+    segments from the disk."""
     found: list[AbortedTransaction] = []
     for segment in segments[find_segment(segments, first_offset) :]:
         if segment.transaction_index.is_empty:

@@ -15,18 +15,9 @@ if TYPE_CHECKING:
     from odradek.replica.waiting_requests import WaitingFetch
 
 
-class OpenTransaction(NamedTuple):
-    """`coordinator_epoch` is that of the producer's last marker, -1 before the first."""
-
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    first_offset: int
-    last_timestamp: int
-
-
 class ProducerDescription(NamedTuple):
-    """`transaction_first_offset` is -1 when no transaction is open, `last_sequence` when no batch is known."""
+    """`last_sequence` is -1 if no batch is known, `coordinator_epoch` before the producer's first marker,
+    `transaction_first_offset` if no transaction is open."""
 
     producer_id: int
     producer_epoch: int
@@ -82,11 +73,6 @@ class PartitionTransactions:
             elif stable_offset > before:
                 fetch.count_down(size_between(log, before, stable_offset))
 
-    def needs_verification(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether a transactional batch of this producer would begin a transaction here: then the coordinator must
-        confirm the transaction first (KIP-890)."""
-        return not self._partition.log.producers.has_open_transaction(producer_id, producer_epoch)
-
     def begin_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool, now_ms: int
     ) -> VerificationGuard | ErrorCode | None:
@@ -98,15 +84,6 @@ class PartitionTransactions:
         return self._partition.log.producers.begin_verification(
             producer_id, producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump, now_ms=now_ms
         )
-
-    def list_open(self) -> list[OpenTransaction]:
-        """The oldest first."""
-        producers = self._partition.log.producers
-        return [
-            OpenTransaction(producer_id, entry.epoch, entry.coordinator_epoch, first_offset, entry.last_timestamp)
-            for producer_id, first_offset in producers.transactions.open.items()
-            for entry in [producers.entries[producer_id]]
-        ]
 
     def describe_producers(self) -> list[ProducerDescription]:
         return [

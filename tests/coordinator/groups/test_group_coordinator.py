@@ -9,13 +9,14 @@ from uuid import UUID
 import pytest
 
 from odradek.coordinator.groups.group_coordinator import OFFSETS_PER_SLICE
-from odradek.coordinator.groups.group_records import CommittedOffset, offset_commit_record
+from odradek.coordinator.groups.group_records import CommittedOffset
 from odradek.coordinator.runtime.shard import ShardState
 from odradek.coordinator.runtime.timers import ShardTimers
 from odradek.metadata.entities import TopicImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from tests.coordinator.groups.committed_offsets import offset_commit_record
 from tests.coordinator.groups.group_world import GROUP, GroupWorld
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from odradek.coordinator.groups.group_records import (
     decode_offset,
     group_metadata_record,
     group_metadata_tombstone,
-    offset_commit_record,
     offset_tombstone,
 )
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.malformed import MalformedMessage
+from tests.coordinator.groups.committed_offsets import offset_commit_record
 
 TOPIC_ID = UUID("01234567-89ab-cdef-0fed-cba987654321")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from odradek.coordinator.groups.group_records import CommittedOffset, offset_commit_record
+from odradek.coordinator.groups.group_records import CommittedOffset
 from odradek.coordinator.runtime.loading import replay_log
 from odradek.coordinator.runtime.shard_log import PartitionShardLog
 from odradek.log.log_config import LogConfig
+from tests.coordinator.groups.committed_offsets import offset_commit_record
 from tests.coordinator.groups.shard_bench import ShardBench
 from tests.log.batches import open_log
 

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from odradek.security.tls.distinguished_names import MalformedCertificate, name_text, subject_name
+from odradek.security.tls.distinguished_names import MalformedCertificate, der_content, name_text, subject_name
 from odradek.security.tls.principal_mapping import InvalidRules, NoMatchingRule, PrincipalMapping
 from tests.jvm.json_session import JsonSession
 from tests.security.tls.certificates import authority
 from tests.security.tls.principal_cases import RECORDED_CASES, cases, record, recorded
 
 ORACLE_CASES = 4000
+DER_SEQUENCE = 0x30
 
 
 def answer(case: dict[str, Any]) -> dict[str, str]:
     if "der" in case:
-        return {"name": name_text(bytes.fromhex(case["der"]))}
+        return {"name": name_text(der_content(bytes.fromhex(case["der"]), DER_SEQUENCE))}
     try:
         mapping = PrincipalMapping(case["rules"])
     except InvalidRules:

@@ -1,4 +1,5 @@
-"""The start of an example: broker, pipeline, Spark, flows, first output; shown while it takes its time."""
+"""The stages of a start of `odradek up`, which are shown with their durations: brokers, definition, Spark, flows, first
+output."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.pipeline.process import RUNNING
 from odradek.pipelines.examples.live_view.stages import Stages
+from odradek.pipelines.examples.live_view.text import servers_text
 
 if TYPE_CHECKING:
     import threading
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from odradek.cli.pipeline.process import PipelineProcess
     from odradek.pipelines.examples.live_view.screens import LineScreen
 
-BROKER, PIPELINE, SPARK, FLOWS, OUTPUT = "broker", "definition", "Spark", "flows", "first output"
+PIPELINE, SPARK, FLOWS, OUTPUT = "definition", "Spark", "flows", "first output"
 SPARK_STARTS = "starting Spark "
 SPARK_IS_READY = "Spark is ready"
 SHOW_EVERY_S = 0.1
@@ -24,8 +26,10 @@ SHOW_EVERY_S = 0.1
 class Starting:
     """Turns the lines of `odradek pipeline run` into stages."""
 
-    def __init__(self, screen: LineScreen, is_stopped: threading.Event, *, has_broker: bool) -> None:
-        self.stages = Stages.named(*([BROKER] if has_broker else []), PIPELINE, SPARK, FLOWS, OUTPUT)
+    def __init__(self, screen: LineScreen, is_stopped: threading.Event, *, brokers_to_start: int) -> None:
+        self._starts_brokers = brokers_to_start > 0
+        brokers = ["broker" if brokers_to_start == 1 else "brokers"] if self._starts_brokers else []
+        self.stages = Stages.named(*brokers, PIPELINE, SPARK, FLOWS, OUTPUT)
         self._screen = screen
         self._is_stopped = is_stopped
 
@@ -33,9 +37,9 @@ class Starting:
         self.stages.advance(time.time())
         self._screen.show_start(self.stages)
 
-    def broker_is_ready(self, address: str) -> None:
-        if self.stages.stages[0].name == BROKER:
-            self.stages.advance(time.time(), address)
+    def brokers_are_ready(self, bootstrap_servers: str) -> None:
+        if self._starts_brokers:
+            self.stages.advance(time.time(), servers_text(bootstrap_servers))
         self._screen.show_start(self.stages)
 
     def take_line(self, line: str) -> None:

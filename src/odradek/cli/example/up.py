@@ -110,7 +110,7 @@ def up(
         stack.enter_context(stop_on_interrupt(is_stopped))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="odradek-up-"))
         stack.callback(screen.close)
-        starting = Starting(screen, is_stopped, has_broker=properties is None)
+        starting = Starting(screen, is_stopped, brokers_to_start=brokers if properties is None else 0)
         if properties is None:
             check_ports(port, brokers, "up")
         page_port = None if no_console or has_no_console() else choose_port(console_port)
@@ -121,9 +121,9 @@ def up(
         else:
             cluster = Cluster(properties.pop(SERVERS), properties)
         is_new = cluster.create_topic(simulation.topic, simulation.partitions)
-        screen.address = cluster.bootstrap_servers
+        screen.bootstrap_servers = cluster.bootstrap_servers
         screen.hint = consume_hint(view.output, cluster.bootstrap_servers)
-        starting.broker_is_ready(cluster.bootstrap_servers)
+        starting.brokers_are_ready(cluster.bootstrap_servers)
         if page_port is not None:
             stack.enter_context(console_of(cluster, page_port, screen, example.name))
         # The records begin while Spark starts, so that there is something to see; the pipeline reads them all.

@@ -50,7 +50,7 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
     consumer = cluster.consumer(CONSUMER_SETTINGS)
     is_stopped = threading.Event()
     screen = chosen_screen(view.title, consume_hint(view.output, cluster.bootstrap_servers), as_json=as_json)
-    screen.address = cluster.bootstrap_servers
+    screen.bootstrap_servers = cluster.bootstrap_servers
     url = warehouse or warehouse_of(example)
     try:
         with stop_on_interrupt(is_stopped):
@@ -61,5 +61,7 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
         consumer.close()
 
 
-def consume_hint(topic: str, address: str) -> str:
-    return f"in another terminal: {command_name()} consume {topic} -b {address}"
+def consume_hint(topic: str, bootstrap_servers: str) -> str:
+    """One of the servers is enough for a command that is typed by hand."""
+    first = bootstrap_servers.partition(",")[0]
+    return f"in another terminal: {command_name()} consume {topic} -b {first}"

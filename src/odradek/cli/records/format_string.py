@@ -19,15 +19,6 @@ class FormatError(ValueError):
     """A format string that cannot be read; the message says which part."""
 
 
-def unescape(text: str) -> bytes:
-    r"""Only the escapes: `\t` for a tab, `\n`, `\r`, `\0`, `\e`, `\\`, `\x1f`."""
-    literal = b""
-    for piece in parse_format(text.replace("%", "%%"), ""):
-        assert isinstance(piece, bytes)
-        literal += piece
-    return literal
-
-
 def parse_format(text: str, verbs: str) -> list[Piece]:
     """The pieces of a format string: literals joined, verbs one by one; FormatError names an unknown verb or escape."""
     pieces: list[Piece] = []

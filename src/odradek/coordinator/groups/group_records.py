@@ -97,10 +97,6 @@ class CommittedOffset(NamedTuple):
     topic_id: UUID = NO_TOPIC_ID
 
 
-def offset_commit_record(group: str, topic: str, partition: int, committed: CommittedOffset) -> CoordinatorRecord:
-    return CoordinatorRecord(offset_commit_key(group, topic, partition), offset_commit_value(committed))
-
-
 def offset_commit_value(committed: CommittedOffset) -> bytes:
     offset, leader_epoch, metadata, timestamp_ms, expire_ms, topic_id = committed
     if not metadata and expire_ms == NO_TIMESTAMP and topic_id.int:

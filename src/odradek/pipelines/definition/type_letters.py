@@ -19,6 +19,5 @@ RESULTS = {
 REFUSED = "-"  # because of the types of the arguments
 UNDECIDED = "?"  # refused for another reason, such as an argument that must be a constant
 OTHER = "*"  # accepted; the result has none of the types above
-SCALARS = "bildnsyDt"
 NUMBERS = "ildn"
 ARRAYS = "aARQ"

@@ -39,7 +39,7 @@ def subject_name(certificate: bytes) -> str:
     fields = certificate_fields(certificate)
     if len(fields) <= _SUBJECT:
         raise MalformedCertificate("the certificate has no subject")
-    return _name_text(fields[_SUBJECT])
+    return name_text(fields[_SUBJECT])
 
 
 def certificate_fields(certificate: bytes) -> list[bytes]:
@@ -50,12 +50,8 @@ def certificate_fields(certificate: bytes) -> list[bytes]:
     return [content for _, _, content in (fields[1:] if has_version else fields)]
 
 
-def name_text(name: bytes) -> str:
-    """A distinguished name in DER form as text."""
-    return _name_text(der_content(name, _SEQUENCE))
-
-
-def _name_text(content: bytes) -> str:
+def name_text(content: bytes) -> str:
+    """The text of a distinguished name, from the content of its DER sequence."""
     relative = [_relative_name(value) for tag, _, value in der_elements(content) if tag == _SET]
     return ",".join(reversed(relative))
 

@@ -128,6 +128,12 @@ def test_a_broker_that_is_away_is_reported() -> None:
     assert progress_line(model, BEGAN_S + 60).endswith("broker unreachable")
 
 
+def test_three_brokers_leave_room_for_the_title() -> None:
+    servers = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
+    lines = lines_of(draw(filled(), BEGAN_S + 60, Frame(80, 24, servers, "")), 80, 24)
+    assert lines[0] == " Odradek   oil rigs, from sensor to alert       127.0.0.1:9092 and 2 more  1:00"
+
+
 def test_long_names_are_cut_and_markup_is_text() -> None:
     model = filled()
     model.take(BEGAN_S + 60, record("warnings", hcid="[red]7", rule="x" * 80))

@@ -12,7 +12,7 @@ from rich.text import Text
 from odradek.pipelines.examples.live_view.definition import Figures, Side, Topics
 from odradek.pipelines.examples.live_view.drawing_panels import FAINT, FRAME_LINES, draw_panel, framed, size_of
 from odradek.pipelines.examples.live_view.layout import allocate
-from odradek.pipelines.examples.live_view.text import clock_text, duration_text
+from odradek.pipelines.examples.live_view.text import clock_text, duration_text, servers_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,18 +31,19 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The terminal, and what stands around the panels: an address, and a hint and a web page in the last line."""
+    """The size of the terminal, and the text around the panels: the bootstrap servers in the first line, a hint and the
+    address of the console in the last."""
 
     width: int
     height: int
-    address: str
+    bootstrap_servers: str
     hint: str
     console: str = ""
 
 
 def draw(model: LiveViewModel, now_s: float, frame: Frame) -> RenderableType:
     unreachable = "broker unreachable " if model.is_broker_unreachable else ""
-    title = title_line(model.view.title, f"{frame.address}  {clock_text(now_s - model.began_s)} ", frame, unreachable)
+    title = title_line(model.view.title, now_s - model.began_s, frame, unreachable)
     room = frame.height - 2
     body = wide_body if frame.width >= WIDE else narrow_body
     return Group(title, body(model, now_s, frame.width, room), hint_line(frame))
@@ -95,7 +96,8 @@ def side_by_side(first: RenderableType, second: RenderableType, left: int, width
     return grid
 
 
-def title_line(title: str, right: str, frame: Frame, alarm: str = "") -> Text:
+def title_line(title: str, elapsed_s: float, frame: Frame, alarm: str = "") -> Text:
+    right = f"{servers_text(frame.bootstrap_servers)}  {clock_text(elapsed_s)} "
     line = Text.assemble((" Odradek ", "bold black on cyan"), (f"  {title}", "bold"), no_wrap=True)
     tail = Text.assemble((alarm, "bold red"), (right, FAINT))
     line.truncate(max(0, frame.width - tail.cell_len - 2), overflow="ellipsis")
@@ -128,7 +130,7 @@ def draw_start(title: str, stages: Stages, now_s: float, frame: Frame) -> Render
         parts.append(framed(Group(*lines), "the pipeline", frame.width, room))
     elif room > 0:
         parts.append(Text("\n" * (room - 1)))
-    return Group(title_line(title, f"{frame.address}  {clock_text(elapsed_s)} ", frame), *parts, hint_line(frame))
+    return Group(title_line(title, elapsed_s, frame), *parts, hint_line(frame))
 
 
 def stage_line(stage: Stage, now_s: float) -> Text:

@@ -30,7 +30,7 @@ class LineScreen:
     def __init__(self, title: str, output: TextIO, hint: str = "") -> None:
         self.title = title
         self.hint = hint
-        self.address = ""
+        self.bootstrap_servers = ""
         self.console = ""  # address of a page that shows the same records
         self.output = output
         self._reported = 0  # stages whose end was printed
@@ -51,7 +51,7 @@ class LineScreen:
         print(f"console: {address}", file=sys.stderr, flush=True)
 
     def begin(self, model: LiveViewModel) -> None:
-        self.say(f"watching {', '.join(model.topics.topics)} on {self.address}; Ctrl-C stops")
+        self.say(f"watching {', '.join(model.topics.topics)} on {self.bootstrap_servers}; Ctrl-C stops")
 
     def turn(self, model: LiveViewModel, stages: Stages | None) -> None:
         if stages is not None:
@@ -76,7 +76,7 @@ class JsonScreen(LineScreen):
     """Prints a JSON object every second, and a summary at the end."""
 
     def begin(self, model: LiveViewModel) -> None:
-        facts = {"bootstrap_servers": self.address, "topics": model.topics.topics}
+        facts = {"bootstrap_servers": self.bootstrap_servers, "topics": model.topics.topics}
         self.say(json.dumps({"kind": "ready", **facts, **({"console": self.console} if self.console else {})}))
 
     def show(self, model: LiveViewModel) -> None:
@@ -137,7 +137,7 @@ class LiveScreen(LineScreen):
 
         assert self.live is not None
         width, height = self.live.console.size
-        return Frame(width, height, self.address, self.hint, self.console)
+        return Frame(width, height, self.bootstrap_servers, self.hint, self.console)
 
 
 def chosen_screen(title: str, hint: str, *, as_json: bool) -> LineScreen:

@@ -29,6 +29,12 @@ def number_text(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
 
 
+def servers_text(bootstrap_servers: str) -> str:
+    """The first address and the number of others: three addresses would take most of a line."""
+    first, *others = bootstrap_servers.split(",")
+    return f"{first} and {len(others)} more" if others else first
+
+
 def lag_text(model: LiveViewModel, now_s: float) -> str:
     if model.lag is None:
         return "–"
