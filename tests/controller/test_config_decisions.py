@@ -3,6 +3,8 @@
 import uuid
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.config_types import ConfigResourceType
@@ -20,6 +22,7 @@ from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
+from tests.controller.counted_text import CountedText
 
 CONFIG = BrokerConfig.from_properties({})
 TOPIC, BROKER, GROUP = ConfigResourceType.TOPIC, ConfigResourceType.BROKER, ConfigResourceType.GROUP
@@ -55,7 +58,7 @@ def test_deleting_a_setting_that_does_not_exist_is_fine() -> None:
 
 
 def test_lists_grow_and_shrink_from_their_default() -> None:
-    assert alter(TOPIC, "t", ("cleanup.policy", APPEND, "compact,delete")) == ConfigsChanged(
+    assert alter(TOPIC, "t", ("cleanup.policy", APPEND, "compact,delete,compact")) == ConfigsChanged(
         TOPIC, "t", {"cleanup.policy": "delete,compact"}
     )
     assert alter(TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete,other")) == ConfigsChanged(
@@ -188,6 +191,35 @@ def test_one_setting_twice_is_refused() -> None:
     assert alter(TOPIC, "t", ("retention.ms", SET, "1"), ("retention.ms", DELETE, None)) == Refusal(
         ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys"
     )
+
+
+@pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
+def test_entries_of_a_list_are_compared_about_once_each(operation: AlterOperation) -> None:
+    present = ",".join(str(number) for number in range(0, 1000, 2))
+    image = IMAGE.apply_all([ConfigsChanged(BROKER, "", {"metric.reporters": present})])
+    (value,), comparisons = CountedText.of([",".join(str(number) for number in range(1000))])
+    request = ConfigAlteration(BROKER, "", [ConfigOperation("metric.reporters", operation, value)])
+    changed = decide_alteration(request, image, CONFIG)
+    assert isinstance(changed, ConfigsChanged)
+    after = changed.values["metric.reporters"] or ""
+    assert len(after.split(",")) == (1000 if operation is APPEND else 1)
+    assert comparisons[0] < 4000
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=6), st.lists(st.sampled_from("abc"), max_size=6))
+def test_entries_are_appended_and_removed_one_by_one_as_in_kafka(present: list[str], named: list[str]) -> None:
+    image = IMAGE.apply_all([ConfigsChanged(BROKER, "", {"metric.reporters": ",".join(present)})])
+    appended, left = list(present), list(present)
+    for entry in named or [""]:  # an empty value is one empty entry
+        if entry not in appended:
+            appended.append(entry)
+        if entry in left:
+            left.remove(entry)
+    for operation, expected in ((APPEND, appended), (SUBTRACT, left)):
+        change = ConfigOperation("metric.reporters", operation, ",".join(named))
+        changed = decide_alteration(ConfigAlteration(BROKER, "", [change]), image, CONFIG)
+        assert isinstance(changed, ConfigsChanged)
+        assert changed.values.get("metric.reporters", ",".join(present)) == ",".join(expected)
 
 
 def test_resources_that_are_named_twice_are_found() -> None:

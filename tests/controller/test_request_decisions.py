@@ -13,6 +13,7 @@ from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
 from odradek.metadata.entities import BrokerImage
 from odradek.metadata.snapshot import empty_image
 from odradek.protocol.errors import ErrorCode
+from tests.controller.counted_text import CountedText
 from tests.metadata.inline_host import CountingEntropy
 
 
@@ -38,6 +39,13 @@ def test_partitions_of_a_topic_named_twice_are_not_added() -> None:
     results, changes = decide_partition_additions([NewPartitions(name="t", count=5)] * 2, cluster(*created))
     assert [(result.name, result.error) for result in results] == [("t", ErrorCode.INVALID_REQUEST)]
     assert changes == []
+
+
+def test_names_that_are_all_repeated_are_compared_about_once_each() -> None:
+    names, comparisons = CountedText.of(f"t{number}" for number in range(300))
+    decide_partition_additions([NewPartitions(name=name, count=5) for name in names * 2], cluster())
+    decide_topic_creations([NewTopic(name=name) for name in names * 2], cluster())
+    assert comparisons[0] < 4 * len(names)
 
 
 def test_partitions_added_by_one_request_are_counted_over_all_its_topics_before_any_is_made() -> None:

@@ -158,7 +158,7 @@ def test_new_topics_must_not_collide_with_each_other() -> None:
 
 
 def test_duplicates() -> None:
-    assert duplicates(["a", "b", "a"]) == ["a"]
+    assert duplicates(["c", "a", "b", "a", "c"]) == {"c": 2, "a": 2}
 
 
 def test_partitions_are_added_behind_the_old_ones() -> None:

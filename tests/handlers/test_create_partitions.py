@@ -13,6 +13,7 @@ from odradek.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
+from odradek.protocol.schema import Struct
 from tests.handlers.requests import (
     begin_fetch,
     create_topic,
@@ -70,6 +71,17 @@ def test_one_refusal_harms_no_other(broker: AnyBroker, name: str) -> None:
 def test_a_topic_named_twice_is_an_invalid_request(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name)
     assert grow(broker, (name, 2), (name, 3)) == {name: ErrorCode.INVALID_REQUEST}
+
+
+def test_topics_of_a_request_are_not_compared_with_each_other(
+    simulated: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[object] = []
+    monkeypatch.setattr(Struct, "__eq__", lambda self, other: bool(compared.append((self, other))))
+    missing = grow(simulated, *((f"{name}-{number}", 2) for number in range(50)))
+    assert set(missing.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert len(missing) == 50
+    assert compared == []
 
 
 def test_a_trial_makes_nothing(broker: AnyBroker, name: str) -> None:

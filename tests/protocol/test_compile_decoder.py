@@ -11,7 +11,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponsePartition
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.schema import Message, Request, Response, Struct, array, int8, int16, int32, string, struct
 from tests.memory import memory_of
@@ -53,6 +53,16 @@ def test_null_is_refused_where_the_version_does_not_allow_it() -> None:
 def test_a_string_shorter_or_longer_than_it_may_be_is_refused(length: bytes) -> None:
     with pytest.raises(MalformedMessage):
         decode(ProduceRequest, 3, length + b"abcde")
+
+
+def test_a_compact_string_is_no_longer_than_another_string_may_be() -> None:
+    """Kafka's generated classes refuse it as well."""
+    longest = "t" * 32_767
+    encoded = join(MetadataRequest(topics=[MetadataRequestTopic(name=longest)]), 9)
+    assert decode(MetadataRequest, 9, encoded).topics[0].name == longest
+    encoded = join(MetadataRequest(topics=[MetadataRequestTopic(name=longest + "t")]), 9)
+    with pytest.raises(MalformedMessage, match="name of 32768 bytes is longer than 32767"):
+        decode(MetadataRequest, 9, encoded)
 
 
 def test_a_string_that_is_not_utf_8_is_refused() -> None:

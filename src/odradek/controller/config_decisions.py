@@ -149,12 +149,25 @@ def _altered_value(
     if current is None and (definition := _TABLES[resource_type].get(change.name)) is not None:
         current = format_value(definition.default)
     entries = [entry for entry in (current or "").split(",") if entry]
-    for entry in (change.value or "").split(","):
-        if operation is AlterOperation.APPEND and entry not in entries:
-            entries.append(entry)
-        elif operation is AlterOperation.SUBTRACT and entry in entries:
-            entries.remove(entry)
-    return ",".join(entries)
+    named = (change.value or "").split(",")
+    return ",".join(_append(entries, named) if operation is AlterOperation.APPEND else _subtract(entries, named))
+
+
+def _append(entries: Sequence[str], named: Iterable[str]) -> list[str]:
+    present = set(entries)
+    return [*entries, *(entry for entry in dict.fromkeys(named) if entry not in present)]
+
+
+def _subtract(entries: Iterable[str], named: Iterable[str]) -> list[str]:
+    """An entry that is there several times is removed as often as it is named, the first ones first."""
+    to_remove = Counter(named)
+    left = []
+    for entry in entries:
+        if to_remove[entry]:
+            to_remove[entry] -= 1
+        else:
+            left.append(entry)
+    return left
 
 
 def _check_is_list(resource_type: ConfigResourceType, name: str, operation: AlterOperation) -> Refusal | None:

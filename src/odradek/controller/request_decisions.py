@@ -31,7 +31,7 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.config_types import ConfigEntry
@@ -131,7 +131,7 @@ def decide_producer_ids(count: int, cluster: Cluster) -> tuple[int, list[Change]
     return first, [ProducerIdsAllocated(first + count)]
 
 
-def _refuse_duplicates(names: Sequence[str]) -> list[TopicResult]:
+def _refuse_duplicates(names: Iterable[str]) -> list[TopicResult]:
     return [TopicResult(name=name, error=ErrorCode.INVALID_REQUEST, message="Duplicate topic name.") for name in names]
 
 

@@ -129,8 +129,9 @@ def decide_topic(request: NewTopic, cluster: Cluster) -> tuple[TopicImage, list[
     return topic, changes
 
 
-def duplicates(names: Iterable[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]
+def duplicates(names: Iterable[str]) -> Mapping[str, int]:
+    """The names that come more than once, in their order, and how often."""
+    return {name: count for name, count in Counter(names).items() if count > 1}
 
 
 def _check_new_name(name: str, image: MetadataImage) -> Refusal | None:

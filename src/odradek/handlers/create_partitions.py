@@ -9,6 +9,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 from odradek.security.authorizer import Operation
@@ -21,7 +22,10 @@ FIRST_VERSION_WITH_STRICT_QUOTA = 3
 
 
 async def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
-    allowed = [topic for topic in request.topics if context.allows_on_topic(Operation.ALTER, topic.name)]
+    allowed: list[CreatePartitionsTopic] = []
+    refused: list[CreatePartitionsTopic] = []
+    for topic in request.topics:
+        (allowed if context.allows_on_topic(Operation.ALTER, topic.name) else refused).append(topic)
     mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
     results = await context.services.controller.create_partitions(
         [
@@ -43,7 +47,6 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
     ]
     answers += [
         CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        for topic in request.topics
-        if topic not in allowed
+        for topic in refused
     ]
     return CreatePartitionsResponse(throttle_time_ms=mutations.throttle_ms, results=answers)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 REMEMBERED_UUIDS = 4096
+LONGEST_STRING_BYTES = 0x7FFF  # of compact strings as well: Kafka's generated classes refuse longer ones
 
 
 class _Uuids(dict[bytes, UUID]):
@@ -209,6 +210,10 @@ class _DecoderWriter:
         length = self.length("h" if field.kind == "string" else "i")
         with source.block(f"if {length} >= 0:"):
             source.line(f"end = position + {length}")
+            if field.kind == "string" and self.flexible:
+                with source.block(f"if {length} > {LONGEST_STRING_BYTES}:"):
+                    reason = f"{field.name} of %d bytes is longer than {LONGEST_STRING_BYTES}"
+                    source.line(f"raise MalformedMessage('{reason}' % {length})")
             with source.block("if end > limit:"):
                 source.line(
                     f"raise MalformedMessage('{field.name} of %d bytes, %d left' % ({length}, limit - position))"
