@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_in_transaction
 from odradek.coordinator.runtime.record_batches import BatchProducer
-from odradek.coordinator.runtime.shard_log import TransactionalWrite
+from odradek.coordinator.runtime.shard_log import TransactionalWrite, coordinator_error
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
 from odradek.coordinator.transactions.transaction import ProducerIdentity
 from odradek.handlers.group_access import allows_on_group
@@ -114,8 +114,12 @@ def _offset(topic: str, topic_id: UUID, requested: TxnOffsetCommitRequestPartiti
 
 
 def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> TransactionalWrite | ErrorCode | WaitingResponse:
-    """How to write in the transaction, once its coordinator has confirmed it."""
+    """How to write in the transaction, once its coordinator has confirmed it. A broker that does not coordinate the
+    group says so first: the client looks for the group's coordinator only after an error that names it."""
     services = context.services
+    shard = services.groups.find(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return shard
     topic, index = services.groups.partition_of(request.group_id)
     partition = services.partitions.find(topic, index)
     if partition is None:
@@ -126,7 +130,7 @@ def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> Transacti
         *producer, NO_SEQUENCE, supports_epoch_bump=joins, now_ms=services.host.clock.now_ms()
     )
     if isinstance(guard, ErrorCode):
-        return guard
+        return coordinator_error(guard)
     write = TransactionalWrite(BatchProducer(*producer), guard)
     if guard is None:
         return write

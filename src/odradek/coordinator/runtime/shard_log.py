@@ -42,6 +42,12 @@ _ERRORS = {
 _NONE = ErrorCode.NONE
 
 
+def coordinator_error(error: ErrorCode) -> ErrorCode:
+    """The error that a client of a coordinator gets for one of the partition: clients look for another coordinator
+    after NOT_COORDINATOR, and not after NOT_LEADER_OR_FOLLOWER."""
+    return _ERRORS.get(error, error)
+
+
 class TransactionalWrite(NamedTuple):
     """An append in the transaction of a client's producer. `guard` is that of the verification by which the transaction
     begins in this log; None when it has begun."""
@@ -164,14 +170,14 @@ class PartitionShardLog:
         except OSError as problem:
             return self._storage_error(problem)
         error = result.error
-        return _NONE if error is _NONE else _ERRORS.get(error, error)
+        return _NONE if error is _NONE else coordinator_error(error)
 
     def append_marker(self, marker: EndTransactionMarker, transaction_version: int) -> ErrorCode:
         try:
             error = self.partition.append_marker(marker, transaction_version=transaction_version).error
         except OSError as problem:
             return self._storage_error(problem)
-        return _ERRORS.get(error, error)
+        return coordinator_error(error)
 
     def _storage_error(self, problem: OSError) -> ErrorCode:
         log.error("append failed", topic=self.partition.topic, partition=self.index, reason=str(problem))

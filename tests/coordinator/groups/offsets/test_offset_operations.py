@@ -101,6 +101,18 @@ def test_members_commit_until_the_next_generation_begins() -> None:
     assert commit(bench, (follower, None, 2)) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_members_commit_in_transactions_while_a_rebalance_completes() -> None:
+    """Kafka does not enforce the state of the group for them, and REBALANCE_IN_PROGRESS ends Java's producers."""
+    bench = ShardBench()
+    leader, follower = bench.form_group()
+    bench.join(leader)
+    bench.join(follower)
+    assert bench.group.state_name == "CompletingRebalance"
+    for generation, error in ((1, ErrorCode.ILLEGAL_GENERATION), (2, ErrorCode.NONE)):
+        committer = Committer(GROUP, follower, None, generation, 3, is_transactional=True)
+        assert bench.group.check_commit(committer) is error
+
+
 def test_a_commit_is_a_sign_of_life() -> None:
     bench = ShardBench()
     member, _ = bench.form_group()

@@ -116,7 +116,7 @@ class ClassicGroup:
             return error
         if generation != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        if self.state is ClassicState.COMPLETING_REBALANCE:
+        if self.state is ClassicState.COMPLETING_REBALANCE and not committer.is_transactional:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 

@@ -1,0 +1,74 @@
+"""Requests of transactional producers at a broker that cannot serve them: the error decides what the client does next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from tests.handlers.requests import create_topic
+
+if TYPE_CHECKING:
+    from tests.handlers.brokers import SimulatedBroker
+    from odradek.replica.partition import Partition
+
+TRANSACTIONAL_ID, GROUP, TOPIC = "id", "group", "topic"
+GROUPS, TRANSACTIONS = 0, 1  # the kinds of coordinators
+
+
+def start_producer(broker: SimulatedBroker) -> tuple[int, int]:
+    """A topic and both coordinators exist. Producer id and epoch."""
+    create_topic(broker, TOPIC)
+    for kind in (GROUPS, TRANSACTIONS):
+        broker.call(FindCoordinatorRequest(coordinator_keys=["any"], key_type=kind), FindCoordinatorResponse)
+    request = InitProducerIdRequest(transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=60_000)
+    answer = broker.call(request, InitProducerIdResponse)
+    assert answer.error_code == ErrorCode.NONE
+    return answer.producer_id, answer.producer_epoch
+
+
+def commit_offset(broker: SimulatedBroker, producer: tuple[int, int], version: int) -> ErrorCode:
+    offset = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    request = TxnOffsetCommitRequest(
+        transactional_id=TRANSACTIONAL_ID,
+        group_id=GROUP,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        topics=[TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[offset])],
+    )
+    answer = broker.call(request, TxnOffsetCommitResponse, version)
+    return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+
+def depose(partition: Partition) -> None:
+    """Another broker leads, and this one follows."""
+    image = partition.image
+    deposed = replace(image, leader=9, leader_epoch=image.leader_epoch + 1, partition_epoch=image.partition_epoch + 1)
+    assert partition.become_follower(deposed) is ErrorCode.NONE
+
+
+class TestTxnOffsetCommit:
+    @pytest.mark.parametrize("version", [3, 5])
+    @pytest.mark.parametrize("is_failed", [False, True])
+    def test_a_broker_that_does_not_lead_the_groups_partition_is_not_its_coordinator(
+        self, simulated: SimulatedBroker, version: int, is_failed: bool
+    ) -> None:
+        """Java's producer looks for the coordinator again after NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE and
+        REQUEST_TIMED_OUT only; after NOT_LEADER_OR_FOLLOWER it asks the same broker again."""
+        producer = start_producer(simulated)
+        partition = simulated.partition(*simulated.services.groups.partition_of(GROUP))
+        if is_failed:
+            partition.fail()
+        else:
+            depose(partition)
+        assert commit_offset(simulated, producer, version) is ErrorCode.NOT_COORDINATOR
