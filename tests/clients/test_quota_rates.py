@@ -1,8 +1,9 @@
 """The rates that clients reach under quotas on Odradek are those that they reach on Apache Kafka, within 10 %.
 
-Measured with confluent-kafka (librdkafka) for bytes, and on the wire for topic changes and connections. A client that
-was idle has a burst of ten seconds, and another one when the samples of the first expire, so that four times eleven
-seconds are measured from the beginning.
+Measured with confluent-kafka (librdkafka) for bytes, and on the wire for topic changes, connections and the time of
+requests. The time that a request takes differs between brokers, so the rates of requests cannot be compared: what a
+client gains by twice the quota is. A client that was idle has a burst of ten seconds, and another one when the samples
+of the first expire, so that four times eleven seconds are measured from the beginning.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from odradek.protocol.messages.alter_client_quotas import (
 )
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.testing import broker
 from tests.wire import WireClient, decode_response, encode_request
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 BYTE_RATE = 1_000_000
 MEASURED_S = 44.0
+PERCENTAGE, WARMING_REQUESTS = 1.0, 20_000
 OTHER_LOOPBACK = "127.0.0.9"  # so that the quota of an address does not affect other tests of this Apache Kafka
 
 pytestmark = [pytest.mark.oracle, pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -190,6 +193,33 @@ def connection_rate(address: str) -> float:
         return rate_of(progress)
 
 
+def request_rate(address: str, percentage: float) -> float:
+    """Metadata requests of one connection in a second. Clients on the wire ignore throttle times, brokers do not."""
+    client_id, answered = f"rate-{uuid.uuid4().hex[:8]}", 0
+    with quota(address, "client-id", client_id, "request_percentage", percentage), connect(address) as client:
+        client.socket.settimeout(60)
+        frame = encode_request(MetadataRequest(topics=[]), 12, client_id=client_id)
+
+        def progress() -> float:
+            nonlocal answered
+            client.send(frame)
+            assert client.read_frame() is not None
+            answered += 1
+            return answered
+
+        return rate_of(progress)
+
+
+def gain_by_request_percentage(address: str) -> float:
+    """How many times as many requests are answered if the quota is twice as large."""
+    with connect(address) as client:  # so that the code of the broker is compiled
+        for _ in range(WARMING_REQUESTS):
+            client.call(MetadataRequest(topics=[]), MetadataResponse, 12)
+    rates = [request_rate(address, percentage) for percentage in (PERCENTAGE, 2 * PERCENTAGE)]
+    print(f"{address}: {rates[0]:.1f} and {rates[1]:.1f} requests/s with {PERCENTAGE} % and {2 * PERCENTAGE} %")
+    return rates[1] / rates[0]
+
+
 def test_a_producer_reaches_the_rate_that_it_reaches_on_kafka(both: dict[str, str]) -> None:
     compare("produced bytes", {name: producer_rate(address) for name, address in both.items()})
 
@@ -204,3 +234,7 @@ def test_topics_change_at_the_rate_at_which_they_change_on_kafka(both: dict[str,
 
 def test_connections_come_at_the_rate_at_which_they_come_to_kafka(both: dict[str, str]) -> None:
     compare("connections", {name: connection_rate(address) for name, address in both.items()})
+
+
+def test_twice_the_request_percentage_gains_what_it_gains_on_kafka(both: dict[str, str]) -> None:
+    compare("gain of requests", {name: gain_by_request_percentage(address) for name, address in both.items()})

@@ -18,6 +18,7 @@ from odradek.handlers.forwarding import Forwarder
 from odradek.handlers.produce_conversions import ProduceConversions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_cluster_registry
+from odradek.host.receive_budget import ReceiveBudget
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.entities import BrokerImage
 from odradek.security.authorizer import AllowAll, Authorizer
@@ -77,7 +78,7 @@ class Member:
             authorizer=AllowAll(),
             quotas=QuotaEnforcement(self.config, clock),
             advertised_apis=AdvertisedApis(apis.values()),
-            produce_conversions=ProduceConversions(cluster.simulation.host.workers),
+            produce_conversions=ProduceConversions(cluster.simulation.host.workers, ReceiveBudget()),
             apis=apis,
             forwarder=Forwarder(self.route),
         )

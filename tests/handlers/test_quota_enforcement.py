@@ -1,4 +1,5 @@
-"""A Produce request that is answered at once is charged without a meter: the result is that of a meter."""
+"""A Produce request that is answered at once is charged without a meter: the result is that of a meter. A request whose
+client disconnects is charged for its time."""
 
 from __future__ import annotations
 
@@ -12,10 +13,12 @@ from odradek.handlers.context import ClientConnection
 from odradek.handlers.quota_enforcement import PRODUCE_KEY, QuotaEnforcement
 from odradek.handlers.registry import build_registry
 from odradek.protocol.framing import RequestHeader
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.security.principals import Principal
 
-PRODUCE = build_registry()[PRODUCE_KEY]
+FETCH_KEY = FetchRequest.api_key
+PRODUCE, FETCH = (build_registry()[key] for key in (PRODUCE_KEY, FETCH_KEY))
 CONFIG = BrokerConfig.from_properties({"node.id": "1"})
 DEFAULT_CLIENT = frozenset({("client-id", None)})
 ALICE = frozenset({("user", "alice")})
@@ -79,3 +82,23 @@ def test_produce_is_charged_as_with_a_meter(
                 broker.quotas.charge_produce(client, client_id, size_bytes, started_ms, response)
             results.append((client.throttle_ms, response and response.throttle_time_ms, client.limits))
         assert results[0] == results[1]
+
+
+def test_a_request_that_is_abandoned_is_charged_once_for_its_time() -> None:
+    used = []
+    for is_abandoned in (True, False):
+        broker = Broker({DEFAULT_CLIENT: {"request_percentage": 1.0}})
+        client = broker.connections[0]
+        header = RequestHeader(FETCH_KEY, 12, 1, "app", 0)
+        meter = broker.quotas.begin(FETCH, header, client, 100, broker.clock.time_ms)
+        broker.clock.time_ms += 30.0
+        meter.begin_wait()
+        broker.clock.time_ms += 5.0
+        for _ in range(2):
+            if is_abandoned:
+                meter.abandon()
+            else:
+                meter.finish(FetchResponse(responses=[]))
+        limits = broker.quotas.clients.limits_of(client.principal.name, "app")
+        used.append(broker.quotas.clients.record_request_time(limits, 80.0, int(broker.clock.time_ms)))
+    assert used[0] == used[1] > 0

@@ -17,6 +17,7 @@ from odradek.handlers.produce_conversions import ProduceConversions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_registry
 from odradek.host.host import Host
+from odradek.host.receive_budget import ReceiveBudget
 from odradek.log.log_directory import LogDirectory
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.replication import Replication
@@ -180,7 +181,7 @@ class Machine(SimulatedProcess):
             authorizer=AllowAll(),
             quotas=QuotaEnforcement(BrokerConfig.from_properties({}), host.clock),
             advertised_apis=AdvertisedApis(apis.values()),
-            produce_conversions=ProduceConversions(host.workers),
+            produce_conversions=ProduceConversions(host.workers, ReceiveBudget()),
         )
         return Dispatcher(apis, services)
 

@@ -20,6 +20,7 @@ from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_registry
 from odradek.host.host import real_host
 from odradek.host.network import ShortAnswers, run_on_fast_loop
+from odradek.host.receive_budget import ReceiveBudget
 from odradek.log.log_directory import LogDirectory
 from odradek.metadata.changes import BrokerRegistered, TopicCreated
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
@@ -79,13 +80,14 @@ class RealBroker:
             authorizer=AllowAll(),
             quotas=QuotaEnforcement(self.config, self.host.clock),
             advertised_apis=AdvertisedApis(apis.values()),
-            produce_conversions=ProduceConversions(self.host.workers),
+            produce_conversions=ProduceConversions(self.host.workers, ReceiveBudget()),
         )
         self._listener = Listener(
             "PLAINTEXT",
             self.host.clock,
             ConnectionLimits(),
             ShortAnswers(),
+            ReceiveBudget(),
             largest_frame_bytes=self.config.socket_request_max_bytes,
             idle_limit_ms=0,
         )

@@ -187,6 +187,25 @@ def test_a_client_that_takes_too_much_time_is_throttled(limited: RunningBroker, 
     assert max(throttles) <= 1_000, "at most one window"
 
 
+def test_a_client_that_disconnects_during_its_requests_pays_for_their_time(
+    limited: RunningBroker, admin: Admin
+) -> None:
+    """The requests that are answered take far less than the quota."""
+    admin.limit("leaving", request_percentage=1.0)
+    waiting = encode_request(
+        fetch_request("t", end_offset(admin, "t"), max_wait_ms=600_000), VERSION, client_id="leaving"
+    )
+    deadline, throttle_ms = time.monotonic() + LONG_S / 2, 0
+    while throttle_ms == 0 and time.monotonic() < deadline:
+        for _ in range(100):
+            with WireClient(limited.port) as leaving:
+                leaving.send(waiting)
+        with patient(limited.port) as client:
+            answered = call_as(client, "leaving", MetadataRequest(topics=[]), MetadataResponse, 12)
+            throttle_ms = answered.throttle_time_ms
+    assert throttle_ms > 0
+
+
 @pytest.mark.parametrize("how", ["ordered", "reset"])
 def test_a_muted_connection_that_its_client_closes_ends(limited: RunningBroker, admin: Admin, how: str) -> None:
     """Its throttle time is hours, and more requests wait in the socket, so that the broker does not read."""

@@ -30,6 +30,8 @@ from tests.server.manual_clock import ManualClock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.host.receive_budget import ReceiveBudget
+
 ANSWER = b"\0\0\0\4\0\0\0\0"
 FRAME = struct.pack(">i", 8) + bytes(8)
 LARGEST_BYTES = 100 << 20
@@ -67,10 +69,10 @@ class Owner:
     name = "TEST"
     largest_frame_bytes = LARGEST_BYTES
 
-    def __init__(self, *, needs_authentication: bool = False) -> None:
+    def __init__(self, *, needs_authentication: bool = False, receive_budget: ReceiveBudget | None = None) -> None:
         self.clock = ManualClock()
         self.loop = asyncio.new_event_loop()
-        self.receive_buffers = ReceiveBuffers()
+        self.receive_buffers = ReceiveBuffers(receive_budget)
         self.short_answers = ShortAnswers()
         self.refusals = RefusalLog(self.clock)
         self.watch = ConnectionWatch(self.clock)
@@ -92,6 +94,8 @@ class Owner:
 
     def finish(self, response: object) -> list[bytes] | None:
         return [ANSWER] if isinstance(response, Response) else None
+
+    def abandon(self) -> None: ...
 
     def begin_connection(self, client: ClientConnection) -> None: ...
 

@@ -1,10 +1,11 @@
 """The broker properties that Odradek uses: addresses, limits, data directories, and topics' defaults.
 
 Names, types, defaults and limits are Kafka 4.3's, apart from some defaults: `listeners` is this machine alone, because
-nothing is authenticated, `log.dir` is a directory of our own, and `broker.heartbeat.interval.ms`,
-`broker.session.timeout.ms` and `zookeeper.session.timeout.ms` are shorter, so that a broker that hangs is noticed
-within five seconds. Listeners cannot change while the broker runs. The properties of ZooKeeper are Kafka 3.9's;
-`zookeeper.auth`, `absent.broker.replacement.ms`, `audit.log.*`, `metrics.*` and `slow.request.ms` are our own.
+nothing is authenticated, `log.dir` is a directory of our own, `queued.max.request.bytes` is a limit, so that many
+connections take little memory, and `broker.heartbeat.interval.ms`, `broker.session.timeout.ms` and
+`zookeeper.session.timeout.ms` are shorter, so that a broker that hangs is noticed within five seconds. Listeners cannot
+change while the broker runs. The properties of ZooKeeper are Kafka 3.9's; `zookeeper.auth`,
+`absent.broker.replacement.ms`, `audit.log.*`, `metrics.*` and `slow.request.ms` are our own.
 """
 
 from odradek.configuration.config_table import read_table
@@ -204,6 +205,8 @@ producer.id.expiration.check.interval.ms INT 600000 [1,] internal
     How often forgotten producers are looked for.
 producer.id.expiration.ms INT 86400000 [1,] cluster
     After how long without a write a producer's sequence numbers are forgotten.
+queued.max.request.bytes LONG 8388608 - -
+    How many bytes of incomplete and waiting requests are in memory before other large requests wait; -1 is no limit.
 quota.window.num INT 11 [1,] -
     How many samples the rates of client quotas are measured over.
 quota.window.size.seconds INT 1 [1,] -

@@ -94,6 +94,7 @@ class BrokerConfig:
     client_telemetry_enable = _Setting[bool]("client.telemetry.enable")
     telemetry_max_bytes = _Setting[int]("telemetry.max.bytes")
     socket_request_max_bytes = _Setting[int]("socket.request.max.bytes")
+    queued_max_request_bytes = _Setting[int]("queued.max.request.bytes")
     connections_max_idle_ms = _Setting[int]("connections.max.idle.ms")
     max_connections = _Setting[int]("max.connections")
     max_connections_per_ip = _Setting[int]("max.connections.per.ip")

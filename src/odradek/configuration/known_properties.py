@@ -81,7 +81,7 @@ LONG read-only
     internal.metadata.delete.delay.millis
     log.dir.failure.timeout.ms log.initial.task.delay.ms
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.ms
-    metadata.max.retention.bytes metadata.max.retention.ms metrics.sample.window.ms queued.max.request.bytes
+    metadata.max.retention.bytes metadata.max.retention.ms metrics.sample.window.ms
     remote.log.index.file.cache.ttl.ms remote.log.manager.task.interval.ms
     remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
     sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms

@@ -195,6 +195,11 @@ class RequestContext:
         self.meter = meter
         self.waits: dict[str, float] | None = None
 
+    def abandon(self) -> None:
+        """The request ends without an answer: what it has used counts all the same."""
+        if self.meter is not None:
+            self.meter.abandon()
+
     def add_wait(self, stage: str, began_ms: float) -> None:
         """The request has waited in this stage since `began_ms`."""
         waited_ms = self.services.host.clock.monotonic_ms() - began_ms

@@ -5,6 +5,7 @@ It uses no sockets: the server, or the simulator, passes frames in and writes th
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -52,11 +53,12 @@ class LaterAnswer:
         self._response.then(lambda response: receive(self._encode(response)))
 
     def cancel(self) -> None:
+        self._record.abandon()
         self._response.cancel()
 
     def _encode(self, response: Any) -> Answer | Awaitable[Answer] | CloseConnection:
         if response is not None and not isinstance(response, (Response, Exception)):
-            return _answer_later(self._record, response)
+            return AwaitedAnswer(self._record, response)
         try:
             if isinstance(response, Exception):
                 raise response
@@ -85,7 +87,8 @@ class AwaitedAnswer:
         return _answer_later(self._record, self._response).__await__()
 
     def discard(self) -> None:
-        """In place of awaiting it, when the connection is closed."""
+        """In place of awaiting it, or while it is awaited, when the connection is closed."""
+        self._record.abandon()
         discard_unstarted(self._response)
 
 
@@ -154,6 +157,7 @@ class Dispatcher:
                 measured.count(header, connection, queue_ms, now_ms - started_ms, now_ms)
                 return answer
         except CloseConnection:
+            context.abandon()
             measured.closed(queue_ms, self._clock.monotonic_ms() - started_ms)
             raise
         except Exception as problem:
@@ -223,6 +227,9 @@ class Dispatcher:
                 meter.finish_encoded(header, answer)
             record.count()
             return answer
+        except asyncio.CancelledError:
+            record.abandon()
+            raise
         except (CloseConnection, MalformedMessage):
             record.fail()
             raise

@@ -19,6 +19,7 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from odradek.host.receive_budget import ReceiveBudget
     from odradek.host.workers import WorkerPool
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.protocol.messages.produce import PartitionProduceResponse
@@ -42,10 +43,11 @@ class DeferredAppend(NamedTuple):
 
 
 class ProduceConversions:
-    __slots__ = ("_turns", "_waiting_bytes", "_workers")
+    __slots__ = ("_receive_budget", "_turns", "_waiting_bytes", "_workers")
 
-    def __init__(self, workers: WorkerPool) -> None:
+    def __init__(self, workers: WorkerPool, receive_budget: ReceiveBudget) -> None:
         self._workers = workers
+        self._receive_budget = receive_budget
         self._turns = WorkerTurns(MOST_WAITING_REQUESTS)
         self._waiting_bytes = 0
 
@@ -68,7 +70,9 @@ class ProduceConversions:
         turn does not come in time. `append` returns None if the disk failed."""
         deadline = self._turns.deadline_after(max(timeout_ms, SHORTEST_WAIT_MS))
         waiting_bytes = sum(memory_of(each) for each in deferred)
+        copied_bytes = sum(len(each.records) for each in deferred)
         self._waiting_bytes += waiting_bytes
+        self._receive_budget.keep_copy(copied_bytes)
 
         async def work() -> None:
             nonlocal waiting_bytes
@@ -76,6 +80,7 @@ class ProduceConversions:
                 await append_in_turn()
             finally:
                 self._waiting_bytes -= waiting_bytes
+                self._receive_budget.drop_copy(copied_bytes)
 
         async def append_in_turn() -> None:
             nonlocal waiting_bytes

@@ -1,9 +1,10 @@
 """Quotas of clients while requests are handled: what a request has used, and how long its client is throttled for it.
 
 A `RequestMeter` exists only while a quota of a user or client id is configured. It is charged once, when the response
-is known; the bytes of a Produce request when it begins to wait. A Produce request that is answered at once is charged
-without a meter. The throttle time goes into the response, and into `ClientConnection.throttle_ms`: the connection takes
-no further request for that long, so that a client that ignores the throttle time is throttled all the same (KIP-219).
+is known or the connection is closed; the bytes of a Produce request when it begins to wait. A Produce request that is
+answered at once is charged without a meter. The throttle time goes into the response, and into
+`ClientConnection.throttle_ms`: the connection takes no further request for that long, so that a client that ignores the
+throttle time is throttled all the same (KIP-219).
 
 Departures from Kafka: the request percentage counts the time on the event loop, of which there is one, but neither
 that of workers, which read from disks, nor that of sending. Time before the client is authenticated is not counted.
@@ -221,6 +222,11 @@ class RequestMeter:
         if self._is_exempt:
             return  # the connection goes on, also if the response has the throttle time of a change of topics
         self._client.throttle_ms = _raise_throttle_time(response, throttle_ms)
+
+    def abandon(self) -> None:
+        """The request ends without an answer, because its connection is closed. It is charged as if it had one, so that
+        a client does not escape its quota by disconnecting."""
+        self._charge(has_response=True)
 
     def finish_encoded(self, header: RequestHeader, answer: Answer) -> None:
         """The same for a response that the controller may have encoded. `answer` is changed."""

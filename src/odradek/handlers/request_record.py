@@ -138,8 +138,13 @@ class RequestRecord:
         self.count()
         return answer
 
+    def abandon(self) -> None:
+        """The client has disconnected."""
+        self.context.abandon()
+
     def fail(self) -> None:
         """The connection is closed instead of an answer."""
+        self.abandon()
         self.measured.metrics.failed(CONNECTION_CLOSED)
         self.count()
 

@@ -1,18 +1,24 @@
 """Splits a connection's byte stream into frames, with few copies and memory in proportion to the received bytes.
 
 All connections receive into one shared buffer. Only a connection with an unfinished frame owns memory, which grows with
-the bytes that have arrived, never with the size that the peer declared. Does no I/O.
+the bytes that have arrived, never with the size that the peer declared, and within a budget that all connections share.
+Does no I/O.
 """
 
 from __future__ import annotations
 
 import mmap
 import struct
+from typing import TYPE_CHECKING
+
+from odradek.host.receive_budget import TURN_BYTES, ReceiveBudget, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Much larger than one receive, so that most frames are complete in it and need not be moved.
 SHARED_BYTES = 8 << 20
 LAZY_BYTES = 128 << 10  # buffers from this size on are mapped
-TURN_BYTES = 1 << 20  # limit for one connection before others are served
 SMALLEST_OWN_BYTES = 4 << 10
 HANDED_OVER_BYTES = 64 << 10  # above this size, handing over the buffer costs less than copying
 MOST_HANDED_OVER = 4
@@ -37,9 +43,10 @@ class ReceiveBuffers:
     New memory costs a page fault per 4 KiB, about as much as receiving into it; the pool avoids that.
     """
 
-    __slots__ = ("_free", "_free_bytes", "_free_small_bytes", "_handed_over", "shared")
+    __slots__ = ("_free", "_free_bytes", "_free_small_bytes", "_handed_over", "budget", "shared")
 
-    def __init__(self) -> None:
+    def __init__(self, budget: ReceiveBudget | None = None) -> None:
+        self.budget = budget or ReceiveBudget()
         self.shared = _new_memory(SHARED_BYTES)
         self._free: list[memoryview] = []
         self._free_bytes = 0
@@ -94,10 +101,12 @@ class FrameBuffer:
     """
 
     __slots__ = (
+        "_budget",
         "_buffer",
         "_buffers",
         "_end_position",
         "_is_own",
+        "_share",
         "_smallest_frame_bytes",
         "_start_position",
         "largest_frame_bytes",
@@ -108,8 +117,12 @@ class FrameBuffer:
         buffers: ReceiveBuffers,
         largest_frame_bytes: int,
         smallest_frame_bytes: int = SMALLEST_REQUEST_BYTES,
+        resume: Callable[[], None] = lambda: None,
     ) -> None:
+        """`resume` is called when `may_read` was False and is True."""
         self._buffers = buffers
+        self._budget = buffers.budget
+        self._share = Share(resume)
         self.largest_frame_bytes = largest_frame_bytes
         self._smallest_frame_bytes = smallest_frame_bytes
         self._buffer = buffers.shared
@@ -123,11 +136,15 @@ class FrameBuffer:
 
     def writable(self) -> memoryview:
         """The memory for the next bytes; never empty."""
+        turn_bytes = self._budget.turn_bytes
         if not self._is_own:
             self._buffer = self._buffers.shared  # the shared buffer may have been replaced
-        elif self._end_position == len(self._buffer):
-            self._make_room()
-        return self._buffer[self._end_position : self._end_position + TURN_BYTES]
+        else:
+            if self._share.is_granted:
+                turn_bytes = min(TURN_BYTES, self.missing_bytes)
+            if self._end_position == len(self._buffer):
+                self._make_room()
+        return self._buffer[self._end_position : self._end_position + turn_bytes]
 
     def filled(self, size_bytes: int) -> None:
         self._end_position += size_bytes
@@ -152,6 +169,7 @@ class FrameBuffer:
             if self._is_own:
                 self._buffers.give(self._buffer)
                 self._is_own = False
+                self._budget.release(self._share)
             self._start_position = self._end_position = 0
             return False
         if not self._is_own:
@@ -159,7 +177,34 @@ class FrameBuffer:
             if self.unread_bytes < HANDED_OVER_BYTES or not self._buffers.hand_over():
                 self._move_to(self._buffers.take(wanted_bytes))
             self._is_own = True
+        self._budget.charge(self._share, self.unread_bytes)
         return True
+
+    def may_read(self) -> bool:
+        """After `settle`, for a connection with an incomplete frame that would read on."""
+        return self._budget.may_read(self._share, self.unread_bytes, self.missing_bytes)
+
+    @property
+    def missing_bytes(self) -> int:
+        """How much of the frame has not arrived."""
+        unread = self.unread_bytes
+        if unread < SIZE_BYTES:
+            return SIZE_BYTES - unread
+        return SIZE_BYTES + self._declared_size(self._start_position) - unread
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the connection has to wait for memory."""
+        return self._budget.is_waiting(self._share)
+
+    @property
+    def delays_others(self) -> bool:
+        """Whether other connections wait for memory that is granted to this one."""
+        return self._share.is_granted and self._budget.has_waiting
+
+    @property
+    def granted_and_received_bytes(self) -> int:
+        return self._share.missing_bytes - self.missing_bytes if self._share.is_granted else 0
 
     def release(self) -> None:
         """Returns the connection's memory when it is closed."""

@@ -10,6 +10,7 @@ from odradek.configuration.listeners import advertised_endpoints
 from odradek.configuration.metrics_listener import is_exposed
 from odradek.host.logs import get_logger
 from odradek.host.network import ShortAnswers, machine_name
+from odradek.host.receive_budget import ReceiveBudget
 from odradek.server.certificates import Certificates
 from odradek.server.connection_limits import ConnectionLimits
 from odradek.server.listener import Listener
@@ -33,7 +34,14 @@ class Broker:
         self._config = config
         self._host = host
         self._certificates = Certificates(config, host)
-        self._node = Node(config, host, self._certificates.broker_network, self._certificates.refusal)
+        self._receive_budget = ReceiveBudget(config.queued_max_request_bytes)
+        self._node = Node(
+            config,
+            host,
+            self._certificates.broker_network,
+            self._certificates.refusal,
+            receive_budget=self._receive_budget,
+        )
         self._listeners: list[Listener] = []
         self._monitoring = Monitoring(config, host, self._node, self._listeners)
         self.ready_line = ""
@@ -59,6 +67,7 @@ class Broker:
                 self._host.clock,
                 limits,
                 short_answers,
+                self._receive_budget,
                 largest_frame_bytes=config.socket_request_max_bytes,
                 idle_limit_ms=config.connections_max_idle_ms,
                 tls=self._certificates.of_listener(address.name),

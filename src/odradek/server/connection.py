@@ -19,7 +19,7 @@ from odradek.host.network import SocketWriter, peer_has_closed
 from odradek.host.tls_connection import TlsConnection
 from odradek.protocol.malformed import MalformedMessage
 from odradek.server.connection_counts import CloseReason
-from odradek.server.connection_watch import frame_limit_ms
+from odradek.server.connection_watch import frame_limit_ms, granted_frame_limit_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -91,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         if listener.needs_authentication:
             largest_bytes = min(largest_bytes, LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES)
             self._frames_left = FRAMES_BEFORE_AUTHENTICATION
-        self._frames = FrameBuffer(listener.receive_buffers, largest_bytes)
+        self._frames = FrameBuffer(listener.receive_buffers, largest_bytes, resume=self._resume_reading)
         # What the next request waits for: the answer to the last one, or the end of a throttle time.
         self._waiting: asyncio.Future[None] | LaterAnswer | Timer | None = None
         self._awaited: Awaitable[Answer] | None = None  # what the last task was begun for
@@ -253,9 +253,12 @@ class Connection(asyncio.BufferedProtocol):
             is_held = isinstance(self._transport, TlsConnection) and self._transport.is_held
             is_closed = (self._is_paused or is_held) and peer_has_closed(self._transport)
             return "the client has disconnected while it was throttled" if is_closed else None
-        if self._frame_started_ms == _NO_FRAME:
+        if self._frame_started_ms == _NO_FRAME or self._frames.is_waiting:
             return None
-        limit_ms = frame_limit_ms(self._frames.unread_bytes, is_first=self._awaits_first_frame)
+        if self._frames.delays_others:
+            limit_ms = granted_frame_limit_ms(self._frames.granted_and_received_bytes)
+        else:
+            limit_ms = frame_limit_ms(self._frames.unread_bytes, is_first=self._awaits_first_frame)
         if now_ms - self._frame_started_ms < limit_ms:
             return None
         what = "no complete request since the connection was opened" if self._awaits_first_frame else "incomplete frame"
@@ -336,7 +339,12 @@ class Connection(asyncio.BufferedProtocol):
     def _update_reading(self, has_unread: bool) -> None:
         """Resumes or pauses reading. While a response is pending, reading continues up to one frame's worth of
         unprocessed bytes, so that a closed socket is noticed at once."""
-        is_paused = has_unread and (self._waiting is not None or bool(self._writer.unsent))
+        is_paused = has_unread and (
+            self._waiting is not None
+            or bool(self._writer.unsent)
+            or self.is_finishing
+            or not self._frames.may_read()  # asked last: it queues the connection for memory
+        )
         if has_unread and not is_paused:
             if self._frame_started_ms == _NO_FRAME:
                 self._frame_started_ms = self.last_active_ms
@@ -352,6 +360,16 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+
+    def _resume_reading(self) -> None:
+        """There is memory for the rest of the frame. The time that it waited for this is not counted as its own."""
+        if self._transport.is_closing():
+            return
+        self._resume_clock()
+        self._frame_started_ms = self.last_active_ms
+        self._listener.watch.add(self)
+        self._is_paused = False
+        self._transport.resume_reading()
 
     # --- closing
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.handlers.dispatch import Dispatcher
     from odradek.host.clock import Clock, Timer
     from odradek.host.network import ShortAnswers
+    from odradek.host.receive_budget import ReceiveBudget
     from odradek.security.principals import Principal
     from odradek.security.quotas.connection_rate import ConnectionRates
     from odradek.server.connection_limits import ConnectionLimits
@@ -43,6 +44,7 @@ class Listener:
         clock: Clock,
         limits: ConnectionLimits,
         short_answers: ShortAnswers,
+        receive_budget: ReceiveBudget,
         *,
         largest_frame_bytes: int,
         idle_limit_ms: int,
@@ -55,7 +57,7 @@ class Listener:
         self._limits = limits
         self.largest_frame_bytes = largest_frame_bytes
         self.needs_authentication = needs_authentication
-        self.receive_buffers = ReceiveBuffers()
+        self.receive_buffers = ReceiveBuffers(receive_budget)
         self.watch = ConnectionWatch(clock)
         self.counts = ConnectionCounts()
         self.refusals = RefusalLog(clock)

@@ -22,6 +22,7 @@ from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import without_telemetry
 from odradek.handlers.sasl_listeners import SaslListeners
 from odradek.host.logs import get_logger
+from odradek.host.receive_budget import ReceiveBudget
 from odradek.log.log_directory import (
     LOCK_FILE,
     LogDirectory,
@@ -68,12 +69,14 @@ class Node:
         broker_network: Network | None = None,
         check_settings: SettingsCheck | None = None,
         metrics: BrokerMetrics | None = None,
+        receive_budget: ReceiveBudget | None = None,
     ) -> None:
         """`broker_network` is the network of connections to other brokers, if it is not the host's own."""
         self._config = config
         self._host = host
         self._broker_network = broker_network
         self._check_settings = check_settings
+        self._receive_budget = receive_budget or ReceiveBudget()
         self.metrics = metrics or BrokerMetrics(config.metrics_max_topics)
         self.collection = MetricsCollection(self.metrics.registry)
         self.readiness = Readiness()
@@ -158,7 +161,7 @@ class Node:
         quotas.load(metadata.image)
         metadata.subscribe(quotas.follow)
         self._fetch_sessions = FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy)
-        self._produce_conversions = ProduceConversions(host.workers)
+        self._produce_conversions = ProduceConversions(host.workers, self._receive_budget)
         return Services(
             host=host,
             metadata=metadata,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CONNECTION_CREATION_RATE = "connection_creation_rate"
 ADDRESS = "ip"
 UNLIMITED = 2**31 - 1
+REFUSAL_INTERVAL_MS = 500
+"""A refused connection is closed a multiple of this time after it came, as by Kafka's acceptor, which looks for
+connections to close that often. A client that connects again at once is refused once per interval."""
 LONGEST_WAIT_MS = 30_000
 """A connection that would wait longer is refused; in Kafka the queue of the operating system overflows before."""
 
@@ -64,7 +67,8 @@ class ConnectionRates:
             return Admission(0, True)
         refused_ms = self._record_address(address, turn_ms)
         if refused_ms:
-            return Admission(refused_ms, True)
+            intervals = -(-refused_ms // REFUSAL_INTERVAL_MS)
+            return Admission(intervals * REFUSAL_INTERVAL_MS, True)
         throttle_ms = 0
         if broker_limit is not None:
             throttle_ms = self._record(self._broker, broker_limit, turn_ms)
