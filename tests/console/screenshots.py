@@ -1,39 +1,31 @@
 """Pictures of every page, light, dark and on a phone: `python -m tests.console.screenshots DIRECTORY`.
 
-Three brokers with topics, a group that lags, and a transaction; the last picture is of a broker that was killed. With
+Three brokers with the contents of `pictured_cluster`; the last picture is of a broker that was killed. With
 `-b HOST:PORT` pictures are taken of that cluster instead, such as the one of `make up`, with its pipelines and rigs.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import random
-import threading
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from confluent_kafka import Consumer, Producer
-
-from odradek.cli.client.cluster import Cluster
+from odradek.console.settings import SaslLogin
 from odradek.testing import cluster
 from tests.console.browsing import open_browser
 from tests.console.conftest import running_console
+from tests.console.pictured_cluster import GROUP, PROPERTIES, TRANSACTION, pictured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, Page
 
-TOPICS = {"orders": 12, "payments": 4, "audit.log": 1, "customers": 3}
-GROUP, TRANSACTION = "billing", "billing-1"
-PROPERTIES = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
-HISTORY_S = 75.0
+HISTORY_S = 150.0
 PATIENCE_MS = 60_000
+# The menu is as high as the window: for a picture of the whole page it gets the height of the page.
+GROW_MENU = """() => {
+  const menu = document.querySelector(".side-inner");
+  if (menu && innerWidth > 760) menu.style.height = `${document.documentElement.scrollHeight}px`;
+}"""
 
 
 class Screen(NamedTuple):
@@ -46,12 +38,13 @@ SCREENS = (
     Screen("dark", {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}),
     Screen("phone", {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"}),
 )
+QUESTION = "principal=User%3Areports&operation=Write&kind=topic&name=orders"
 PAGES = {
     "overview": "/",
     "topics": "/topics",
     "new-topic": "/new-topic",
     "topic": "/topics/orders",
-    "settings": "/topics/orders/settings",
+    "settings": "/topics/orders/settings?q=retention",
     "messages": "/topics/orders/messages",
     "search": "/topics/orders/messages?start=oldest&field=json&name=%24.amount&comparison=greater&text=95",
     "groups": "/groups",
@@ -60,60 +53,21 @@ PAGES = {
     "brokers": "/brokers",
     "transactions": "/transactions",
     "transaction": f"/transaction?id={TRANSACTION}",
+    "pipelines": "/pipelines",
     "users": "/access",
+    "user": "/access/user?name=billing",
     "rules": "/access/rules",
-    "check": "/access/check",
+    "check": f"/access/check?{QUESTION}",
     "quotas": "/access/quotas",
+    "not-found": "/nowhere",
 }
-PAGES_OF_THE_DEMO = {"overview": "/", "topics": "/topics", "pipelines": "/pipelines", "rigs": "/rigs"}
-
-
-@contextmanager
-def traffic(bootstrap_servers: str) -> Iterator[None]:
-    """Orders and payments that are written all the time, a group that reads too few, and an open transaction."""
-    for name, partitions in TOPICS.items():
-        Cluster(bootstrap_servers, {}).create_topic(name, partitions)
-    settings = {"bootstrap.servers": bootstrap_servers}
-    is_over = threading.Event()
-    drawn = random.Random(7)
-
-    def write() -> None:
-        producer, number = Producer(settings), 0
-        while not is_over.wait(0.1):
-            for _ in range(drawn.randint(5, 40)):
-                number += 1
-                order = {
-                    "order": number,
-                    "customer": f"c-{drawn.randint(1, 400)}",
-                    "amount": drawn.randint(100, 9999) / 100,
-                }
-                producer.produce("orders", json.dumps(order), str(number), headers=[("source", b"shop")])
-                if drawn.random() < 0.3:
-                    producer.produce("payments", json.dumps({"order": number, "state": "paid"}), str(number))
-            producer.poll(0)
-        producer.flush(30)
-
-    def read() -> None:
-        consumer = Consumer({**settings, "group.id": GROUP, "client.id": "billing", "auto.offset.reset": "earliest"})
-        consumer.subscribe(["orders", "payments"])
-        while not is_over.wait(0.2):
-            consumer.consume(20, timeout=0.1)
-        consumer.close()
-
-    open_transaction = Producer({**settings, "transactional.id": TRANSACTION, "transaction.timeout.ms": 900_000})
-    open_transaction.init_transactions(60)
-    open_transaction.begin_transaction()
-    open_transaction.produce("payments", b'{"order": 1, "state": "held"}', b"1")
-    open_transaction.flush(30)
-    threads = [threading.Thread(target=write), threading.Thread(target=read)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        for thread in threads:
-            thread.join()
+PAGES_OF_THE_DEMO = {
+    "rigs": "/rigs",
+    "pipelines": "/pipelines",
+    "dead-letters": "/dead-letters?topic=rigs-dead-letters",
+    "demo-overview": "/",
+    "demo-topics": "/topics",
+}
 
 
 def open_screen(browser: Browser, address: str, screen: Screen) -> Page:
@@ -127,28 +81,55 @@ def await_history(browser: Browser) -> None:
     browser.new_page().wait_for_timeout(HISTORY_S * 1000)
 
 
-def take(page: Page, path: str, target: Path) -> None:
-    page.goto(path)
+def shoot(page: Page, target: Path) -> None:
     page.wait_for_timeout(2500)  # charts and streams have begun
+    page.evaluate(GROW_MENU)
     page.screenshot(path=target, full_page=True)
     print(target, flush=True)
 
 
-def take_all(browser: Browser, address: str, pages: dict[str, str], directory: Path) -> None:
+def take(browser: Browser, address: str, pages: dict[str, str], directory: Path) -> None:
     for screen in SCREENS:
         page = open_screen(browser, address, screen)
         for name, path in pages.items():
-            take(page, path, directory / f"{name}-{screen.name}.png")
-        if "messages" in pages:
-            page.goto(pages["messages"])
-            page.click("[data-tail-switch]")
-            page.wait_for_timeout(4000)
-            page.screenshot(path=directory / f"tail-{screen.name}.png")
-            page.click("[data-tail-switch]")
-            page.click("a[data-record] >> nth=0")
-            page.wait_for_selector("#record-dialog[open] pre")
-            page.screenshot(path=directory / f"record-{screen.name}.png")
+            page.goto(path)
+            shoot(page, directory / f"{name}-{screen.name}.png")
         page.context.close()
+
+
+def take_messages(browser: Browser, address: str, directory: Path) -> None:
+    """The live tail, a record in its drawer, and the help."""
+    for screen in SCREENS:
+        page = open_screen(browser, address, screen)
+        page.goto(PAGES["messages"])
+        page.click("[data-tail-switch]")
+        page.wait_for_timeout(4000)
+        page.screenshot(path=directory / f"tail-{screen.name}.png")
+        page.click("[data-tail-switch]")
+        page.click("a[data-record] >> nth=0")
+        page.wait_for_selector("#record-dialog[open] pre")
+        page.screenshot(path=directory / f"record-{screen.name}.png")
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        page.wait_for_selector("#help[open]")
+        page.screenshot(path=directory / f"help-{screen.name}.png")
+        page.context.close()
+
+
+def take_pipeline(browser: Browser, address: str, directory: Path) -> None:
+    for screen in SCREENS:
+        page = open_screen(browser, address, screen)
+        page.goto("/pipelines")
+        page.click("table a >> nth=0")
+        page.wait_for_selector("svg.graph")
+        shoot(page, directory / f"pipeline-{screen.name}.png")
+        page.context.close()
+
+
+def take_login(browser: Browser, bootstrap_servers: str, directory: Path) -> None:
+    """The page alone: no user logs in."""
+    with running_console(bootstrap_servers, {"security.protocol": "SASL_PLAINTEXT"}, login=SaslLogin()) as address:
+        take(browser, address, {"login": "/login"}, directory)
 
 
 def main() -> None:
@@ -156,25 +137,29 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("-b", "--bootstrap-server")
     given = parser.parse_args()
-    given.directory.mkdir(parents=True, exist_ok=True)
+    directory: Path = given.directory
+    directory.mkdir(parents=True, exist_ok=True)
     if given.bootstrap_server:
         with running_console(given.bootstrap_server) as address, open_browser() as browser:
             await_history(browser)
-            take_all(browser, address, PAGES_OF_THE_DEMO, given.directory)
+            take(browser, address, PAGES_OF_THE_DEMO, directory)
+            take_pipeline(browser, address, directory)
         return
     with (
         cluster(properties=PROPERTIES) as running,
-        traffic(running.bootstrap_servers),
+        pictured(running.bootstrap_servers),
         running_console(running.bootstrap_servers) as address,
         open_browser() as browser,
     ):
         await_history(browser)
-        take_all(browser, address, PAGES, given.directory)
+        take(browser, address, PAGES, directory)
+        take_messages(browser, address, directory)
+        take_login(browser, running.bootstrap_servers, directory)
         running.kill(3)
         page = open_screen(browser, address, SCREENS[0])
         page.goto("/")
         page.wait_for_selector("text=1 broker down")
-        page.screenshot(path=given.directory / "killed-light.png", full_page=True)
+        shoot(page, directory / "killed-light.png")
 
 
 if __name__ == "__main__":

@@ -120,6 +120,8 @@ def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.click("[data-theme-switch]")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    page.goto("/new-topic")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
 
 
 def test_pages_have_no_serious_accessibility_fault(page: Page, topic: str, produce: Callable[..., None]) -> None:

@@ -29,6 +29,10 @@ def consume_and_commit(bootstrap_server: str, topic: str, group: str, count: int
     consumer.close()
 
 
+def without_tags(page: str) -> str:
+    return re.sub(r"<[^>]*>", "", page)
+
+
 def test_the_overview_shows_brokers_counts_and_topics(visitor: Visitor, topic: str) -> None:
     visitor.get(f"/topics/{topic}")
     page = visitor.get("/")
@@ -124,7 +128,8 @@ def test_a_question_that_cannot_be_asked_says_why(visitor: Visitor, topic: str, 
 
 def test_records_are_shown_by_their_kind(visitor: Visitor, topic: str, produce: Callable[..., None]) -> None:
     produce(topic, ("k", json.dumps({"a": [1]})), ("k", b"\x00\xff\x01"), ("k", None), ("k", ""), partition=0)
-    assert '"a": [\n    1' in visitor.get(f"/topics/{topic}/record?partition=0&offset=0").text
+    assert '"a": [\n    1' in without_tags(visitor.get(f"/topics/{topic}/record?partition=0&offset=0").text)
+    assert 'class="cut is-empty"' in visitor.get(f"/topics/{topic}/messages").source
     assert "000000  00 ff 01" in visitor.get(f"/topics/{topic}/record?partition=0&offset=1").text
     assert "null" in visitor.get(f"/topics/{topic}/record?partition=0&offset=2").text
     assert "7b 22 61" in visitor.get(f"/topics/{topic}/record?partition=0&offset=0&format=hex").text
@@ -268,6 +273,15 @@ def test_a_transaction_is_described_and_aborted(
     page = visitor.post(f"/transaction/abort?id={name}", {**fields, "confirmation": name}).text
     assert f"Wrote an abort marker to {topic}-0" in page
     assert "No partition has an open transaction" in page
+
+
+@pytest.mark.parametrize(("cookie", "has_theme"), [("dark", True), ("light", True), ("", False), ('"><b>', False)])
+def test_the_page_comes_in_the_theme_that_was_chosen(visitor: Visitor, cookie: str, has_theme: bool) -> None:
+    """No script has to run before the first paint."""
+    visitor.cookies["odradek_theme"] = cookie
+    page = visitor.get("/new-topic").source
+    assert (f'<html lang="en" data-theme="{cookie}">' if has_theme else '<html lang="en">') in page
+    assert not re.search(r"<script(?![^>]* defer)", page)
 
 
 def test_a_page_that_does_not_exist_is_not_found(visitor: Visitor) -> None:

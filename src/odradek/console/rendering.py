@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from odradek.console.views import figures
+from odradek.console.views.json_parts import json_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from odradek.console.safety import Tokens
 
 FLASH_COOKIE = "odradek_notice"
+THEME_COOKIE = "odradek_theme"  # written by the page
+THEMES = ("light", "dark")
 LARGEST_NOTICE = 400
 SECTIONS = (
     ("overview", "Overview", "/"),
@@ -52,6 +55,7 @@ class Renderer:
             lstrip_blocks=True,
         )
         self.environment.filters.update(figures.FILTERS)
+        self.environment.filters["json_parts"] = json_parts
         self.environment.filters["path"] = lambda text: quote(str(text), safe="")
         self.environment.filters["query"] = lambda fields: urlencode(
             {k: v for k, v in fields.items() if v not in ("", None)}
@@ -64,6 +68,7 @@ class Renderer:
             self.environment.get_template(template).render(
                 token=self._tokens.token_of(request.state.session),
                 notice=notice,
+                theme=chosen if (chosen := request.cookies.get(THEME_COOKIE, "")) in THEMES else "",
                 sections=[each for each in SECTIONS if self.shows_section.get(each[0], _always)(request)],
                 user=getattr(request.state, "user", ""),
                 is_fragment=request.headers.get("hx-request") == "true",

@@ -9,7 +9,8 @@
     if (!target) return;
     if (target.closest("[data-theme-switch]")) {
       root.dataset.theme = isDark() ? "light" : "dark";
-      try { localStorage.setItem("odradek-theme", root.dataset.theme); } catch { /* not kept */ }
+      // The server reads it, so that no script has to run before the first paint.
+      document.cookie = `odradek_theme=${root.dataset.theme}; Path=/; Max-Age=31536000; SameSite=Lax`;
       document.dispatchEvent(new CustomEvent("odradek:theme"));
     } else if (target.closest("[data-help-open]")) {
       document.getElementById("help").showModal();
