@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.configuration.config_types import ConfigResourceType
 from odradek.protocol.batch import assign_offset
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.alter_replica_log_dirs import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    AlterReplicaLogDirTopic,
-)
-from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from odradek.replica.log_move import LogMove
 from tests.handlers.brokers import SimulatedBroker
-from tests.handlers.requests import alter_configs, batch, create_topic, delete_records, delete_topic, produce
-from tests.log.compaction.compacted_logs import records_of
+from tests.handlers.requests import batch, create_topic, delete_records, delete_topic, produce
 from tests.replica.committed_reading import committed_offsets
+from tests.replica.moved_replicas import contents, described, filled, move, other, set_rate
 from tests.replica.test_compaction import offsets
 from tests.replica.test_housekeeping import pass_time
 from tests.replica.transactions import abort, commit, put
@@ -29,45 +21,12 @@ from tests.replica.transactions import abort, commit, put
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.replica.partition import Partition
-
 
 @pytest.fixture
 def broker() -> Iterator[SimulatedBroker]:
     broker = SimulatedBroker(log_dirs="/one,/two")
     yield broker
     broker.close()
-
-
-def move(broker: SimulatedBroker, topic: str, path: str, partition: int = 0) -> ErrorCode:
-    topics = [AlterReplicaLogDirTopic(name=topic, partitions=[partition])]
-    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)])
-    answer = broker.call(request, AlterReplicaLogDirsResponse, 2)
-    return ErrorCode(answer.results[0].partitions[0].error_code)
-
-
-def described(broker: SimulatedBroker, topic: str) -> dict[str, tuple[bool, int]]:
-    """Whether the copy in each log directory is a future one, and its lag."""
-    answer = broker.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 5)
-    return {
-        result.log_dir: (each.is_future_key, each.offset_lag)
-        for result in answer.results
-        for found in result.topics
-        if found.name == topic
-        for each in found.partitions
-    }
-
-
-def other(path: str) -> str:
-    return "/two" if path == "/one" else "/one"
-
-
-def filled(broker: SimulatedBroker, name: str, count: int = 20) -> str:
-    """The directory of a new partition with records."""
-    create_topic(broker, name)
-    for _ in range(count):
-        produce(broker, name)
-    return broker.partition(name, 0).directory.path
 
 
 def test_a_replica_is_moved_with_all_its_records(broker: SimulatedBroker, name: str) -> None:
@@ -99,11 +58,6 @@ def test_a_throttled_move_shows_its_lag_and_can_be_cancelled(broker: SimulatedBr
     pass_time(broker, 1)
     assert described(broker, name) == {before: (False, 0)}
     assert not [each for each in broker.host.disk.list_directory(other(before)) if each.endswith("-future")]
-
-
-def set_rate(broker: SimulatedBroker, rate: str) -> None:
-    values = {"replica_alter_log_dirs_io_max_bytes_per_second": rate}
-    assert alter_configs(broker, ConfigResourceType.BROKER, "", **values) is ErrorCode.NONE
 
 
 def test_the_directory_of_a_partition_that_does_not_exist_is_remembered(broker: SimulatedBroker, name: str) -> None:
@@ -216,10 +170,6 @@ def test_the_copy_follows_a_truncation(broker: SimulatedBroker, name: str) -> No
     pass_time(broker, 20)
     assert partition.directory.path == other(before)
     assert contents(partition) == expected
-
-
-def contents(partition: Partition) -> list[tuple[int, bytes | None]]:
-    return [(record.offset, record.value) for record in records_of(partition.log)]
 
 
 @pytest.mark.parametrize("loses_power", [False, True])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.replica.move_rules import LogEnd, OffsetRange, StepKind, keeps_moved_copy, must_restart, next_step
+from odradek.replica.move_rules import CatchUp, LogEnd, OffsetRange, StepKind, keeps_moved_copy, must_restart, next_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,3 +97,23 @@ def test_a_moved_copy_that_lost_records_is_not_kept() -> None:
 def test_a_moved_copy_that_followed_another_leader_is_kept() -> None:
     assert keeps_moved_copy(LogEnd(4, 9), LogEnd(3, 10))
     assert not keeps_moved_copy(LogEnd(2, 9), LogEnd(3, 10))
+
+
+def test_a_copy_that_gets_closer_in_each_round_does_not_fall_behind() -> None:
+    """The log grows by half of what is copied."""
+    catch_up, copy_end, log_end, chunk = CatchUp(), 0, 1000, 10
+    while not catch_up.is_near:
+        before, copy_end = log_end, copy_end + min(chunk, log_end - copy_end)
+        log_end += chunk // 2
+        catch_up.note_chunk(copy_end, before, log_end)
+        assert not catch_up.falls_behind
+    assert copy_end < 2100
+
+
+def test_a_copy_of_a_log_that_grows_as_fast_falls_behind() -> None:
+    catch_up, copy_end, log_end, chunk = CatchUp(), 0, 1000, 10
+    while not catch_up.falls_behind:
+        before, copy_end, log_end = log_end, copy_end + chunk, log_end + chunk
+        catch_up.note_chunk(copy_end, before, log_end)
+        assert copy_end <= 2100
+    assert not catch_up.is_near

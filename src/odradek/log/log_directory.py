@@ -23,8 +23,6 @@ PARTITION_METADATA_FILE = "partition.metadata"
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
-MOVED_FROM_FILE = "moved-from"  # in a partition that was moved here: the id of the log directory that has the old copy
-MOVED_TO_FILE = "moved-to"  # in an old copy: the id of the log directory that has the partition, durably
 
 _LONGEST_NAME = 255
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")

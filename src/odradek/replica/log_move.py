@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.log.log_directory import MOVED_FROM_FILE, MOVED_TO_FILE, encode_uuid
 from odradek.log.partition_log import PartitionLog
-from odradek.protocol.batch import read_batch_header
+from odradek.protocol.batch import (
+    CURRENT_MAGIC,
+    HEADER_SIZE_BYTES,
+    LENGTH_END_POSITION,
+    BatchHeader,
+    read_batch_header,
+    write_batch,
+)
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.move_rules import OffsetRange, Step, must_restart, next_step
+from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
+from odradek.replica.move_rules import CatchUp, OffsetRange, Step, must_restart, next_step
 
 if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
     from odradek.replica.flushing import LogFlusher
     from odradek.replica.partition import Partition
+
+LARGEST_OFFSET_DELTA = 2**31 - 1
 
 
 class MoveFailed(Exception):
@@ -27,8 +36,8 @@ class LogMove:
     has replaced."""
 
     __slots__ = (
-        "copy", "ended", "is_cancelled", "is_prepared", "is_removed", "old_flusher", "old_log", "partition", "path",
-        "remove_now", "source", "target", "truncated_to", "truncation_count",
+        "catch_up", "copy", "ended", "failed_exchanges", "is_cancelled", "is_prepared", "is_removed", "old_flusher",
+        "old_log", "partition", "path", "remove_now", "source", "target", "truncated_to", "truncation_count",
     )  # fmt: skip
 
     def __init__(self, partition: Partition, target: LogDirectory, path: str) -> None:
@@ -37,9 +46,11 @@ class LogMove:
         self.target = target
         self.path = path
         self.copy: PartitionLog | None = None
+        self.catch_up = CatchUp()
         self.old_log: PartitionLog | None = None
         self.old_flusher: LogFlusher | None = None
         self.is_prepared = False  # the copy is durable enough to replace the log
+        self.failed_exchanges = 0  # in how many turns a prepared copy was not at the log end
         self.is_cancelled = False
         self.is_removed = False  # the old copy has lost its name
         self.truncated_to: int | None = None
@@ -50,6 +61,16 @@ class LogMove:
     @property
     def is_copying(self) -> bool:
         return self.old_log is None
+
+    @property
+    def old_path(self) -> str:
+        """Of the partition in the source."""
+        return self.source.partition_directory(self.partition.topic, self.partition.index)
+
+    @property
+    def new_path(self) -> str:
+        """Of the partition in the target."""
+        return self.target.partition_directory(self.partition.topic, self.partition.index)
 
     @property
     def lag(self) -> int:
@@ -77,9 +98,8 @@ def open_copy(move: LogMove, host: Host) -> PartitionLog:
     """Create an empty copy. The copy of an earlier run is removed: what was truncated from the log since it was written
     is not known. Blocks."""
     partition, disk = move.partition, host.disk
-    live_path = move.target.partition_directory(partition.topic, partition.index)
-    if disk.exists(live_path):
-        raise MoveFailed(f"{live_path} is an old copy, which the next start removes")
+    if disk.exists(move.new_path):
+        raise MoveFailed(f"{move.new_path} is an old copy, which the next start removes")
     remove_if_present(move.path, host)
     disk.make_directories(move.path)
     move.target.write_partition_metadata(partition.topic, partition.index, partition.topic_id, move.path)
@@ -92,16 +112,43 @@ def remove_if_present(path: str, host: Host) -> None:
         host.disk.remove_tree(path)
 
 
-def read_chunk(log: PartitionLog, offset: int, max_bytes: int) -> bytes | ErrorCode | None:
-    """MoveFailed when the log cannot be read. Blocks."""
+def read_chunk(log: PartitionLog, offset: int, max_bytes: int) -> bytes | None:
+    """From the batch that holds `offset` on; empty if the offset is not in the log, and None if the log has no batch
+    from it to its end. MoveFailed when the log cannot be read. Blocks."""
     try:
         found = log.read(offset, max_bytes, log.log_end_offset, whole_first_batch=True)
-        return found if found is None or isinstance(found, ErrorCode) else found.read()
+        if found is ErrorCode.CORRUPT_MESSAGE:
+            raise MoveFailed(f"{log.directory} has damaged records at offset {offset}: run `odradek log verify`")
+        if isinstance(found, ErrorCode):
+            return b""
+        return None if found is None else found.read()
     except OSError as problem:
         raise MoveFailed(f"{log.directory} cannot be read: {problem}") from problem
 
 
-def append_chunk(copy: PartitionLog, log: OffsetRange, chunk: bytes) -> int:
+def batch_for_gap(log: PartitionLog, offset: int, end_offset: int) -> bytearray:
+    """A batch without records for offsets that the log has no batch of. Apache Kafka's compaction leaves such gaps,
+    also at the end of a log."""
+    last_offset = min(end_offset - 1, offset + LARGEST_OFFSET_DELTA)
+    header = BatchHeader(
+        base_offset=offset,
+        batch_length=HEADER_SIZE_BYTES - LENGTH_END_POSITION,
+        partition_leader_epoch=log.leader_epochs.epoch_at(last_offset),
+        magic=CURRENT_MAGIC,
+        crc=0,
+        attributes=0,
+        last_offset_delta=last_offset - offset,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=NO_TIMESTAMP,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=0,
+    )
+    return write_batch(header, b"")
+
+
+def append_chunk(copy: PartitionLog, log: OffsetRange, chunk: bytes | bytearray) -> int:
     """Append what was read of the log, which had this range; returns how many bytes. Blocks."""
     base_offset = read_batch_header(memoryview(chunk)).base_offset
     if must_restart(range_of(copy), log, base_offset):
@@ -112,31 +159,8 @@ def append_chunk(copy: PartitionLog, log: OffsetRange, chunk: bytes) -> int:
     return result.size_bytes
 
 
-def mark_copy(move: LogMove, host: Host) -> None:
-    """Before the exchange: after a crash, the marker says which of the two copies is newer. Blocks."""
-    host.disk.replace_file(f"{move.path}/{MOVED_FROM_FILE}", _directory_id(move.source))
-
-
-def mark_old_copy(move: LogMove, host: Host) -> None:
-    """When the new copy is durable: the next start deletes an old copy that has this marker. Blocks."""
-    path = move.source.partition_directory(move.partition.topic, move.partition.index)
-    host.disk.replace_file(f"{path}/{MOVED_TO_FILE}", _directory_id(move.target))
-
-
-def _directory_id(directory: LogDirectory) -> bytes:
-    assert directory.meta_properties is not None
-    return encode_uuid(directory.meta_properties.directory_id).encode()
-
-
 def rename_old_copy(move: LogMove, host: Host) -> str:
     """Durably. Returns the new path. Blocks."""
     renamed = move.source.schedule_delete(move.partition.topic, move.partition.index)
     host.disk.sync_directory(move.source.path)
     return renamed
-
-
-def remove_mark(move: LogMove, host: Host) -> None:
-    """Of the new copy, when there is no old one. Blocks."""
-    directory = move.target.partition_directory(move.partition.topic, move.partition.index)
-    host.disk.remove(f"{directory}/{MOVED_FROM_FILE}")
-    host.disk.sync_directory(directory)

@@ -1,51 +1,34 @@
 """Moves of replicas between the log directories of this broker (AlterReplicaLogDirs): the one owner of all of them.
 
 A move has two parts. One task for each target directory copies the logs that are to be moved there, a chunk of each in
-turn, at no more than `replica.alter.log.dirs.io.max.bytes.per.second`; a copy that has caught up replaces its log on
-the event loop, without an await, so that no append comes between. Then the old copy is removed, after
-`file.delete.delay.ms`, because readers may have begun in it; its marker `moved-to` keeps a start from using it. Moves
-that a stop or a crash interrupts begin again from nothing at the next start. A partition has one move at a time: the
-next one waits until the last one has ended."""
+turn, at no more than `replica.alter.log.dirs.io.max.bytes.per.second`, until the copy replaces its log (`log_copying`).
+Then the old copy is removed (`old_copy_removal`). Moves that a stop or a crash interrupts begin again from nothing at
+the next start. A partition has one move at a time: the next one waits until the last one has ended."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import is_future_name_too_long
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.flushing import LogRetired
 from odradek.replica.leadership import LogState
-from odradek.replica.log_move import (
-    LogMove,
-    MoveFailed,
-    append_chunk,
-    mark_copy,
-    mark_old_copy,
-    open_copy,
-    range_of,
-    read_chunk,
-    remove_if_present,
-    remove_mark,
-    rename_old_copy,
-)
-from odradek.replica.move_rules import StepKind
+from odradek.replica.log_copying import LogCopier
+from odradek.replica.log_move import LogMove, MoveFailed, remove_if_present
 from odradek.replica.offset_checkpoints import CheckpointRow
+from odradek.replica.old_copy_removal import OldCopyRemoval
 from odradek.replica.periodic_tasks import SingleTasks
-from odradek.replica.replication_throttle import ReplicationThrottle
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
     from odradek.host.workers import DirectoryWorkers
     from odradek.log.log_directory import LogDirectory
-    from odradek.log.partition_log import PartitionLog
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.log_opening import PendingLog
     from odradek.replica.partition import Partition
@@ -54,8 +37,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-CHUNK_BYTES = 1 << 20
 PAUSE_S = 0.1
+BUSY_STEPS = 64  # of a partition that gets many records, in one turn
 MOST_PREFERRED = 10_000
 
 
@@ -84,12 +67,10 @@ class LogMoves:
         self._host = host
         self._moves: dict[LogMove, None] = {}
         self._tasks = SingleTasks()
-        self._broker_config = broker_config
-        self._throttle = ReplicationThrottle(self._rate, host.clock.monotonic_ms)
+        self._copier = LogCopier(table, host, lambda: broker_config().dynamic_number(RATE))
+        self.old_copies = OldCopyRemoval(table, host)
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # of partitions that are not on this broker
         self._is_stopped = False
-        self.after_move: Callable[[Partition, LogDirectory], Awaitable[None]] | None = None
-        """Awaited with the partition and its former log directory when the old copy is gone."""
 
     def __iter__(self) -> Iterator[LogMove]:
         return iter(tuple(self._moves))
@@ -186,14 +167,23 @@ class LogMoves:
             has_progressed = False
             for move in moves:
                 try:
-                    has_progressed |= await self._advance(move)
+                    has_progressed |= await self._take_turn(move)
                 except Exception as problem:
                     await self._give_up(move, problem)
             if not has_progressed:
                 await asyncio.sleep(PAUSE_S)
 
+    async def _take_turn(self, move: LogMove) -> bool:
+        """One step of a move, or several if its exchange has failed: the log of a busy partition must not grow by
+        more than was copied while others have their turns. Whether anything was done."""
+        for number in range(1 if move.failed_exchanges == 0 else BUSY_STEPS):
+            if not await self._advance(move):
+                return number > 0
+            if self._is_stopped or not move.is_copying or move.ended.is_set():
+                break
+        return True
+
     async def _advance(self, move: LogMove) -> bool:
-        """One step of a move; whether anything was done."""
         partition = move.partition
         if move.is_cancelled or not partition.is_online or move.target.failure is not None:
             await self._discard(move)
@@ -202,29 +192,12 @@ class LogMoves:
             return False
         if move.copy is None:
             return await self._open(move)
-        step, files = move.step(move.copy), self._workers(move.target).files
-        if step.kind is StepKind.TRUNCATE:
-            move.is_prepared, move.truncated_to = False, None
-            await files.run(move.copy.truncate_to, step.offset)
-            return True
-        move.truncated_to = None
-        if step.kind is StepKind.RESTART:
-            move.is_prepared = False
-            await files.run(move.copy.truncate_fully_and_start_at, step.offset)
-            return True
-        if step.kind is StepKind.ADVANCE_START:
-            move.is_prepared = False
-            move.copy.advance_log_start_offset(step.offset)
-            return True
-        if self._throttle.is_exceeded:
-            return False
-        if move.is_prepared and self._exchange(move, move.copy):
-            return True
-        step = move.step(move.copy)  # the exchange may have copied a part
-        if step.kind is StepKind.EXCHANGE:
-            await self._prepare(move, move.copy)
-            return True
-        return await self._copy(move, move.copy, step.offset)
+        has_progressed = await self._copier.advance(move, move.copy)
+        if not move.is_copying:
+            self._table.count_move(move.source, move.target)
+            self._tasks.begin(move, functools.partial(self._finish, move), "removal of the old copy of a replica")
+            log.info("a replica was moved", source=move.source.path, copy=move.new_path)
+        return has_progressed
 
     async def _open(self, move: LogMove) -> bool:
         """False while an earlier move of the partition has not ended: it is cancelled, or removes the old copy."""
@@ -232,114 +205,15 @@ class LogMoves:
         for each in earlier:
             each.remove_now.set()
         if not earlier:
-            move.copy = await self._workers(move.target).files.run(open_copy, move, self._host)
+            await self._copier.open(move)
         return not earlier
 
-    async def _copy(self, move: LogMove, copy: PartitionLog, offset: int) -> bool:
-        partition, truncation_count = move.partition, move.truncation_count
-        source, log_range = partition.log, range_of(partition.log)
-        if copy.config is not source.config:
-            copy.configure(source.config)
-        chunk = await partition.workers.files.run(read_chunk, source, offset, self._chunk_bytes())
-        if not isinstance(chunk, bytes) or not chunk or move.truncation_count != truncation_count:
-            return False
-        move.is_prepared = move.is_prepared and copy.log_end_offset >= log_range.start_offset
-        self._throttle.record(await self._workers(move.target).files.run(append_chunk, copy, log_range, chunk))
-        return True
-
-    def _rate(self) -> float | None:
-        return self._broker_config().dynamic_number(RATE)
-
-    def _chunk_bytes(self) -> int:
-        rate = self._rate()
-        return CHUNK_BYTES if rate is None else max(1, min(CHUNK_BYTES, int(rate)))
-
-    async def _prepare(self, move: LogMove, copy: PartitionLog) -> None:
-        """Before the exchange, so that a crash after it costs no long recovery, and no log start goes back."""
-        workers = self._workers(move.target)
-        await workers.flushes.run(copy.flush)
-        await workers.files.run(mark_copy, move, self._host)
-        await self._table.checkpoint([move.target])
-        move.is_prepared = True
-
-    # The exchange
-
-    def _exchange(self, move: LogMove, copy: PartitionLog) -> bool:
-        """Copy the few records that are missing, and replace the log. False when more is missing, or not in memory, or
-        records were deleted since the copy was prepared."""
-        partition, path = move.partition, move.target.partition_directory(move.partition.topic, move.partition.index)
-        source = partition.log
-        if move.truncated_to is not None or source.is_truncating or copy.log_start_offset != source.log_start_offset:
-            return False
-        if not self._copy_tail(copy, source):
-            return False
-        copy.configure(source.config)
-        self._host.disk.rename(move.path, path)
-        try:
-            copy.replace_log(source, path)
-        except OSError:
-            with suppress(OSError):
-                self._host.disk.rename(path, move.path)
-            raise
-        move.old_log, move.old_flusher = source, partition.flusher
-        partition.exchange_log(copy, move.target, self._workers(move.target))
-        partition.move = None
-        self._table.count_move(move.source, move.target)
-        self._tasks.begin(move, functools.partial(self._finish, move), "removal of the old copy of a replica")
-        log.info("a replica was moved", source=move.source.path, copy=path)
-        return True
-
-    def _copy_tail(self, copy: PartitionLog, source: PartitionLog) -> bool:
-        left = self._chunk_bytes()
-        while copy.log_end_offset < source.log_end_offset:
-            if copy.log_end_offset < source.log_start_offset or source.needs_disk(copy.log_end_offset) or left <= 0:
-                return False
-            chunk = read_chunk(source, copy.log_end_offset, left)
-            if not isinstance(chunk, bytes):
-                return False
-            copied = append_chunk(copy, range_of(source), chunk)
-            self._throttle.record(copied)
-            left -= max(copied, 1)
-        return True
-
     async def _finish(self, move: LogMove) -> None:
-        """Remove the old copy. If a disk fails, the next start does it."""
-        old_log, old_flusher = move.old_log, move.old_flusher
-        assert old_log is not None
-        assert old_flusher is not None
         try:
-            with suppress(LogRetired):
-                await move.partition.flusher.flush()  # makes the new name durable
-            await self._mark_old_copy(move)
-            if not self._is_stopped:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(move.remove_now.wait(), old_log.config.file_delete_delay_ms / 1000)
-            await old_flusher.retire()
-            old_log.release()
-            if move.source.failure is None:
-                renamed = await self._workers(move.source).files.run(rename_old_copy, move, self._host)
-                await self._workers(move.target).files.run(remove_mark, move, self._host)
-                move.is_removed = True
-                self._table.removals.remove_renamed(move.source, [renamed])
-                await self._table.checkpoint([move.source, move.target])
-                if self.after_move is not None:
-                    await self.after_move(move.partition, move.source)
-        except Exception as problem:
-            log.error("the old copy of a moved replica stays until the next start", reason=repr(problem))
+            await self.old_copies.run(move)
         finally:
             self._moves.pop(move, None)
             move.ended.set()
-
-    async def _mark_old_copy(self, move: LogMove) -> None:
-        """A full disk may have no room for the marker: then the old copy is renamed without a delay."""
-        if move.source.failure is not None:
-            return
-        try:
-            await self._workers(move.source).files.run(mark_old_copy, move, self._host)
-        except OSError as problem:
-            if not is_refusal(problem):
-                raise
-            move.remove_now.set()
 
     # Ending
 
@@ -385,6 +259,7 @@ class LogMoves:
     async def stop(self) -> None:
         """Nothing of a move touches a file after this returns. Moves that are not complete begin again later."""
         self._is_stopped = True
+        self.old_copies.stop()
         for move in tuple(self._moves):
             move.remove_now.set()
         await self._tasks.settle()

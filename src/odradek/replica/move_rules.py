@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+LARGEST_LAG_RATIO = 0.9  # of a round to that of the round before, for a copy that catches up
+
 
 class OffsetRange(NamedTuple):
     start_offset: int
@@ -47,6 +49,27 @@ def must_restart(copy: OffsetRange, log: OffsetRange, base_offset: int) -> bool:
     """Whether the copy must continue at the base offset of the next batch of the log, because records between were
     deleted from the log. A compacted log has gaps too, which a copy takes over as they are."""
     return copy.end_offset < log.start_offset and copy.end_offset != base_offset
+
+
+class CatchUp:
+    """How a copy approaches the end of its log. A round ends when the copy has what the log had at its beginning."""
+
+    __slots__ = ("_goal_offset", "_lag", "falls_behind", "is_near")
+
+    def __init__(self) -> None:
+        self._goal_offset = 0
+        self._lag = float("inf")  # of the copy, when the round began
+        self.is_near = False  # one chunk was all that the copy missed
+        self.falls_behind = False  # the log grows about as fast as it is copied
+
+    def note_chunk(self, copy_end_offset: int, log_end_offset_before: int, log_end_offset: int) -> None:
+        """A chunk was copied. `log_end_offset_before` is that of the time before it was read."""
+        if copy_end_offset >= log_end_offset_before:
+            self.is_near = True
+        if copy_end_offset >= self._goal_offset:
+            lag = log_end_offset - copy_end_offset
+            self.falls_behind = lag > LARGEST_LAG_RATIO * self._lag
+            self._goal_offset, self._lag = log_end_offset, lag
 
 
 class LogEnd(NamedTuple):

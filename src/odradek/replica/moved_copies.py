@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_checked
-from odradek.log.log_directory import MOVED_FROM_FILE, MOVED_TO_FILE, encode_uuid
+from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
+from odradek.log.leader_epochs import decode_leader_epochs
+from odradek.log.segment import LOG_SUFFIX
+from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_EPOCH
+from odradek.replica.move_markers import id_of, mark_new_copy, read_new_copy, read_old_copy, unmark_new_copy
 from odradek.replica.move_rules import LogEnd, keeps_moved_copy
 
 if TYPE_CHECKING:
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.move_markers import MovedFrom
 
 log = get_logger(__name__)
 
@@ -24,13 +29,18 @@ log = get_logger(__name__)
 def choose_moved_copy(key: TopicPartition, one: LogDirectory, other: LogDirectory, host: Host) -> LogDirectory | None:
     """The log directory of the copy to keep; None when neither was moved from the other. The old copy is to be removed
     when the moved one is complete; a moved copy that is not is set aside."""
-    if _is_moved(key, one, other, host):
-        moved, original = one, other
-    elif _is_moved(key, other, one, host):
-        moved, original = other, one
-    else:
-        return None
-    if keeps_moved_copy(_log_end(moved, key, host), _log_end(original, key, host)):
+    for moved, original in ((one, other), (other, one)):
+        marker = read_new_copy(moved.partition_directory(*key), host)
+        if marker is not None and marker.source_id == id_of(original):
+            return _choose(key, moved, original, marker, host)
+    return None
+
+
+def _choose(
+    key: TopicPartition, moved: LogDirectory, original: LogDirectory, marker: MovedFrom, host: Host
+) -> LogDirectory:
+    moved_path, original_path = (each.partition_directory(*key) for each in (moved, original))
+    if marker.is_complete or keeps_moved_copy(_log_end(moved_path, host), _log_end(original_path, host)):
         _delete(original, key, host)
         return moved
     log.warning("an incomplete copy of a moved partition set aside", renamed_to=moved.set_aside(*key))
@@ -40,10 +50,10 @@ def choose_moved_copy(key: TopicPartition, one: LogDirectory, other: LogDirector
 def remove_if_moved(key: TopicPartition, directory: LogDirectory, usable: Collection[LogDirectory], host: Host) -> bool:
     """Whether this was the old copy of a partition whose new copy is durable in another log directory. It is set aside
     if that directory cannot be used."""
-    marker = f"{directory.partition_directory(*key)}/{MOVED_TO_FILE}"
-    if not host.disk.exists(marker):
+    target_id = read_old_copy(directory.partition_directory(*key), host)
+    if target_id is None:
         return False
-    if host.disk.read_file(marker).decode() in {_id_of(each) for each in usable}:
+    if target_id in {id_of(each) for each in usable}:
         _delete(directory, key, host)
     else:
         log.warning("the old copy of a moved partition set aside", renamed_to=directory.set_aside(*key))
@@ -58,37 +68,24 @@ def _delete(directory: LogDirectory, key: TopicPartition, host: Host) -> None:
 
 def forget_moves(chosen: Mapping[TopicPartition, LogDirectory], usable: Collection[LogDirectory], host: Host) -> None:
     """The chosen copies are the only ones in the usable log directories. A marker that names another log directory
-    stays: that directory may have an old copy."""
-    usable_ids = {_id_of(each) for each in usable}
+    stays, because that directory may have an old copy, which misses everything that happens from this start on."""
+    usable_ids = {id_of(each) for each in usable}
     for key, directory in chosen.items():
-        source_id = _source_id(key, directory, host)
-        if source_id is not None and source_id in usable_ids:
-            path = directory.partition_directory(*key)
-            host.disk.remove(f"{path}/{MOVED_FROM_FILE}")
-            host.disk.sync_directory(path)
+        path = directory.partition_directory(*key)
+        marker = read_new_copy(path, host)
+        if marker is None:
+            continue
+        if marker.source_id in usable_ids:
+            unmark_new_copy(path, host)
+        elif not marker.is_complete:
+            mark_new_copy(path, marker.source_id, host, is_complete=True)
 
 
-def _is_moved(key: TopicPartition, moved: LogDirectory, original: LogDirectory, host: Host) -> bool:
-    source_id = _source_id(key, moved, host)
-    return source_id is not None and source_id == _id_of(original)
-
-
-def _source_id(key: TopicPartition, moved: LogDirectory, host: Host) -> str | None:
-    """The id of the log directory that the partition was moved from."""
-    marker = f"{moved.partition_directory(*key)}/{MOVED_FROM_FILE}"
-    return host.disk.read_file(marker).decode() if host.disk.exists(marker) else None
-
-
-def _id_of(directory: LogDirectory) -> str | None:
-    properties = directory.meta_properties
-    return None if properties is None else encode_uuid(properties.directory_id)
-
-
-def _log_end(directory: LogDirectory, key: TopicPartition, host: Host) -> LogEnd:
-    """Of the last sound batch. The name of an empty last segment counts only if there is no batch: it may outlive a
-    power loss that took the batches before it."""
-    path = directory.partition_directory(*key)
-    names = sorted(name for name in host.disk.list_directory(path) if name.endswith(".log"))
+def _log_end(path: str, host: Host) -> LogEnd:
+    """Of the last sound batch of a copy. Without a batch, a single segment says that those before it were removed on
+    purpose. The name of an empty segment after other ones says nothing: it may outlive a power loss that took the
+    batches before it."""
+    names = sorted(name for name in host.disk.list_directory(path) if name.endswith(LOG_SUFFIX))
     for name in reversed(names):
         file = host.disk.open(f"{path}/{name}")
         end = None
@@ -96,4 +93,18 @@ def _log_end(directory: LogDirectory, key: TopicPartition, host: Host) -> LogEnd
             end = LogEnd(header.partition_leader_epoch, header.last_offset + 1)
         if end is not None:
             return end
-    return LogEnd(NO_EPOCH, int(names[-1].removesuffix(".log")) if names else 0)
+    if len(names) == 1:
+        return LogEnd(_latest_epoch(path, host), _base_offset(names[0]))
+    return LogEnd(NO_EPOCH, _base_offset(names[0]) if names else 0)
+
+
+def _base_offset(name: str) -> int:
+    return int(name.removesuffix(LOG_SUFFIX))
+
+
+def _latest_epoch(path: str, host: Host) -> int:
+    try:
+        entries = decode_leader_epochs(host.disk.read_file(f"{path}/{EPOCHS_FILE_NAME}"))
+    except (FileNotFoundError, MalformedMessage):
+        return NO_EPOCH
+    return entries[-1].epoch if entries else NO_EPOCH

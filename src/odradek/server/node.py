@@ -134,7 +134,7 @@ class Node:
         self._transactions.start()
         self._housekeeping = Housekeeping(table, host, lambda: metadata.broker_config, time)
         compaction = Compaction(table, host, lambda: metadata.broker_config)
-        table.moves.after_move = compaction.follow_move
+        table.moves.old_copies.after_move = compaction.follow_move
         table.removals.before_removal = compaction.forget
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
