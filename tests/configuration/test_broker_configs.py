@@ -159,9 +159,9 @@ def test_no_property_is_both_meaningful_and_meaningless() -> None:
 def test_dynamic_settings_win_and_leave_the_old_value_alone() -> None:
     static = config(log_retention_hours="1", message_max_bytes="100")
     dynamic = static.with_dynamic({"message.max.bytes": "200", "log.retention.ms": "5"}, {"message.max.bytes": "300"})
-    assert dynamic.message_max_bytes == 300
+    assert dynamic.values["message.max.bytes"] == 300
     assert dynamic.topic_defaults["retention.ms"] == 5
-    assert static.message_max_bytes == 100
+    assert static.values["message.max.bytes"] == 100
     assert dynamic.with_dynamic({}, {}) == static
     assert dynamic.with_dynamic(dynamic.dynamic_default_values, dynamic.dynamic_broker_values) is dynamic
 

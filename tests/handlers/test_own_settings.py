@@ -95,7 +95,7 @@ def test_settings_of_a_broker_must_be_sent_to_it(cluster: TwoBrokers, receiver: 
 def test_the_other_resources_of_the_request_go_to_the_controller(cluster: TwoBrokers) -> None:
     answer = alter(cluster, OTHER, ("1", {MIN_LAG: "2000"}), ("", {"message.max.bytes": "300"}))
     assert [(name, error) for name, error, _ in answer] == [("1", ErrorCode.INVALID_REQUEST), ("", ErrorCode.NONE)]
-    assert cluster.members[OTHER].cache.broker_config.message_max_bytes == 300
+    assert cluster.members[OTHER].cache.broker_config.values["message.max.bytes"] == 300
 
 
 def test_a_resource_that_appears_twice_is_refused_twice(cluster: TwoBrokers) -> None:
@@ -106,7 +106,7 @@ def test_a_resource_that_appears_twice_is_refused_twice(cluster: TwoBrokers) -> 
 
 def test_a_key_store_that_the_broker_cannot_use_is_refused_with_the_reason(cluster: TwoBrokers) -> None:
     async def check(config: BrokerConfig) -> str | None:
-        return "keystore: No such file" if config.message_max_bytes == 300 else None
+        return "keystore: No such file" if config.values["message.max.bytes"] == 300 else None
 
     cluster.members[OTHER].services.check_settings = check
     answer = alter(cluster, OTHER, ("1", {"message.max.bytes": "300"}))

@@ -306,8 +306,8 @@ async def test_a_setting_that_cannot_be_used_stops_neither_the_commit_nor_the_st
     version = await bench.commit(ConfigsChanged(ConfigResourceType.BROKER, "0", lag))
     await bench.cache.wait_until_applied(version)
     assert followed == [version]
-    assert bench.cache.broker_config.message_max_bytes == 300
+    assert bench.cache.broker_config.values["message.max.bytes"] == 300
     assert "a dynamic setting cannot be used on this broker" in caplog.text
     restarted = MetadataCache(bench.store, FUSSY_CONFIG, inline_host().clock)
     await restarted.load()
-    assert restarted.broker_config.message_max_bytes == 300
+    assert restarted.broker_config.values["message.max.bytes"] == 300

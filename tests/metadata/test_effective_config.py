@@ -28,7 +28,7 @@ def test_a_setting_that_this_broker_cannot_use_is_left_out_and_the_others_apply(
         ConfigsChanged(BROKER, "3", {"log.cleaner.min.compaction.lag.ms": "2000", "message.max.bytes": "300"})
     )
     config, unusable = effective_config(static, image)
-    assert config.message_max_bytes == 300
+    assert config.values["message.max.bytes"] == 300
     assert config.topic_defaults["min.compaction.lag.ms"] == 0
     assert list(unusable) == ["log.cleaner.min.compaction.lag.ms"]
 
@@ -50,5 +50,5 @@ def test_an_error_that_names_a_setting_of_the_file_leaves_out_the_setting_at_fau
         ConfigsChanged(BROKER, "3", {"log.cleaner.max.compaction.lag.ms": "10", "message.max.bytes": "300"})
     )
     config, unusable = effective_config(static, image)
-    assert config.message_max_bytes == 300
+    assert config.values["message.max.bytes"] == 300
     assert list(unusable) == ["log.cleaner.max.compaction.lag.ms"]
