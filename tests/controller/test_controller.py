@@ -117,13 +117,13 @@ async def test_settings_are_altered_and_replaced(tmp_path: Path) -> None:
 async def test_broker_settings_change_the_configuration_and_survive(tmp_path: Path) -> None:
     async with running(tmp_path, message_max_bytes="100") as (controller, cache):
         await controller.incremental_alter_configs(set_config(BROKER, "", "message.max.bytes", "200"))
-        assert cache.broker_config.message_max_bytes == 200
+        assert cache.broker_config.values["message.max.bytes"] == 200
         await controller.incremental_alter_configs(set_config(BROKER, "0", "message.max.bytes", "300"))
-        assert cache.broker_config.message_max_bytes == 300
+        assert cache.broker_config.values["message.max.bytes"] == 300
     async with running(tmp_path) as (controller, cache):
-        assert cache.broker_config.message_max_bytes == 300
+        assert cache.broker_config.values["message.max.bytes"] == 300
         await controller.alter_configs([ConfigReplacement(BROKER, "0", []), ConfigReplacement(BROKER, "", [])])
-        assert cache.broker_config.message_max_bytes == 1048588
+        assert cache.broker_config.values["message.max.bytes"] == 1048588
 
 
 async def test_quotas_are_kept(tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ class MetadataMachine(RuleBasedStateMachine):
             assert broker.cache.image == newest
             assert broker.cache.applied_version == newest.version
             expected = newest.configs_of(ConfigResourceType.BROKER, "").get("message.max.bytes", "1048588")
-            assert str(broker.cache.broker_config.message_max_bytes) == expected
+            assert str(broker.cache.broker_config.values["message.max.bytes"]) == expected
 
     async def _reach(self, broker: Broker, version: int) -> None:
         try:
