@@ -94,8 +94,8 @@ def last_stable_offset_is_high_watermark(patch: MonkeyPatch) -> None:
 
 
 def first_aborted_transaction_missing(patch: MonkeyPatch) -> None:
-    original = aborted_transactions._collect  # the function to break
-    patch.setattr(aborted_transactions, "_collect", lambda *args: original(*args)[1:])
+    original = aborted_transactions.collect_aborted  # the function to break
+    patch.setattr(aborted_transactions, "collect_aborted", lambda *args: original(*args)[1:])
 
 
 def offsets_applied_before_the_end(patch: MonkeyPatch) -> None:

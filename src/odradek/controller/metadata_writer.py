@@ -207,7 +207,7 @@ class MetadataWriter:
         self._image = image
 
 
-def _log_failure(write: asyncio.Future[object]) -> None:
+def _log_failure(write: asyncio.Task[Decided[T]]) -> None:
     """Report the exception of a write that nobody awaits."""
     problem = None if write.cancelled() else write.exception()
     if isinstance(problem, StoreError):
