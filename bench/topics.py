@@ -70,7 +70,7 @@ def create_many(broker: RunningBroker, topics: int, partitions: int, replication
         requests = [NewTopic(name, partitions, replication) for name in names[start : start + TOPICS_AT_ONCE]]
         for created in admin.create_topics(requests, request_timeout=MANY_DEADLINE_S).values():
             created.result(MANY_DEADLINE_S)
-    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # no types
     requested = {TopicPartition(name, index): latest for name in names for index in range(partitions)}
 
     def list_offsets() -> None:

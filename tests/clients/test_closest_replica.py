@@ -134,7 +134,7 @@ def test_the_java_client_reads_from_its_rack(
 @pytest.mark.timeout(300)
 def test_a_leader_names_the_replica_in_the_clients_rack(cluster: Cluster) -> None:
     named = cluster.fetch(LEADER, 0, rack="rack-b")
-    assert (named.error_code, named.preferred_read_replica, bytes(named.records or b"")) == (0, FOLLOWER, b"")  # type: ignore[arg-type]
+    assert (named.error_code, named.preferred_read_replica, bytes(named.records or b"")) == (0, FOLLOWER, b"")  # type: ignore[arg-type]  # no slice
     own = cluster.fetch(LEADER, 0, rack="rack-a")
     assert own.preferred_read_replica == -1
     assert own.records

@@ -6,7 +6,7 @@ The requests and their answers are data; Apache Kafka is asked the same (`make o
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -57,8 +57,8 @@ def name(wire: MessageConnection) -> str:
     return transactional_id
 
 
-def ended(wire: MessageConnection, name: str, identity: Identity, **how: bool | int) -> tuple[str, int]:
-    answer = end(wire, name, identity, **how)  # type: ignore[arg-type]
+def ended(wire: MessageConnection, name: str, identity: Identity, **how: Any) -> tuple[str, int]:
+    answer = end(wire, name, identity, **how)
     if answer.error == "NONE":
         await_state(wire, name, "CompleteCommit", "CompleteAbort")
     return answer.error, answer.epoch

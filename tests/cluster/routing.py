@@ -87,7 +87,7 @@ class Routing:
                 return data
             merged |= {each.transactional_id: each for each in answer.transaction_states}
         response = ListTransactionsResponse(transaction_states=list(merged.values()))
-        body = frame[4:8] + b"\0" + b"".join(bytes(part) for part in response.encode(version))  # type: ignore[arg-type]
+        body = frame[4:8] + b"\0" + b"".join(bytes(part) for part in response.encode(version))  # type: ignore[arg-type]  # no slices
         return len(body).to_bytes(4, "big") + body
 
 

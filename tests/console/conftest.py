@@ -105,7 +105,7 @@ def running_console(
             await original(sockets)
             is_started.set()
 
-        server.startup = startup  # type: ignore[method-assign]
+        server.startup = startup  # type: ignore[method-assign]  # to see that it has started
         thread = threading.Thread(target=lambda: server.run(sockets=[listener]), daemon=True)
         thread.start()
         assert is_started.wait(STOP_TIMEOUT_S)

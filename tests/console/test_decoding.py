@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import fastavro
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]  # without types
 
 from odradek.console.decoding import SchemaError, load_decoder
 from odradek.console.masking import HIDDEN, parse_rule

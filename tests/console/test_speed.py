@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.cli.client.cluster import Cluster
 from tests.console.conftest import Visitor

@@ -47,7 +47,7 @@ def test_a_page_does_not_wait_for_the_parsing_of_records(
     watch: TopicWatch[object]
     if topic == TOPIC:
         monkeypatch.setattr(pipelines, "parse", lambda value: pause(value) and None)
-        watch = PipelineWatch(cluster)  # type: ignore[assignment]
+        watch = PipelineWatch(cluster)  # type: ignore[assignment]  # TopicWatch is invariant
     else:
         rigs = RigWatch(cluster, Preparation(decoders={topic: pause}))
         rigs.prepare()

@@ -32,5 +32,5 @@ class CountedText(str):
 
     __hash__ = str.__hash__
 
-    def split(self, *arguments: object) -> list[str]:  # type: ignore[override]
-        return [self._new(part, self._counter) for part in str.split(self, *arguments)]  # type: ignore[arg-type]
+    def split(self, *arguments: object) -> list[str]:
+        return [self._new(part, self._counter) for part in str.split(self, *arguments)]  # type: ignore[arg-type]  # those of str.split

@@ -16,6 +16,7 @@ from odradek.controller.partition_repair import decide_repairs
 from odradek.metadata.change_codec import encode_changes
 from odradek.metadata.changes import BrokerRegistered, BrokerRemoved, PartitionsChanged
 from odradek.metadata.entities import PartitionImage
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_LEADER
@@ -24,9 +25,8 @@ from tests.controller.clusters import after, broker, cluster_of, image_of, parti
 THREE = [broker(1), broker(2), broker(3)]
 
 
-def only(image: object) -> PartitionImage:
-    (found,) = image.topics["t"].partitions  # type: ignore[attr-defined]
-    assert isinstance(found, PartitionImage)
+def only(image: MetadataImage) -> PartitionImage:
+    (found,) = image.topics["t"].partitions
     return found
 
 

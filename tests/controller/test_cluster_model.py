@@ -317,7 +317,7 @@ class ClusterMachine(RuleBasedStateMachine):
         }
         for key, target in list(self.targets.items()):
             topic_id, index = key
-            topic = image.topics_by_id.get(topic_id)  # type: ignore[call-overload]
+            topic = image.topics_by_id.get(topic_id)  # type: ignore[call-overload]  # the key of a dict of tuples
             if topic is None:
                 del self.targets[key]
             elif key not in running:

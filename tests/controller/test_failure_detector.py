@@ -50,11 +50,11 @@ class Scene:
         self.silent: list[int] = []
         controller = SimpleNamespace(is_active=True, cluster=SimpleNamespace(fence_brokers=self._fence))
         self.detector = FailureDetector(
-            cache,  # type: ignore[arg-type]
+            cache,  # type: ignore[arg-type]  # it uses the image only
             self.clients,
             self.simulation.host.clock,
             "PLAINTEXT",
-            lambda: controller,  # type: ignore[arg-type, return-value]
+            lambda: controller,  # type: ignore[arg-type, return-value]  # a stand-in
             self._remove_claim,
             self._step_down,
             self.silent.append,

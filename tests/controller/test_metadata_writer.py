@@ -182,7 +182,7 @@ async def test_outcome_behind_later_commits_without_history_is_left_open() -> No
     async def commit_then_fail(changes: Sequence[Change], **condition: Any) -> CommitOutcome:
         await commit(changes, **condition)
         await KeyValueStore(table).commit([ProducerIdsAllocated(9)], expected_version=1, controller_epoch=epoch)
-        store.commit = commit  # type: ignore[method-assign]
+        store.commit = commit  # type: ignore[method-assign]  # a store that fails once
         raise Disconnected
 
     store.commit = commit_then_fail  # type: ignore[method-assign]

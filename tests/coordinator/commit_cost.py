@@ -60,7 +60,7 @@ class CommitCost:
 
     async def _answer(self, frame: bytes) -> Any:
         answer = self._node.dispatcher.handle(memoryview(bytearray(frame)), self._client)
-        return answer if isinstance(answer, list) else await answer  # type: ignore[misc]
+        return answer if isinstance(answer, list) else await answer  # type: ignore[misc]  # any awaitable
 
     async def prepare(self) -> None:
         await self.call(

@@ -172,7 +172,7 @@ def test_refusal_is_explained_of_the_bytes_that_were_sent(broker: SimulatedBroke
         frame[:] = b"\xff" * len(frame)
         workers.release.set()
         assert not isinstance(answering, list)
-        answer = await answering  # type: ignore[misc]
+        answer = await answering  # type: ignore[misc]  # any awaitable
         return decode_response(ProduceResponse, joined(answer), VERSION)
 
     converted, refused = (topic.partition_responses[0] for topic in broker.run(produce()).responses)

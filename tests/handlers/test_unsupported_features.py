@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def features(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
-        record.odradek_fields["feature"]  # type: ignore[attr-defined]
+        record.odradek_fields["feature"]  # type: ignore[attr-defined]  # the fields of our logger
         for record in caplog.records
         if record.getMessage() == "unsupported feature requested"
     ]
@@ -56,7 +56,7 @@ def test_a_feature_is_reported_once_a_minute_with_the_number_of_repetitions(capl
     reporter, clock = UnsupportedFeatures(), FixedClock()
     for now in (0, 1, 2, INTERVAL_MS - 1, INTERVAL_MS):
         clock.now = now
-        reporter.report("transactions", clock, client="a", client_id="c")  # type: ignore[arg-type]
+        reporter.report("transactions", clock, client="a", client_id="c")  # type: ignore[arg-type]  # it reads monotonic_ms only
     fields = [record.odradek_fields for record in caplog.records]  # type: ignore[attr-defined]
     assert [each.get("repeated") for each in fields] == [None, 3]
     assert fields[0] == {"feature": "transactions", "client": "a", "client_id": "c"}

@@ -197,7 +197,7 @@ def test_encrypted_piece_is_bounded(files: CertificateFiles, runner: asyncio.Run
             line.protocol.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             output.write([bytes(20 << 20)])
             assert len(output.unsent) == 2  # the encrypted piece, and the rest as it was given
-            assert len(output.unsent[0].data) <= PIECE_BYTES + 4096  # type: ignore[union-attr]
+            assert len(output.unsent[0].data) <= PIECE_BYTES + 4096  # type: ignore[union-attr]  # bytes, as written
             writer.close()
 
     runner.run(play())

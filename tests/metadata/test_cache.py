@@ -130,7 +130,7 @@ async def test_cache_that_is_too_far_behind_loads() -> None:
         await may_read.wait()
         return await read(version)
 
-    bench.store.changes_since = changes_since  # type: ignore[method-assign]
+    bench.store.changes_since = changes_since  # type: ignore[method-assign]  # a store that answers otherwise
     bench.cache.subscribe(lambda before, after: followed.append((before.version, after.version)))
     for _ in range(8):
         await bench.commit()

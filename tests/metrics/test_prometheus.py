@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.metrics.files import asset

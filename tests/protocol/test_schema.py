@@ -37,9 +37,9 @@ def test_a_struct_says_what_it_holds() -> None:
 
 def test_a_struct_takes_no_other_names() -> None:
     with pytest.raises(TypeError, match="leader_node"):
-        LeaderIdAndEpoch(leader_node=1)  # type: ignore[call-arg]
+        LeaderIdAndEpoch(leader_node=1)  # type: ignore[call-arg]  # no such field
     with pytest.raises(AttributeError):
-        ListOffsetsPartition().offset = 3  # type: ignore[attr-defined]
+        ListOffsetsPartition().offset = 3  # type: ignore[attr-defined]  # as above
     with pytest.raises(TypeError, match="unhashable"):
         hash(LeaderIdAndEpoch())
 

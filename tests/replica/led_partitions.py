@@ -61,7 +61,7 @@ class LedPartition:
             recovery_point_offset=recovery_point_offset,
             log_start_offset=log_start_offset,
         )
-        workers: WorkerPool = InlineWorkers()  # type: ignore[assignment]
+        workers: WorkerPool = InlineWorkers()  # type: ignore[assignment]  # runs work at once
         self.partition = Partition(
             "topic",
             UUID(int=1),

@@ -105,7 +105,7 @@ def exchanged(broker: SimulatedBroker, name: str) -> None:
 def die(broker: SimulatedBroker) -> None:
     """The process ends; `start` begins another one."""
     broker._cancel_all()
-    broker.simulation.loop._scheduled.clear()  # type: ignore[attr-defined]
+    broker.simulation.loop._scheduled.clear()  # type: ignore[attr-defined]  # asyncio cannot forget timers otherwise
     broker.simulation.disk.kill()
 
 

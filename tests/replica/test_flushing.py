@@ -166,7 +166,7 @@ async def test_who_asks_between_the_end_of_a_flush_and_its_callback_gets_the_nex
             log.end_offset = 2
             late.append(asyncio.ensure_future(flush.flush_to(2)))  # runs before the callbacks of this flush
 
-    log.flush = flush_log  # type: ignore[method-assign]
+    log.flush = flush_log  # type: ignore[method-assign]  # an append during the flush
     first = asyncio.ensure_future(flush.flush_to(1))
     await settle()
     workers.gates[0].set()

@@ -209,6 +209,6 @@ def test_a_crash_at_any_step_loses_and_repeats_nothing(name: str, loses_power: b
 
 def crash(broker: SimulatedBroker) -> None:
     broker._cancel_all()
-    broker.simulation.loop._scheduled.clear()  # type: ignore[attr-defined]
+    broker.simulation.loop._scheduled.clear()  # type: ignore[attr-defined]  # asyncio cannot forget timers otherwise
     broker.simulation.crash()
     broker.run(broker._start())

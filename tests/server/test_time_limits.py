@@ -89,7 +89,7 @@ class Owner:
         client.throttle_ms = self.throttle_ms
         if self.later is not None:
             later, self.later = self.later, None
-            return LaterAnswer(self, later)  # type: ignore[arg-type]
+            return LaterAnswer(self, later)  # type: ignore[arg-type]  # stand-ins of dispatcher, listener and transport
         return [ANSWER]
 
     def finish(self, response: object) -> list[bytes] | None:

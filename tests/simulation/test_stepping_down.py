@@ -88,7 +88,7 @@ def test_a_fenced_broker_asks_to_take_part_until_it_is_answered() -> None:
             status = await controller.cluster.unfence_broker(member.node_id, broker_epoch)
             return not status.result.is_fenced
 
-        coordination._session.unfence = unfence  # type: ignore[method-assign]
+        coordination._session.unfence = unfence  # type: ignore[method-assign]  # fails at first
         await controller.cluster.fence_brokers({member.node_id: coordination.membership.broker_epoch})
         await pass_time(10.0)
         assert not failures

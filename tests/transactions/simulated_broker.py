@@ -51,7 +51,7 @@ def delay_verification(transactions: TransactionCoordinator, delay_s: Callable[[
         return arriving
 
     under_way: set[asyncio.Task[None]] = set()
-    transactions.verify_partitions = verify  # type: ignore[method-assign, assignment]
+    transactions.verify_partitions = verify  # type: ignore[method-assign, assignment]  # answers late
 
 
 class SimulatedBroker:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.protocol.errors import ErrorCode
@@ -67,7 +68,7 @@ def make_clients(
             f"producer-{number}",
             transactional_id,
             chance.choice([VERSION_1, VERSION_2]),
-            network.connect(lambda number=number: producers[number].expect_late_request()),  # type: ignore[misc]
+            network.connect(lambda number=number: producers[number].expect_late_request()),  # type: ignore[misc]  # a default
             history,
             random.Random(chance.getrandbits(64)),
             OUTPUTS,
@@ -107,13 +108,13 @@ async def _look(connection: Connection, history: History, patience_s: float) -> 
     )
     history.incomplete = {name: state for name, state in states.items() if state not in COMPLETE_STATES}
     for partition in OUTPUTS:
-        ends = await _ask_until(lambda each=partition: _ends(connection, each), ANSWER_S)  # type: ignore[misc]
+        ends = await _ask_until(partial(_ends, connection, partition), ANSWER_S)
         if ends[0] != ends[1]:
             history.unstable[partition] = ends
         await read_all(connection, history, partition)
     for transactional_id in TRANSACTIONAL_IDS:
         group = f"group-{transactional_id}"
-        offset = await _ask_until(lambda each=group: _offset(connection, each), ANSWER_S)  # type: ignore[misc]
+        offset = await _ask_until(partial(_offset, connection, group), ANSWER_S)
         history.final_offsets[group, SOURCE] = offset
 
 

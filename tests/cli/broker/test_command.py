@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 
-def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
+def start(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "odradek", "broker", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
 def test_ready_line_and_a_clean_end_on_sigterm(tmp_path: Path) -> None:

@@ -58,8 +58,9 @@ class RefusingBroker:
 
 
 def test_groups_whose_offsets_are_refused_are_not_examined() -> None:
-    reader, requests = Reader(10), RefusingBroker()
+    reader = Reader(10)
+    requests: Any = RefusingBroker()
     state: Any = SimpleNamespace(brokers={1: SimpleNamespace(is_fenced=False)}, partitions=[])
-    (group,) = read_groups(requests, state, reader)  # type: ignore[arg-type]
+    (group,) = read_groups(requests, state, reader)
     assert group.lag == 0
     assert reader.reasons == {"groups": "1 groups' offsets could not be read (GROUP_AUTHORIZATION_FAILED)"}

@@ -45,7 +45,7 @@ def test_the_bytes_of_an_argument_come_back(data: bytes) -> None:
         (TOPIC_NAME, "pump", "pump"),
     ],
 )
-def test_what_is_taken(kind: click.ParamType, text: str, value: object) -> None:  # type: ignore[type-arg, unused-ignore]
+def test_what_is_taken(kind: click.ParamType, text: str, value: object) -> None:  # type: ignore[type-arg, unused-ignore]  # generic in the newest click
     assert kind.convert(text, None, None) == value
 
 

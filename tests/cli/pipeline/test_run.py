@@ -135,7 +135,7 @@ def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) ->
     assert process.stderr is not None
     errors: list[str] = []
     moved_after_s: list[float] = []
-    lines = (errors.append(line) or line for line in process.stderr)  # type: ignore[func-returns-value]
+    lines = (errors.append(line) or line for line in process.stderr)  # type: ignore[func-returns-value]  # None, so that the line follows
     browser = threading.Thread(target=watch_rigs, args=(lines, moved_after_s), daemon=True)
     browser.start()
     try:

@@ -56,7 +56,7 @@ def test_later_options_win(home: Path, tmp_path: Path) -> None:
             "given": {},
             "bootstrap_server": None,
         }
-        return chosen_properties(**{"given": {}, **given, **options}, default_server="d:0")  # type: ignore[arg-type]
+        return chosen_properties(**{"given": {}, **given, **options}, default_server="d:0")  # type: ignore[arg-type]  # options of all types
 
     assert home.exists()
     assert chosen() == {"bootstrap.servers": "d:0"}

@@ -218,7 +218,7 @@ class ConfluentDriver(ConfluentTransactions):
             "max_timestamp": OffsetSpec.max_timestamp,
         }
         at = arguments["at"]
-        place = OffsetSpec.for_timestamp(at) if isinstance(at, int) else special[at]()  # type: ignore[no-untyped-call]
+        place = OffsetSpec.for_timestamp(at) if isinstance(at, int) else special[at]()  # type: ignore[no-untyped-call]  # no types
         partition = TopicPartition(arguments["topic"], arguments["partition"])
         isolation = IsolationLevel.READ_UNCOMMITTED
         found = self._admin.list_offsets({partition: place}, isolation_level=isolation)[partition].result()

@@ -208,7 +208,7 @@ class ShardBench:
         )
         answer = Answer() if waiter is None else waiter
         self.shard.join(Join(request, version, "client", "/host", f"member-{self._ids}", answer))
-        return answer  # type: ignore[return-value]
+        return answer  # type: ignore[return-value]  # callers with a waiter ignore it
 
     def join_new(self, **fields: Any) -> tuple[str, Answer]:
         """A dynamic member in both of its steps (KIP-394): its id, and the answer that it waits for."""

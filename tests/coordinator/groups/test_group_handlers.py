@@ -44,6 +44,8 @@ from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.protocol.schema import Request
+
 OFFSETS_TOPIC = "__consumer_offsets"
 PARTITION_COUNT = 3
 
@@ -57,8 +59,8 @@ def world() -> Iterator[GroupWorld]:
     world.close()
 
 
-def versions(request: type) -> range:
-    first, last = request.versions  # type: ignore[attr-defined]
+def versions(request: type[Request]) -> range:
+    first, last = request.versions
     return range(first, last + 1)
 
 

@@ -115,7 +115,7 @@ def test_every_layout_of_an_offset_is_read(version: int, offset: int, epoch: int
     )
     if has_id:
         value.topic_id = TOPIC_ID
-    encoded = version.to_bytes(2, "big") + b"".join(bytes(part) for part in value.encode(version))  # type: ignore[arg-type]
+    encoded = version.to_bytes(2, "big") + b"".join(bytes(part) for part in value.encode(version))  # type: ignore[arg-type]  # no slices
     committed = decode_offset(encoded)
     assert committed.offset == offset
     assert committed.metadata == metadata

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -54,8 +54,8 @@ def test_the_latest_of_each_key_counts(simulation: Simulation) -> None:
     assert set(shard.groups) == {"g"}
 
 
-def append(partition: LogPartition, records: Sequence[tuple[bytes, bytes]], **batch: object) -> None:
-    built = build_batch([Record(i, 0, key, value) for i, (key, value) in enumerate(records)], **batch)  # type: ignore[arg-type]
+def append(partition: LogPartition, records: Sequence[tuple[bytes, bytes]], **batch: Any) -> None:
+    built = build_batch([Record(i, 0, key, value) for i, (key, value) in enumerate(records)], **batch)
     append_to_log(partition.log, memoryview(built))
 
 
@@ -105,7 +105,7 @@ def test_loading_fails_when_a_read_has_no_whole_batch() -> None:
     async def read_nothing(offset: int, end_offset: int) -> bytes:
         return b""
 
-    log.read = read_nothing  # type: ignore[method-assign]
+    log.read = read_nothing  # type: ignore[method-assign]  # a log that returns no bytes
     with pytest.raises(OSError, match="no whole batch"):
         asyncio.run(replay_log(Counters(cast("Shard[Counters]", None)), log, PendingTransactions()))
 

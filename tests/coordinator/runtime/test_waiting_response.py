@@ -77,7 +77,7 @@ def test_parts_are_joined_in_their_order_when_the_last_is_there() -> None:
     async def scenario() -> None:
         assert join_answers([1, 2], sum) == 3
         waiting = WaitingResponse(str)
-        joined = asyncio.ensure_future(join_answers([1, waiting.result(), 3], list))  # type: ignore[arg-type]
+        joined = asyncio.ensure_future(join_answers([1, waiting.result(), 3], list))  # type: ignore[arg-type]  # parts of both kinds
         await asyncio.sleep(0)
         assert not joined.done()
         waiting(2)

@@ -54,7 +54,7 @@ def test_a_value_has_the_bytes_of_the_schema(transaction: Transaction) -> None:
     )
     value = transaction_value(transaction)
     parts = expected.encode(VALUE_VERSION)
-    assert value == VALUE_VERSION.to_bytes(2, "big") + b"".join(bytes(part) for part in parts)  # type: ignore[arg-type]
+    assert value == VALUE_VERSION.to_bytes(2, "big") + b"".join(bytes(part) for part in parts)  # type: ignore[arg-type]  # no slices
     assert read_transaction(value) == transaction._replace(
         partitions=frozenset() if is_empty else transaction.partitions, last_epoch=-1
     )

@@ -56,7 +56,7 @@ class ShardOfTransactions:
             log, self.clock, TurnOfWrites(self.ends.append), lambda: ANSWER_TIMEOUT_MS
         )
         self.shard.timers = self.timers
-        self.machine = TransactionShard(self.shard, lambda: self.now_ms, self.markers)  # type: ignore[arg-type]
+        self.machine = TransactionShard(self.shard, lambda: self.now_ms, self.markers)  # type: ignore[arg-type]  # a stand-in
         self.shard.machine = self.machine
 
     def load(self, transaction: Transaction) -> None:

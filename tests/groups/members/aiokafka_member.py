@@ -64,7 +64,7 @@ class AiokafkaMember:
         return consumer
 
     def poll(self) -> Batches:
-        return self._run(self._poll())  # type: ignore[no-any-return]
+        return self._run(self._poll())  # type: ignore[no-any-return]  # aiokafka has no types
 
     async def _poll(self) -> Batches:
         self._release()

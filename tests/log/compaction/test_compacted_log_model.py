@@ -146,7 +146,7 @@ class CompactedLogModel(RuleBasedStateMachine):
                 raise Killed
             rename(source, target)
 
-        disk.rename = rename_or_die  # type: ignore[method-assign]
+        disk.rename = rename_or_die  # type: ignore[method-assign]  # a crash at this step
         try:
             self.do_compact()
         except Killed:

@@ -1,5 +1,7 @@
 """The fast way through the records of a batch sees what the thorough one sees."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,10 +48,12 @@ def test_keys_tombstones_and_offsets_are_those_of_the_records(records: list[Reco
 
 @settings(max_examples=60, deadline=None)
 @given(record_lists(), st.randoms(use_true_random=False), st.integers(-(10**12), 10**12))
-def test_a_cut_keeps_the_chosen_records_as_they_were(records: list[Record], chance: object, shift_ms: int) -> None:
+def test_a_cut_keeps_the_chosen_records_as_they_were(
+    records: list[Record], chance: random.Random, shift_ms: int
+) -> None:
     batch = bytes(build_batch(records))
     header = read_batch_header(batch)
-    is_kept = [chance.random() < 0.5 for _ in records]  # type: ignore[attr-defined]
+    is_kept = [chance.random() < 0.5 for _ in records]
     section, largest_delta = cut_records(b"!" + batch[HEADER_SIZE_BYTES:], 1, is_kept)
     kept = [record for record, keep in zip(records, is_kept, strict=True) if keep]
     cut = header._replace(batch_length=49 + len(section), record_count=len(kept))

@@ -56,7 +56,7 @@ def swap_at(simulation: Simulation, log: PartitionLog, number: int, *, after: bo
             swap()
         return file
 
-    simulation.disk.open = open_and_swap  # type: ignore[method-assign]
+    simulation.disk.open = open_and_swap  # type: ignore[method-assign]  # a swap at the worst moment
     return lambda: is_done
 
 

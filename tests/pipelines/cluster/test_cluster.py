@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.sinks.warehouse import reading

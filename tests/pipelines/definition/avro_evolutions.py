@@ -108,7 +108,7 @@ def union(members: list[str]) -> Evolution:
     reader = ["null", "boolean", "long", "string", "bytes"]
     place = {"boolean": "member0", "long": "member1", "string": "member2"}
     real = [
-        VALUES[kind].map(lambda value, member=place[kind]: (value, {member: value}))  # type: ignore[misc]
+        VALUES[kind].map(lambda value, member=place[kind]: (value, {member: value}))  # type: ignore[misc]  # a default
         for kind in members
         if kind != "null"
     ]

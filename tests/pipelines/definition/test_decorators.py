@@ -141,7 +141,7 @@ def test_python_and_yaml_give_the_same_model(tmp_path: Path) -> None:
     assert (definition.problems, from_yaml.problems) == ((), ())
     assert definition.pipeline == from_yaml.pipeline
     assert definition.pipeline is not None
-    assert definition.pipeline.place.file != from_yaml.pipeline.place.file  # type: ignore[union-attr]
+    assert definition.pipeline.place.file != from_yaml.pipeline.place.file  # type: ignore[union-attr]  # as declared above
     assert definition.pipeline.directory == str(tmp_path)
 
 

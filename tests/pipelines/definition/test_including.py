@@ -69,7 +69,7 @@ def test_files_are_merged_by_name(tmp_path: Path) -> None:
     found = sound(tmp_path)
     assert [each.name for each in found.sources] == ["s", "files", "pumps"]
     assert [each.name for each in found.sinks] == ["o", "archive", "far", "table"]
-    assert found.sources[2].origin.table == "pumps"  # type: ignore[union-attr]
+    assert found.sources[2].origin.table == "pumps"  # type: ignore[union-attr]  # of the declared kind
     assert found.directory == str(tmp_path)
 
 

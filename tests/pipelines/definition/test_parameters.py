@@ -73,7 +73,7 @@ def limit_of(pipeline: Pipeline) -> int | None:
 def test_a_parameter_keeps_its_type_where_it_stands_alone(tmp_path: Path) -> None:
     found = sound(tmp_path, PARAMETERS)
     assert limit_of(found) == 100
-    assert found.steps[0].operation.text == "select * from s where value > 100"  # type: ignore[union-attr]
+    assert found.steps[0].operation.text == "select * from s where value > 100"  # type: ignore[union-attr]  # of the declared kind
     assert found.sinks[0].target.topic == "out"  # type: ignore[union-attr]
 
 

@@ -38,7 +38,7 @@ def test_words_mean_what_yaml_1_2_says() -> None:
 def test_every_value_has_its_place() -> None:
     node, _ = read("a:\n  - b: 1\n    c: [x, y]\n")
     assert isinstance(node, MappingNode)
-    inner = node.get("a").items[0]  # type: ignore[union-attr]
+    inner = node.get("a").items[0]  # type: ignore[union-attr]  # as written above
     assert str(inner.get("c").items[1].place) == "f:3:12"  # type: ignore[union-attr]
 
 

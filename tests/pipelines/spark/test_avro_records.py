@@ -189,7 +189,7 @@ def test_two_writers_of_one_topic_become_rows_of_one_schema(spark: SparkSession)
 
 @pytest.mark.spark
 def test_avros_java_library_resolves_the_same(spark: SparkSession) -> None:
-    java = spark._jvm.org.apache.avro  # type: ignore[union-attr]
+    java = spark._jvm.org.apache.avro  # type: ignore[union-attr]  # a local session has a JVM
     factory = java.io.DecoderFactory.get()
     compared = 0
 

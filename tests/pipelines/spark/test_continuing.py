@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.operating.checkpoint_files import Checkpoints

@@ -137,7 +137,7 @@ def test_expressions_see_the_columns_that_users_know(pipeline: Pipeline, tables:
             texts = [bytes(row.value).decode(), *(bytes(each.value).decode() for each in row.headers)]
             assert not any("__" in text for text in texts)
     keys = [row[0] for row in short.selectExpr("hash(id, pump, whole)").collect()]
-    written = records_of(short, pipeline.sinks[0], pipeline.sinks[0].target, pipeline).collect()  # type: ignore[arg-type]
+    written = records_of(short, pipeline.sinks[0], pipeline.sinks[0].target, pipeline).collect()  # type: ignore[arg-type]  # a topic
     assert [bytes(row.key).decode() for row in written] == [str(key) for key in keys]
     names = "id pump _key _value _headers _timestamp _topic _partition _offset"
     expected = tables.rows("readings").selectExpr(f"hash({names.replace(' ', ', ')})").collect()

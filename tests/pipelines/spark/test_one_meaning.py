@@ -170,8 +170,9 @@ def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> N
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(name)
 
-    assert keeps_state(Unreadable())  # type: ignore[arg-type]
-    assert aggregates(Unreadable())  # type: ignore[arg-type]
+    unreadable: Any = Unreadable()
+    assert keeps_state(unreadable)
+    assert aggregates(unreadable)
 
 
 UNIQUE = """

@@ -128,7 +128,7 @@ def test_fields_are_those_of_their_step_and_only_of_rows_that_are_there(stage: S
     assert sorted(str(record[0]).partition("-")[2] for record in lifted) == (
         ["dead"] * 2 + ["more"] * 6 + ["reported"] * 2 + ["sound"] * 2
     )
-    assert {dict(record[3])["topic"] for record in lifted if str(record[0]).endswith("reported")} == {  # type: ignore[call-overload]
+    assert {dict(record[3])["topic"] for record in lifted if str(record[0]).endswith("reported")} == {  # type: ignore[call-overload]  # pairs
         f"my {stage.topic('in')}".encode()
     }
 

@@ -1,5 +1,7 @@
 """The authorizer keeps decisions until the rules change, within a bound."""
 
+from typing import Any
+
 import pytest
 
 from odradek.security.acls import authorizer as module
@@ -53,9 +55,9 @@ def test_a_decision_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer = AclAuthorizer(rules.current, AccessRules())
     asked: list[object] = []
 
-    def counted(*values: object) -> Decision:
+    def counted(*values: Any) -> Decision:
         asked.append(values)
-        return decide(*values)  # type: ignore[arg-type]
+        return decide(*values)
 
     monkeypatch.setattr(module, "decide", counted)
     for _ in range(3):

@@ -1,5 +1,7 @@
 """Decisions name the rule that made them."""
 
+from typing import Any
+
 import pytest
 
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
@@ -11,9 +13,9 @@ TOPIC = ResourceType.TOPIC
 ALICE = Actor("User:alice", "10.0.0.1")
 
 
-def rule(name: str = "orders", **values: object) -> AclBinding:
+def rule(name: str = "orders", **values: Any) -> AclBinding:
     plain = AclBinding(TOPIC, name, PatternType.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW)
-    return plain._replace(**values)  # type: ignore[arg-type]
+    return plain._replace(**values)
 
 
 def indexed(*rules: AclBinding) -> AclIndex:

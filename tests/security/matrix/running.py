@@ -41,7 +41,7 @@ def prepare(broker: MatrixBroker) -> int:
     create_topic(broker, HIDDEN)
     cluster = broker.call(ADMIN_HOST, DescribeClusterRequest(), DescribeClusterResponse)
     for kind in (0, 1):  # the topics of both coordinators
-        broker.settle(lambda kind=kind: _has_coordinator(broker, kind, "anything"))  # type: ignore[misc]
+        broker.settle(lambda kind=kind: _has_coordinator(broker, kind, "anything"))  # type: ignore[misc]  # a default
     return cluster.brokers[0].broker_id
 
 

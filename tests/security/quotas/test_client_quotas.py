@@ -87,7 +87,7 @@ def test_an_admin_reaches_its_rate_of_topic_changes(is_strict: bool) -> None:
         found = quotas.mutation_bucket(limits, now_ms)
         assert found is not None
         moment = now_ms
-        mutations = LimitedMutations(*found, lambda moment=moment: moment, is_strict=is_strict)  # type: ignore[misc]
+        mutations = LimitedMutations(*found, lambda moment=moment: moment, is_strict=is_strict)  # type: ignore[misc]  # a default
         if mutations.allows(5):
             changed += 5
         now_ms += 1 + mutations.throttle_ms

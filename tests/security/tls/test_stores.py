@@ -125,7 +125,7 @@ def test_pkcs12_stores_hold_keys_and_trusted_certificates(tmp_path: Path, key_an
     trusted = load_pem_x509_certificate(authority().certificate_pem.encode())
     data = pkcs12.serialize_key_and_certificates(
         b"broker",
-        load_pem_private_key(key.encode(), None),  # type: ignore[arg-type]
+        load_pem_private_key(key.encode(), None),  # type: ignore[arg-type]  # an RSA or EC key
         load_pem_x509_certificate(chain.encode()),
         [trusted],
         BestAvailableEncryption(b"changeit"),

@@ -198,7 +198,7 @@ class TestStaticMembers:
         assert answer.member_id not in ids.values()
         assert bench.group.state_name == "Stable"
         assert bench.sync(answer.member_id, 1).response.assignment == ids["two"].encode()
-        assert bench.replayed().groups[GROUP].static_members == bench.group.static_members  # type: ignore[attr-defined]
+        assert bench.replayed().groups[GROUP].static_members == bench.group.static_members  # type: ignore[attr-defined]  # a classic group
 
     def test_the_old_id_is_fenced(self) -> None:
         bench = ShardBench()

@@ -35,7 +35,7 @@ class MixedBench(ConsumerBench):
     def protocols(self, owned: Set[tuple[str, int]] = frozenset()) -> dict[str, bytes]:
         partitions = [TopicPartitions(topic=name, partitions=[index]) for name, index in sorted(owned)]
         parts = Subscription(topics=["topic"], owned_partitions=partitions).encode(1)
-        return {"cooperative-sticky": b"\0\1" + b"".join(parts)}  # type: ignore[arg-type]
+        return {"cooperative-sticky": b"\0\1" + b"".join(parts)}  # type: ignore[arg-type]  # no slices
 
     def join_classic(self, member_id: str, owned: Set[tuple[str, int]] = frozenset(), **fields: Any) -> Answer:
         return self.join(member_id, protocols=self.protocols(owned), **fields)

@@ -23,7 +23,7 @@ TIMEOUT_MS = 30_000
 def rules() -> Any:
     """Loads the module with substitutes for the two names that it imports from Spark, so that no session is needed."""
     sql, streaming = ModuleType("pyspark.sql"), ModuleType("pyspark.sql.streaming")
-    sql.Row = SimpleNamespace  # type: ignore[attr-defined]
+    sql.Row = SimpleNamespace  # type: ignore[attr-defined]  # a stand-in of the module
     streaming.StatefulProcessor = object  # type: ignore[attr-defined]
     spec = importlib.util.spec_from_file_location("rigs_rules", RULES)
     assert spec is not None

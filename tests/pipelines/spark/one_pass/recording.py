@@ -69,7 +69,7 @@ def variants(example: str) -> Iterator[tuple[str, list[str]]]:
             yield with_columns(example, [tokens[index] for index in literals[:count]])
 
 
-def with_columns(example: str, literals: list) -> tuple[str, list[str]]:  # type: ignore[type-arg]
+def with_columns(example: str, literals: list) -> tuple[str, list[str]]:  # type: ignore[type-arg]  # tokens of Java
     parts, position = [], 0
     for number, token in enumerate(literals):
         parts += [example[position : token.start], f"c{number}"]
@@ -99,7 +99,7 @@ def is_computed(session: SparkSession, call: str, values: list[str]) -> bool:
 
 
 def examples(session: SparkSession, name: str) -> list[str]:
-    identifier = session._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier  # type: ignore[union-attr]
+    identifier = session._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier  # type: ignore[union-attr]  # a local session has a JVM
     text = session._jsparkSession.sessionState().catalog().lookupFunctionInfo(identifier(name)).getExamples()
     return [each for each in EXAMPLE.findall(text) if re.search(rf"\b{re.escape(name)}\s*\(", each, re.IGNORECASE)]
 
