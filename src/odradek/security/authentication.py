@@ -1,4 +1,4 @@
-"""The state of authentication on one connection of a SASL listener: which requests may come, and when a session ends.
+"""The state of authentication on one connection of a SASL listener: which requests it allows, and when a session ends.
 
 The order is Kafka's: ApiVersions at most once, SaslHandshake, then SaslAuthenticate until the mechanism has decided.
 After that all requests are allowed, until the session expires (KIP-368); then only a re-authentication is, with the

@@ -1,4 +1,4 @@
-"""Lines of `sasl.jaas.config`: `LoginModule required option="value" …;`. They are read as text; no class is loaded.
+"""Values of `sasl.jaas.config`: `LoginModule required option="value" …;`. They are read as text; no class is loaded.
 
 Texts in quotes have the escapes of Java. Comments are skipped, as Kafka does. Pure.
 """

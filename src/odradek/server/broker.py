@@ -136,7 +136,7 @@ class Broker:
         }
 
     def _refuse_clients(self, is_refusing: bool) -> None:
-        """Clients must look for another broker; or they may come again."""
+        """Close the connections of clients and refuse new ones, or accept clients again."""
         self._node.dispatcher.serves_no_clients = is_refusing
         if is_refusing:
             for listener in self._listeners:

@@ -34,7 +34,7 @@ class Certificates:
     def __init__(self, config: BrokerConfig, host: Host) -> None:
         self._host = host
         self._resources = TlsResources()
-        # Handshakes between brokers do not wait for those of strangers.
+        # Handshakes between brokers do not wait for those of clients.
         self._broker_resources = TlsResources()
         between_brokers = config.inter_broker_listener_name
         names = [name for name, protocol in config.listener_protocols.items() if protocol.has_tls]

@@ -209,7 +209,7 @@ class ClusterMember:
         self._isolation.start(lambda: max(self._clients.last_answer_ms, last_replica_fetch_ms()), follower)
 
     def _follow_own_state(self, _before: MetadataImage, after: MetadataImage) -> None:
-        """A broker that was fenced by mistake asks to take part again."""
+        """A broker that was fenced by mistake requests to be unfenced."""
         present = after.brokers.get(self._node_id)
         if present is None or not present.is_fenced or present.is_shutting_down:
             return
@@ -253,7 +253,7 @@ class ClusterMember:
                     await wait_until_replaced(topic, self.metadata, self._clients, self._listener_name)
                 await self.election.stop()
         except (TimeoutError, StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
-            log.warning("what this broker leads was not handed over", reason=str(problem))
+            log.warning("the leaderships of this broker were not handed over", reason=str(problem))
 
     async def leave(self) -> None:
         self.replication.stop()

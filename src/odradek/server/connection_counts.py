@@ -9,8 +9,8 @@ from collections import Counter
 class CloseReason(enum.Enum):
     CLIENT = "client"  # the client closed it, or is gone
     IDLE = "idle"  # connections.max.idle.ms
-    LIMIT = "limit"  # max.connections and its relatives
-    RATE = "rate"  # connections of this address come too fast
+    LIMIT = "limit"  # max.connections, of the broker, a listener or an address
+    RATE = "rate"  # the address exceeds its connection rate
     REFUSED = "refused"  # malformed or not allowed, a failed authentication, a frame that took too long
     FAILED = "failed"  # a request failed by a bug or a disk
     STOPPING = "stopping"  # the broker stops

@@ -72,7 +72,7 @@ class Coordination(Protocol):
         """Call with True when this broker is cut off from its cluster, and with False when it is back."""
 
     async def hand_over(self) -> None:
-        """Give what this broker leads to others, while it is still serving."""
+        """Let other brokers lead the partitions of this one, which serves until they do."""
 
     async def leave(self) -> None:
         """Decide nothing more, and finish what was decided. The store stays open."""

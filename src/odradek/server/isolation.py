@@ -24,8 +24,8 @@ class Isolation:
     another broker for as long. By then the others lead in its place, and it cannot learn who leads: it must not serve
     clients, who would otherwise read its old metadata again and again.
 
-    A broker that hears another one continues: ZooKeeper is away. So does a broker of a cluster of two, because the
-    other one may have ended."""
+    A broker that hears another one continues: only ZooKeeper is unavailable. So does a broker of a cluster of two,
+    because the other one may have ended."""
 
     def __init__(
         self,

@@ -126,7 +126,8 @@ class Listener:
             self._admit(connection, self._rates)
 
     def _admit(self, connection: Connection, rates: ConnectionRates) -> None:
-        """Connections to the broker or a listener that come too fast wait; those of one address are refused."""
+        """Connections beyond the rate of the broker or of a listener wait; those beyond the rate of an address are
+        refused."""
         config = self._config()
         # As in Kafka, the rate of the broker does not affect a listener that only brokers use.
         is_protected = self.name == config.inter_broker_listener_name and len(config.listeners) > 1

@@ -50,7 +50,8 @@ class ListenerTls:
         )
 
     def principal_of(self, certificate: bytes | None) -> Principal:
-        """Of a client by its certificate. With SASL the certificate names nobody. `ValueError` if no rule maps it."""
+        """The principal of a certificate. Without a certificate, and with SASL, which authenticates the client itself,
+        it is the anonymous one. `ValueError` if no rule maps the certificate."""
         if certificate is None or self._has_sasl:
             return ANONYMOUS
         return Principal(name=self._mapping.name_of(subject_name(certificate)))

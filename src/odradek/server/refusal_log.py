@@ -1,6 +1,6 @@
 """Lines about connections that were refused or closed, at a bounded rate: peers decide how many there are.
 
-Lines beyond the rate are counted, and the count is a line.
+Lines beyond the rate are counted, and their number is logged.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class RefreshedContext:
 
 
 def file_versions(settings: TlsSettings, disk: Disk) -> FileVersions:
-    """What tells the versions of the files apart. Blocks."""
+    """A value that differs when one of the files has changed. Blocks."""
     found = []
     for path in settings.files:
         try:

@@ -89,4 +89,4 @@ async def _commit(
             raise StoreError(f"user {upsertion.user}: {result.message}")
         outcome = await store.commit(changes, expected_version=image.version, controller_epoch=controller_epoch)
         if outcome is not CommitOutcome.COMMITTED:
-            raise StoreError("the metadata has changed meanwhile: stop all brokers, and try again")
+            raise StoreError("another process has changed the metadata: stop all brokers, and try again")

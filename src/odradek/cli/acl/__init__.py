@@ -18,11 +18,11 @@ from odradek.cli.framework.commands import group
             "bob may read it in a group",
             "odradek acl add --allow-principal User:bob --consumer --topic orders --group a",
         ),
-        ("why may she write?", "odradek acl check User:alice Write topic:orders"),
+        ("the rule by which alice may write", "odradek acl check User:alice Write topic:orders"),
     ],
 )
 def acl() -> None:
-    """Access control lists: who may do what on which resource, as kafka-acls does.
+    """Add, list, remove and check access control lists, as kafka-acls does.
 
-    They decide once the brokers have authorizer.class.name; until then the brokers refuse these commands.
+    The brokers need authorizer.class.name; without it they refuse these commands.
     """

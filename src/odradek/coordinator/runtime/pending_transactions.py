@@ -19,7 +19,7 @@ class PendingTransactions:
     def __init__(self) -> None:
         self._records: dict[
             int, dict[bytes, tuple[int, bytes | None]]
-        ] = {}  # value: its place in the order, and itself
+        ] = {}  # value: its position in the order, and the value itself
         self._producers: dict[bytes, set[int]] = {}  # with a record of this key
         self._next_place = 0
 
@@ -54,7 +54,7 @@ class PendingTransactions:
             self._forget(key, {producer_id})
 
     def commit(self, producer_id: int) -> list[CoordinatorRecord]:
-        """The records that take effect now."""
+        """Ends the transaction, and returns the records that take effect with it."""
         committed = self._records.pop(producer_id, {})
         for key, (place, _) in committed.items():
             others = self._producers[key] - {producer_id}

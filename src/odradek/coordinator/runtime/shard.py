@@ -3,7 +3,7 @@
 A rule decides by the state, the records of its decision are appended and replayed, and answers go out when everything
 that they may rest on is committed: when the high watermark has reached what was the log end as the rule ran. The same
 holds for answers that only read the state. The state is therefore never rolled back: a shard that loses its partition
-refuses all answers that wait, and is thrown away.
+refuses all answers that wait, and is discarded.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ LONGEST_TEXT = 300  # names come from clients: a line has a bounded size
 
 
 class Actor(NamedTuple):
-    """The client of a request. The listener tells through which network it came."""
+    """The client of a request. The listener shows which network the client used."""
 
     principal: str
     host: str

@@ -1,6 +1,7 @@
 """The audit log of a broker: lines are formatted on the event loop and written by a worker, within a rate.
 
-Nothing waits for the file. A line that comes too fast, or while the disk hangs, is counted, and the count is a line.
+Nothing waits for the file. Events beyond the rate, or while the disk hangs, are counted, and their number is written as
+a line.
 """
 
 from __future__ import annotations

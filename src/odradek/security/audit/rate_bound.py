@@ -1,10 +1,10 @@
-"""How fast lines of a log may come. Pure."""
+"""A limit on the rate of lines of a log. Pure."""
 
 from __future__ import annotations
 
 
 class RateBound:
-    """A token bucket: a second's worth of lines may come at once. Lines beyond the rate are counted, not kept."""
+    """A token bucket: the lines of one second may be written at once. Lines beyond the rate are counted, not kept."""
 
     __slots__ = ("_last_ms", "_lines_per_second", "_tokens", "left_out")
 

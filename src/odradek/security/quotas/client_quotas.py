@@ -1,4 +1,4 @@
-"""What a client may take: bytes produced and fetched, time of the broker, changes of topics. Pure; times are handed in.
+"""The quotas of clients: bytes produced and fetched, time of the broker, changes of topics. Pure; times are passed in.
 
 Departures from Kafka: a fetch of one batch that is larger than the quota allows in all windows is served when the
 client has fetched nothing in them, and throttled for it; in Kafka such a client never gets the batch.

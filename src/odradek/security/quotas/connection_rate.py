@@ -1,4 +1,4 @@
-"""How fast connections may come: to the broker, to a listener, from one address (KIP-612). Pure; times are handed in.
+"""The rates of new connections: to the broker, to a listener, from one address (KIP-612). Pure; times are passed in.
 
 Too many connections to the broker or a listener wait for their turn, as they wait to be accepted in Kafka. An address
 that exceeds its own rate is refused: its connection is closed after a delay, so that it does not reconnect at once.

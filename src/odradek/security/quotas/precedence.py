@@ -4,11 +4,11 @@
     > default user and client id > default user and default client id > default user
     > client id > default client id
 
-The chosen quota also says who shares it. A quota of a user is shared by all connections of the user; one that names a
-client id, or its default, is counted for each client id of its own.
+The chosen quota also determines which clients share it. A quota of a user is shared by all connections of the user;
+one that names a client id, or its default, is counted for each client id of its own.
 
-Departure from Kafka: a request without a client id is subject to the quotas of the default client id. In Kafka it
-escapes them.
+Departure from Kafka: a request without a client id is subject to the quotas of the default client id. In Kafka it is
+not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_KEPT_NAME = 256
 
 
 class QuotaKey(NamedTuple):
-    """Those who share a quota: a user, a client id, or a client id of a user."""
+    """The clients that share a quota: those of a user, of a client id, or of a client id of a user."""
 
     user: str | None
     client_id: str | None
@@ -64,7 +64,7 @@ class QuotaLevels:
         self.is_empty = not (self._by_pair or self._by_user or self._by_client)
 
     def find(self, user: str, client_id: str) -> ApplicableQuota | None:
-        """None where nothing limits this client."""
+        """None if no quota applies to this client."""
         pairs, users, clients = self._by_pair, self._by_user, self._by_client
         for level_user in (user, None):
             for level_client in (client_id, None):

@@ -1,4 +1,4 @@
-"""Whether clients should be sent to this broker, and if not, why."""
+"""Whether this broker is ready to serve clients, and the reasons if it is not."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def target_partitions(value: ConsumerGroupTargetAssignmentMemberValue) -> dict[U
 
 
 def partitions_with_epochs(topics: Sequence[TopicPartitions], member_epoch: int) -> dict[UUID, dict[int, int]]:
-    """An older Kafka wrote no epochs of partitions: the member's own stands in, or 0 while a static member is away."""
+    """An older Kafka wrote no epochs of partitions: the member's own is used, or 0 while a static member is away."""
     found = {}
     for topic in topics:
         epochs = topic.assignment_epochs or []
