@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from odradek.handlers import fetch_sessions
 from odradek.handlers.fetch_sessions import EVICTABLE_AFTER_MS, FetchKey, FetchSession, FetchSessions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from odradek.replica.fetch_result import FetchResult
+
+if TYPE_CHECKING:
+    import pytest
 
 BY_NAME, BY_ID = 12, 13
 TOPIC_ID = UUID(int=7)
@@ -146,6 +151,70 @@ def test_a_full_cache_keeps_sessions_in_use_and_serves_newcomers_without_one() -
     gone = request(0, session_id=old.session_id, epoch=1)
     assert all_sessions.begin(gone, BY_ID) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(all_sessions) == 2
+
+
+def named(number: int, count: int, session_id: int = 0, epoch: int = 0) -> FetchRequest:
+    """A fetch of so many partitions of a topic with this number."""
+    return request(*[0] * count, session_id=session_id, epoch=epoch, topic=f"t{number}")
+
+
+def test_partitions_of_all_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MOST_PARTITIONS", 10)
+    clock = HandClock()
+    cache = sessions(clock=clock)
+    old, used = (begun(cache, named(number, 4), BY_NAME) for number in range(2))
+    third = begun(cache, named(2, 3), BY_NAME)
+    assert (third.session_id, len(third.partitions)) == (0, 3), "served, but not remembered"
+    assert (len(cache), cache.partition_count) == (2, 8)
+    clock.milliseconds = EVICTABLE_AFTER_MS + 1
+    begun(cache, request(session_id=used.session_id, epoch=1), BY_NAME)
+    assert begun(cache, named(2, 3), BY_NAME).session_id > 0, "the place of a session that is not used"
+    assert (len(cache), cache.partition_count) == (2, 7)
+    gone = request(session_id=old.session_id, epoch=1)
+    assert cache.begin(gone, BY_NAME) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_that_grows_over_the_bound_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MOST_PARTITIONS", 10)
+    cache = sessions()
+    session = begun(cache, named(0, 4), BY_NAME)
+    begun(cache, named(1, 4, session.session_id, 1), BY_NAME)
+    assert cache.partition_count == 8
+    grown = cache.begin(named(2, 4, session.session_id, 2), BY_NAME)
+    assert grown is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert (len(cache), cache.partition_count) == (0, 0)
+
+
+def test_forgotten_partitions_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MOST_PARTITIONS", 10)
+    cache = sessions()
+    session = begun(cache, request(*[0] * 8))
+    begun(cache, request(session_id=session.session_id, epoch=1, forgotten=(0, 1, 2, 3)))
+    assert cache.partition_count == 4
+    other = begun(cache, named(1, 6), BY_NAME)
+    assert other.session_id > 0
+    begun(cache, request(0, session_id=other.session_id, epoch=-1), BY_NAME)
+    assert cache.partition_count == 4
+
+
+def test_a_consumer_with_many_partitions_gets_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each incremental fetch would visit all of them, for 60 bytes of request."""
+    monkeypatch.setattr(fetch_sessions, "MOST_PARTITIONS_OF_SESSION", 5)
+    cache = sessions()
+    assert begun(cache, named(0, 6), BY_NAME).session_id == 0
+    session = begun(cache, named(0, 5), BY_NAME)
+    assert session.session_id > 0
+    grown = cache.begin(named(1, 1, session.session_id, 1), BY_NAME)
+    assert grown is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_followers_are_not_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MOST_PARTITIONS", 10)
+    cache = sessions()
+    follower = cache.begin(named(0, 20), BY_NAME, is_follower=True)
+    assert isinstance(follower, FetchSession)
+    assert follower.session_id > 0
+    assert cache.partition_count == 0
 
 
 def test_offsets_in_an_answer_with_a_divergence_do_not_count_as_known() -> None:

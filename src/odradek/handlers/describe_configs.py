@@ -1,11 +1,14 @@
 """DescribeConfigs, versions 1 to 4: the settings of topics, brokers, groups and metrics subscriptions.
 
-Departures from Kafka: broker loggers (log4j) do not exist here, so describing them is refused.
+Departures from Kafka: broker loggers (log4j) do not exist here, so describing them is refused. Groups and metrics
+subscriptions are described whether they exist or not, so that a client may ask for any number of them: a response has
+`MOST_DESCRIBED_BYTES` of settings, which suffice for 10,000 topics, and resources beyond it get INVALID_REQUEST.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.configuration.config_descriptions import (
     describe_broker_configs,
@@ -16,11 +19,11 @@ from odradek.configuration.config_descriptions import (
 )
 from odradek.configuration.config_types import ConfigEntry, ConfigResourceType
 from odradek.handlers.config_access import config_refusal
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, approximate_size_bytes, distinct
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
-    DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
@@ -33,27 +36,67 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 
-def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_describe(resource, request, context) for resource in request.resources])
+MOST_DESCRIBED_BYTES = 64 << 20
+TOO_MANY = "The request names more resources than one response can describe."
+RESOURCES_AT_ONCE = 20  # others get their turn after 5 ms or so
 
 
-def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
-) -> DescribeConfigsResult:
-    refused = config_refusal(context, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name)
+class _Resource(NamedTuple):
+    """A resource as a request names it, and the settings that are wanted of it: none stands for all."""
+
+    resource_type: int
+    name: str
+    settings: frozenset[str]
+
+
+async def handle(request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
+    names = [
+        _Resource(each.resource_type, each.resource_name, frozenset(each.configuration_keys or ()))
+        for each in request.resources
+    ]
+    results = []
+    left_bytes = MOST_DESCRIBED_BYTES
+    for count, resource in enumerate(distinct(names), 1):
+        if left_bytes > 0:
+            result = _describe(resource, request, context)
+            left_bytes -= approximate_size_bytes(result)
+        else:
+            result = _refuse(resource, Refusal(ErrorCode.INVALID_REQUEST, TOO_MANY))
+        results.append(result)
+        if not count % RESOURCES_AT_ONCE:
+            await asyncio.sleep(0)
+    return DescribeConfigsResponse(results=answer_each(names, results, _refuse_repetition))
+
+
+def _describe(resource: _Resource, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResult:
+    refused = config_refusal(context, Operation.DESCRIBE_CONFIGS, resource.resource_type, resource.name)
     entries = Refusal(refused) if refused is not None else _entries(resource, context)
-    result = DescribeConfigsResult(
-        error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name, configs=[]
-    )
     if isinstance(entries, Refusal):
-        result.error_code, result.error_message = entries.error, entries.message
-    else:
-        result.configs = [_entry(entry, request) for entry in entries]
-    return result
+        return _refuse(resource, entries)
+    return DescribeConfigsResult(
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.name,
+        configs=[_entry(entry, request) for entry in entries],
+    )
 
 
-def _entries(resource: DescribeConfigsResource, context: RequestContext) -> list[ConfigEntry] | Refusal:
-    services, name, names = context.services, resource.resource_name, resource.configuration_keys
+def _refuse(resource: _Resource, refusal: Refusal) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=refusal.error,
+        error_message=refusal.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.name,
+        configs=[],
+    )
+
+
+def _refuse_repetition(resource: _Resource) -> DescribeConfigsResult:
+    return _refuse(resource, Refusal(ErrorCode.INVALID_REQUEST, TOO_OFTEN))
+
+
+def _entries(resource: _Resource, context: RequestContext) -> list[ConfigEntry] | Refusal:
+    services, name, names = context.services, resource.name, resource.settings
     config = services.config
     match resource.resource_type:
         case ConfigResourceType.TOPIC:

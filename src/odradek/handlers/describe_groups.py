@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -28,8 +29,15 @@ FIRST_VERSION_WITH_UNKNOWN_GROUP = 6
 def handle(
     request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
-    parts = [_describe(group_id, request.include_authorized_operations, context) for group_id in request.groups]
-    return join_answers(parts, lambda described: DescribeGroupsResponse(groups=described))
+    names = request.groups
+    parts = [_describe(group_id, request.include_authorized_operations, context) for group_id in distinct(names)]
+    return join_answers(
+        parts, lambda described: DescribeGroupsResponse(groups=answer_each(names, described, _refuse_repetition))
+    )
+
+
+def _refuse_repetition(group_id: str) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_OFTEN)
 
 
 def _describe(

@@ -3,8 +3,10 @@ transactions. A follower answers from its own log, as in Kafka."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -20,14 +22,19 @@ if TYPE_CHECKING:
 
 
 def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+    names = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    described = [_describe(topic, index, context) for topic, index in distinct(names)]
+    each = iter(answer_each(names, described, _refuse_repetition))
     return DescribeProducersResponse(
         topics=[
-            TopicResponse(
-                name=topic.name, partitions=[_describe(topic.name, index, context) for index in topic.partition_indexes]
-            )
+            TopicResponse(name=topic.name, partitions=list(islice(each, len(topic.partition_indexes))))
             for topic in request.topics
         ]
     )
+
+
+def _refuse_repetition(name: tuple[str, int]) -> PartitionResponse:
+    return PartitionResponse(partition_index=name[1], error_code=ErrorCode.INVALID_REQUEST, error_message=TOO_OFTEN)
 
 
 def _describe(topic: str, index: int, context: RequestContext) -> PartitionResponse:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.coordinator.transactions.transaction_records import by_topic
+from odradek.handlers.repeated_names import answer_each, distinct
 from odradek.handlers.transactional_id_access import may_describe
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (
@@ -25,8 +26,16 @@ if TYPE_CHECKING:
 def handle(
     request: DescribeTransactionsRequest, context: RequestContext
 ) -> DescribeTransactionsResponse | Awaitable[DescribeTransactionsResponse]:
-    parts = [_describe(each, context) for each in request.transactional_ids]
-    return join_answers(parts, lambda states: DescribeTransactionsResponse(transaction_states=states))
+    names = request.transactional_ids
+    parts = [_describe(each, context) for each in distinct(names)]
+    return join_answers(
+        parts,
+        lambda states: DescribeTransactionsResponse(transaction_states=answer_each(names, states, _refuse_repetition)),
+    )
+
+
+def _refuse_repetition(transactional_id: str) -> TransactionState:
+    return TransactionState(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
 
 
 def _describe(transactional_id: str, context: RequestContext) -> TransactionState | Awaitable[TransactionState]:

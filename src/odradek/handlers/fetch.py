@@ -106,10 +106,11 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
     replica = replica_of(request, context)
     if replica is not None and is_from_client_listener(context):
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    session = context.services.fetch_sessions.begin(request, context.api_version)
+    is_follower = replica is not None and replica.is_allowed
+    session = context.services.fetch_sessions.begin(request, context.api_version, is_follower=is_follower)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
-    if replica is not None and replica.is_allowed:
+    if replica is not None and is_follower:
         context.services.fetch_sessions.watch_for(session, replica.node_id, replica.broker_epoch)
     round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:

@@ -2,7 +2,9 @@
 only the partitions that changed, and each answer holds only those with new records, offsets or errors.
 
 The cache is bounded by `max.incremental.fetch.session.cache.slots`. A session that was used in the last two minutes
-is never evicted for a new one: the new client is served without a session, which every client understands.
+is never evicted for a new one: the new client is served without a session, which every client understands. So is a
+consumer with more partitions than a session may have, or than all sessions of consumers have room for: partitions are
+remembered whether they exist or not, and whether or not the client may read them, as in Kafka.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 LARGEST_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
+MOST_PARTITIONS = 100_000
+"""Of all sessions of consumers together: some 250 bytes each."""
+MOST_PARTITIONS_OF_SESSION = 10_000
+"""An incremental fetch of 60 bytes visits all partitions of its session, some 25 ms for as many that are refused."""
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 
@@ -104,10 +110,22 @@ class FetchSession:
     """The partitions of one consumer or follower, in the order in which they are served next. The session of a follower
     has a `watch`, which knows the partitions to visit."""
 
-    __slots__ = ("epoch", "is_incremental", "last_used_ms", "partitions", "session_id", "uses_topic_ids", "watch")
+    __slots__ = (
+        "counted_partitions",
+        "epoch",
+        "is_follower",
+        "is_incremental",
+        "last_used_ms",
+        "partitions",
+        "session_id",
+        "uses_topic_ids",
+        "watch",
+    )
 
-    def __init__(self, session_id: int, uses_topic_ids: bool) -> None:
+    def __init__(self, session_id: int, uses_topic_ids: bool, is_follower: bool = False) -> None:
         self.session_id = session_id
+        self.is_follower = is_follower
+        self.counted_partitions = 0  # in the sum of all sessions of consumers
         self.epoch = INITIAL_EPOCH
         self.uses_topic_ids = uses_topic_ids
         self.is_incremental = False
@@ -163,18 +181,25 @@ class FetchSessions:
         self._clock = clock
         self._entropy = entropy
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._partition_count = 0  # of the sessions of consumers
         self._replicas: dict[int, int] = {}  # the session of each follower
         self.last_replica_fetch_ms = 0.0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, request: FetchRequest, version: int) -> FetchSession | ErrorCode:
-        """The session of this request, with its changes applied; one with id 0 if the client gets no session."""
+    @property
+    def partition_count(self) -> int:
+        """Partitions of all sessions of consumers."""
+        return self._partition_count
+
+    def begin(self, request: FetchRequest, version: int, *, is_follower: bool = False) -> FetchSession | ErrorCode:
+        """The session of this request, with its changes applied; one with id 0 if the client gets no session. The
+        caller has checked that a follower is a broker: its partitions are not bounded."""
         uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._end(request.session_id)
-            session = FetchSession(NO_SESSION_ID, uses_topic_ids)
+            session = FetchSession(NO_SESSION_ID, uses_topic_ids, is_follower)
             session.put(_wanted(request, uses_topic_ids))
             if request.session_epoch == INITIAL_EPOCH and session.partitions:
                 self._remember(session)
@@ -197,6 +222,9 @@ class FetchSessions:
         if not session.partitions:
             self._end(session.session_id)
             return FetchSession(NO_SESSION_ID, uses_topic_ids)
+        if not self._count(session):
+            self._end(session.session_id)
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND  # the client begins again, and is served without a session
         session.epoch = _next_epoch(session.epoch)
         session.is_incremental = True
         session.last_used_ms = self._clock.monotonic_ms()
@@ -222,11 +250,25 @@ class FetchSessions:
     def _end(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            self._partition_count -= session.counted_partitions
             session.close()
 
+    def _count(self, session: FetchSession) -> bool:
+        """Whether there is room for all partitions of a session, which are counted then."""
+        if session.is_follower:
+            return True
+        size = len(session.partitions)
+        count = self._partition_count - session.counted_partitions + size
+        if size > session.counted_partitions and (size > MOST_PARTITIONS_OF_SESSION or count > MOST_PARTITIONS):
+            return False
+        self._partition_count, session.counted_partitions = count, size
+        return True
+
     def _remember(self, session: FetchSession) -> None:
+        if not session.is_follower and len(session.partitions) > MOST_PARTITIONS_OF_SESSION:
+            return
         now_ms = self._clock.monotonic_ms()
-        if len(self._sessions) >= self._slots:
+        while len(self._sessions) >= self._slots or not self._count(session):
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
                 return

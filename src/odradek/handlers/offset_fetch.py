@@ -1,5 +1,8 @@
 """OffsetFetch, versions 1 to 10: the committed offsets of groups; from version 8 on of several groups at once, from
-version 10 on with topic ids. Topics are answered in the order in which they were requested."""
+version 10 on with topic ids. Topics are answered in the order in which they were requested.
+
+Departure from Kafka: the offsets of partitions, and of whole groups, that a request names repeatedly are bounded
+(`repeated_names`)."""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
+from odradek.handlers.repeated_names import Repetitions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -23,7 +27,7 @@ from odradek.protocol.sentinels import NO_OFFSET, NO_TOPIC_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
     from uuid import UUID
 
     from odradek.coordinator.groups.group_shard import GroupShard
@@ -38,7 +42,7 @@ def handle(
     request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
-        parts = [_fetch_group(group, request.require_stable, context) for group in request.groups]
+        parts = _fetch_groups(request.groups, request.require_stable, context)
         return join_answers(parts, lambda groups: OffsetFetchResponse(groups=groups))
     topics = None
     if request.topics is not None:
@@ -47,8 +51,8 @@ def handle(
             for topic in request.topics
         ]
     requested = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    part = _fetch_group(requested, request.require_stable, context)
-    return join_answers([part], lambda groups: _as_single_group(groups[0], requested, context))
+    parts = _fetch_groups([requested], request.require_stable, context)
+    return join_answers(parts, lambda groups: _as_single_group(groups[0], requested, context))
 
 
 def _as_single_group(
@@ -79,15 +83,22 @@ def _as_single_group(
     )
 
 
+def _fetch_groups(
+    groups: Sequence[OffsetFetchRequestGroup], require_stable: bool, context: RequestContext
+) -> list[OffsetFetchResponseGroup | Awaitable[OffsetFetchResponseGroup]]:
+    offsets = _Offsets(require_stable, context)
+    return [_fetch_group(group, offsets) for group in groups]
+
+
 def _fetch_group(
-    requested: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+    requested: OffsetFetchRequestGroup, offsets: _Offsets
 ) -> OffsetFetchResponseGroup | Awaitable[OffsetFetchResponseGroup]:
     group_id = requested.group_id
 
     def refuse(error: ErrorCode) -> OffsetFetchResponseGroup:
         return OffsetFetchResponseGroup(group_id=group_id, error_code=error)
 
-    shard = find_shard(context, Operation.DESCRIBE, group_id, may_be_nameless=True)
+    shard = find_shard(offsets.context, Operation.DESCRIBE, group_id, may_be_nameless=True)
     if isinstance(shard, ErrorCode):
         return refuse(shard)
     group = shard.groups.get(group_id)
@@ -95,10 +106,61 @@ def _fetch_group(
     if error is not ErrorCode.NONE:
         return shard.answer_directly(refuse(error), refuse)
     if requested.topics is None:
-        topics = _all_topics(shard, group_id, require_stable, context)
+        topics = offsets.of_all_topics(shard, group_id)
     else:
-        topics = [_fetch_topic(shard, group_id, topic, require_stable, context) for topic in requested.topics]
+        topics = [offsets.of_topic(shard, group_id, topic) for topic in requested.topics]
+    if topics is None:
+        return refuse(ErrorCode.INVALID_REQUEST)
     return shard.answer_directly(OffsetFetchResponseGroup(group_id=group_id, topics=topics), refuse)
+
+
+class _Offsets:
+    """The offsets that one request asks for, of which those that it names repeatedly are bounded."""
+
+    def __init__(self, require_stable: bool, context: RequestContext) -> None:
+        self.context = context
+        self._require_stable = require_stable
+        self._repetitions = Repetitions()
+        self._whole_groups: dict[str, list[OffsetFetchResponseTopics]] = {}
+        self._named: set[tuple[str, str, int]] = set()
+
+    def of_all_topics(self, shard: GroupShard, group_id: str) -> list[OffsetFetchResponseTopics] | None:
+        """None if the request has named the group too often."""
+        known = self._whole_groups.get(group_id)
+        if known is None:
+            known = self._whole_groups[group_id] = _all_topics(shard, group_id, self._require_stable, self.context)
+            return known
+        return known if self._repetitions.allow(group_id, known) else None
+
+    def of_topic(
+        self, shard: GroupShard, group_id: str, requested: OffsetFetchRequestTopics
+    ) -> OffsetFetchResponseTopics:
+        name = requested.name
+        if self.context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            topic = self.context.services.image.topic_by_id(requested.topic_id)
+            if topic is None:
+                return _refuse_topic(requested, ErrorCode.UNKNOWN_TOPIC_ID)
+            name = topic.name
+        if not self.context.allows_on_topic(Operation.DESCRIBE, name):
+            return _refuse_topic(requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return OffsetFetchResponseTopics(
+            name=name,
+            topic_id=requested.topic_id,
+            partitions=[
+                self._of_partition(shard, group_id, name, requested.topic_id, index)
+                for index in requested.partition_indexes
+            ],
+        )
+
+    def _of_partition(
+        self, shard: GroupShard, group_id: str, topic: str, topic_id: UUID, index: int
+    ) -> OffsetFetchResponsePartitions:
+        answer = _offset(shard, group_id, topic, topic_id, index, self._require_stable)
+        name = group_id, topic, index
+        if name in self._named and not self._repetitions.allow(name, answer):
+            return _refuse_partition(index, ErrorCode.INVALID_REQUEST)
+        self._named.add(name)
+        return answer
 
 
 def _all_topics(
@@ -124,34 +186,11 @@ def _topic_id(name: str, context: RequestContext) -> UUID:
     return NO_TOPIC_ID if topic is None else topic.topic_id
 
 
-def _fetch_topic(
-    shard: GroupShard, group_id: str, requested: OffsetFetchRequestTopics, require_stable: bool, context: RequestContext
-) -> OffsetFetchResponseTopics:
-    name = requested.name
-    if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        topic = context.services.image.topic_by_id(requested.topic_id)
-        if topic is None:
-            return _refuse_topic(requested, ErrorCode.UNKNOWN_TOPIC_ID)
-        name = topic.name
-    if not context.allows_on_topic(Operation.DESCRIBE, name):
-        return _refuse_topic(requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return OffsetFetchResponseTopics(
-        name=name,
-        topic_id=requested.topic_id,
-        partitions=[
-            _offset(shard, group_id, name, requested.topic_id, index, require_stable)
-            for index in requested.partition_indexes
-        ],
-    )
-
-
 def _offset(
     shard: GroupShard, group_id: str, topic: str, topic_id: UUID, index: int, require_stable: bool
 ) -> OffsetFetchResponsePartitions:
     if require_stable and shard.is_unstable(group_id, topic, index):
-        return OffsetFetchResponsePartitions(
-            partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
-        )
+        return _refuse_partition(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     committed = shard.offsets.get(group_id, topic, index)
     # An offset that was committed for an earlier topic of the same name means nothing for this one.
     if committed is None or (topic_id.int and committed.topic_id.int and committed.topic_id != topic_id):
@@ -168,8 +207,9 @@ def _refuse_topic(requested: OffsetFetchRequestTopics, error: ErrorCode) -> Offs
     return OffsetFetchResponseTopics(
         name=requested.name,
         topic_id=requested.topic_id,
-        partitions=[
-            OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, error_code=error)
-            for index in requested.partition_indexes
-        ],
+        partitions=[_refuse_partition(index, error) for index in requested.partition_indexes],
     )
+
+
+def _refuse_partition(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, error_code=error)

@@ -73,6 +73,39 @@ def test_logins_leave_lines_for_the_others(simulation: Simulation) -> None:
     assert found[3]["count"] == 998
 
 
+def test_denials_leave_lines_for_changes(simulation: Simulation) -> None:
+    async def run() -> None:
+        log = create(simulation, lines_per_second=20)
+        await log.start()
+        for number in range(1000):
+            log.denied(ACTOR, Operation.DELETE, Resource(ResourceType.TOPIC, f"denied{number}"))
+        log.performed(ACTOR, Action("Delete", "Topic", "t"))
+        await pass_time(simulation, 2000)
+        await log.close()
+
+    simulation.loop.run_until_complete(run())
+    found = lines(simulation)
+    assert [each.get("resource") for each in found[10:]] == ["t", None]
+    assert found[11]["count"] == 990
+
+
+def test_denials_leave_room_for_changes_while_the_disk_hangs(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("odradek.security.audit.log.MOST_WAITING_LINES", 10)
+
+    async def run() -> None:
+        log = create(simulation, lines_per_second=100)
+        await log.start()
+        for number in range(20):  # nothing is written before the event loop gets its turn
+            log.denied(ACTOR, Operation.DELETE, Resource(ResourceType.TOPIC, f"denied{number}"))
+        log.performed(ACTOR, Action("Delete", "Topic", "t"))
+        await log.close()
+
+    simulation.loop.run_until_complete(run())
+    assert [each.get("resource") for each in lines(simulation)][5:] == ["t", None]
+
+
 def test_a_denial_on_a_worker_thread_is_written(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
 

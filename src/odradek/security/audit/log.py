@@ -26,6 +26,8 @@ log = get_logger(__name__)
 MOST_WAITING_LINES = 10_000
 LOGIN_SHARE = 10
 """Logins get at most a tenth of the lines: clients that try passwords must not displace the lines of others."""
+DENIAL_SHARE = 2
+"""Denials get at most half of the lines: a client that asks for what it may not do must not displace its changes."""
 REPORT_AFTER_MS = 1_000.0
 
 
@@ -39,6 +41,7 @@ class AuditLog:
         self._worker = host.workers.for_directory(self._path.rpartition("/")[0] or "/").files
         self._rate = RateBound(lines_per_second, host.clock.monotonic_ms())
         self._logins = RateBound(max(lines_per_second // LOGIN_SHARE, 1), host.clock.monotonic_ms())
+        self._denials = RateBound(max(lines_per_second // DENIAL_SHARE, 1), host.clock.monotonic_ms())
         self._waiting: list[bytes] = []
         self._writing: asyncio.Task[None] | None = None
         self._report_timer: Timer | None = None
@@ -58,38 +61,39 @@ class AuditLog:
         await self._worker.run(self._file.close)
 
     def denied(self, actor: Actor, operation: Operation, resource: Resource) -> None:
-        self._on_loop(lambda: denial_fields(actor, operation, resource))
+        self._on_loop(lambda: denial_fields(actor, operation, resource), self._denials)
 
     def performed(self, actor: Actor, action: Action) -> None:
         self._on_loop(lambda: action_fields(actor, action))
 
     def authenticated(self, actor: Actor, action: Action) -> None:
-        if self._logins.take(self._clock.monotonic_ms()):
-            self.performed(actor, action)
-        else:
-            self._report_later()
+        self._on_loop(lambda: action_fields(actor, action), self._logins)
 
-    def _on_loop(self, fields: Callable[[], Mapping[str, object]]) -> None:
+    def _on_loop(self, fields: Callable[[], Mapping[str, object]], share: RateBound | None = None) -> None:
         """A fetch of old records is authorized on a worker thread; the state of this log belongs to the event loop."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self._loop.call_soon_threadsafe(self._accept, fields)
+            self._loop.call_soon_threadsafe(self._accept, fields, share)
         else:
-            self._accept(fields)
+            self._accept(fields, share)
 
-    def _accept(self, fields: Callable[[], Mapping[str, object]]) -> None:
-        if self._may_write():
+    def _accept(self, fields: Callable[[], Mapping[str, object]], share: RateBound | None) -> None:
+        if self._may_write(share):
             self._write(fields())
-
-    def _may_write(self) -> bool:
-        if len(self._waiting) < MOST_WAITING_LINES:
-            if self._rate.take(self._clock.monotonic_ms()):
-                return True
         else:
+            self._report_later()
+
+    def _may_write(self, share: RateBound | None) -> bool:
+        """`share` is the part of the lines that logins or denials get; changes get all that the others leave."""
+        now_ms = self._clock.monotonic_ms()
+        if share is not None and not share.take(now_ms):
+            return False
+        # Half of the queue belongs to changes, for a disk that hangs while denials come.
+        if len(self._waiting) >= (MOST_WAITING_LINES if share is None else MOST_WAITING_LINES // 2):
             self._rate.left_out += 1
-        self._report_later()
-        return False
+            return False
+        return self._rate.take(now_ms)
 
     def _report_later(self) -> None:
         if self._report_timer is None:
@@ -97,7 +101,7 @@ class AuditLog:
 
     def _report_left_out(self) -> None:
         self._report_timer = None
-        count = self._rate.take_left_out() + self._logins.take_left_out()
+        count = sum(bound.take_left_out() for bound in (self._rate, self._logins, self._denials))
         if count:
             self._write({"outcome": "left out", "count": count})
 
