@@ -1,4 +1,4 @@
-"""Requests of transactional producers at a broker that cannot serve them: the error decides what the client does next."""
+"""Requests of transactional producers that cannot be served: the error decides what the client does next."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from odradek.protocol.messages.txn_offset_commit import (
 from tests.handlers.requests import create_topic
 
 if TYPE_CHECKING:
-    from tests.handlers.brokers import SimulatedBroker
     from odradek.replica.partition import Partition
+    from tests.handlers.brokers import SimulatedBroker
 
 TRANSACTIONAL_ID, GROUP, TOPIC = "id", "group", "topic"
 GROUPS, TRANSACTIONS = 0, 1  # the kinds of coordinators
