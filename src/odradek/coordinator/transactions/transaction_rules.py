@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.transactions.transaction import (
+    LARGEST_EPOCH,
     LAST_PRODUCER_EPOCH,
     ProducerIdentity,
     Transaction,
@@ -69,10 +70,10 @@ def init_producer(
         next_producer_id=NO_PRODUCER_ID,
         client_version=TransactionVersion.V0,
     )
-    if current.is_epoch_exhausted and (expected is None or expected.epoch == current.producer_epoch):
+    if current.is_epoch_exhausted and (expected is None or expected.epoch in _last_epochs(current)):
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
-        last_epoch = NO_PRODUCER_EPOCH if expected is None else current.producer_epoch
+        last_epoch = NO_PRODUCER_EPOCH if expected is None else expected.epoch
         return Outcome(transaction=begun._replace(producer_id=new_producer_id, producer_epoch=0, last_epoch=last_epoch))
     next_epoch = current.producer_epoch + 1
     if expected is None:
@@ -82,6 +83,14 @@ def init_producer(
     if expected.epoch == current.last_epoch:
         return Outcome(transaction=begun)  # a retry: the epoch was raised, and the answer was lost
     return Outcome(ErrorCode.PRODUCER_FENCED)
+
+
+def _last_epochs(current: Transaction) -> tuple[int, ...]:
+    """The epochs of a client whose producer id is used up. The largest epoch is the coordinator's, which has ended the
+    client's transaction by it; a client never gets it."""
+    if current.producer_epoch < LARGEST_EPOCH:
+        return (current.producer_epoch,)
+    return current.producer_epoch, current.last_epoch
 
 
 def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
@@ -163,7 +172,7 @@ def end_transaction(
     if version.raises_epoch and current.is_epoch_exhausted and new_producer_id is None:
         return NEEDS_PRODUCER_ID
     # An id that was allocated is not needed if the producer has changed since.
-    next_producer_id = new_producer_id if current.is_epoch_exhausted else None
+    next_producer_id = new_producer_id if version.raises_epoch and current.is_epoch_exhausted else None
     return Outcome(transaction=_prepare(current, version, now_ms, next_producer_id, commits=commits))
 
 
@@ -178,7 +187,9 @@ def _check_end(current: Transaction, producer: ProducerIdentity, commits: bool) 
     )
     if current.producer_id != producer.producer_id and not has_new_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    is_raised = current.client_version.raises_epoch and current.producer_epoch == producer.epoch + 1
+    # A retry is answered with the raised epoch or a new producer id, never with the epoch of the coordinator.
+    has_answer = current.producer_epoch < LARGEST_EPOCH or current.next_producer_id != NO_PRODUCER_ID
+    is_raised = current.client_version.raises_epoch and current.producer_epoch == producer.epoch + 1 and has_answer
     is_current = current.producer_epoch == producer.epoch
     if current.state.is_ending:
         return _answer_to_ended(current, commits) if is_raised else ErrorCode.PRODUCER_FENCED
@@ -211,17 +222,18 @@ def _answer_to_ended(current: Transaction, commits: bool) -> ErrorCode:
 def _prepare(
     current: Transaction, version: TransactionVersion, now_ms: int, next_producer_id: int | None, *, commits: bool
 ) -> Transaction:
-    state = _PREPARE_COMMIT if commits else _PREPARE_ABORT
-    if not version.raises_epoch:
-        return current._replace(state=state, last_update_ms=now_ms, client_version=version)
-    return current._replace(
-        state=state,
+    """No client has the largest epoch, but a log of an earlier version may: it cannot rise, so the markers have it."""
+    if current.producer_epoch >= LARGEST_EPOCH:
+        version = TransactionVersion.V0
+    prepared = current._replace(
+        state=_PREPARE_COMMIT if commits else _PREPARE_ABORT,
         last_update_ms=now_ms,
         client_version=version,
-        producer_epoch=current.producer_epoch + 1,
-        last_epoch=current.producer_epoch,
         next_producer_id=NO_PRODUCER_ID if next_producer_id is None else next_producer_id,
     )
+    if not version.raises_epoch:
+        return prepared
+    return prepared._replace(producer_epoch=current.producer_epoch + 1, last_epoch=current.producer_epoch)
 
 
 def abort_by_coordinator(current: Transaction, now_ms: int) -> Transaction:
