@@ -91,6 +91,31 @@ def test_the_last_epoch_ends_with_a_new_producer_id() -> None:
     assert rules.init_producer(completed, 1000, producer, 32).transaction is not None  # a retry by the old id
 
 
+def test_a_client_that_has_its_new_producer_id_waits_for_the_markers_of_the_old_one() -> None:
+    """EndTxn is answered before the markers are written, and clients retry on CONCURRENT_TRANSACTIONS."""
+    producer, successor = ProducerIdentity(7, LAST_PRODUCER_EPOCH), ProducerIdentity(8, 0)
+    prepared = rules.end_transaction(
+        ongoing(LAST_PRODUCER_EPOCH), producer, V2, 20, commits=True, new_producer_id=8
+    ).transaction
+    assert prepared is not None
+    assert rules.answer_identity(prepared) == successor
+
+    def errors(current: Transaction, producer: ProducerIdentity) -> list[ErrorCode]:
+        return [
+            rules.add_partitions(current, producer, PARTITION, V2, 30).error,
+            rules.verify_partitions(current, producer, PARTITION)["t", 0],
+            rules.end_transaction(current, producer, V2, 30, commits=False).error,
+            rules.init_producer(current, 1000, producer, 30).error,
+        ]
+
+    assert errors(prepared, successor) == [ErrorCode.CONCURRENT_TRANSACTIONS] * 4
+    for stranger in (ProducerIdentity(8, 1), ProducerIdentity(9, 0), ProducerIdentity(-1, 0)):
+        assert ErrorCode.CONCURRENT_TRANSACTIONS not in errors(prepared, stranger)
+    completed = rules.complete(prepared, 40)
+    assert rules.add_partitions(completed, successor, PARTITION, V2, 50).error is ErrorCode.NONE
+    assert rules.init_producer(completed, 1000, successor, 50).error is ErrorCode.NONE
+
+
 def test_a_start_with_the_last_epoch_gets_a_new_producer_id() -> None:
     current = ongoing(LAST_PRODUCER_EPOCH)._replace(state=TransactionState.COMPLETE_COMMIT)
     assert rules.init_producer(current, 1000, None, 20).needs_producer_id

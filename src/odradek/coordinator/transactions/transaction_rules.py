@@ -53,6 +53,8 @@ def init_producer(
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
         current = Transaction(producer_id=new_producer_id, timeout_ms=timeout_ms, last_update_ms=now_ms)
+    if expected is not None and _awaits_markers(current, expected):
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     if expected is not None and not _may_continue(current, expected):
         return Outcome(ErrorCode.PRODUCER_FENCED)
     if current.state.is_ending:
@@ -100,8 +102,17 @@ def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
     )
 
 
+def _awaits_markers(current: Transaction, producer: ProducerIdentity) -> bool:
+    """Whether the end of the transaction has given the client this producer id, which it has once the markers of the
+    former one are written."""
+    has_next_id = current.state.is_ending and current.next_producer_id != NO_PRODUCER_ID
+    return has_next_id and producer == answer_identity(current)
+
+
 def check_producer(current: Transaction | None, producer: ProducerIdentity) -> ErrorCode:
     """Whether this producer may change the transaction."""
+    if current is not None and _awaits_markers(current, producer):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     if current is None or current.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if current.producer_epoch != producer.epoch:
@@ -162,6 +173,8 @@ def end_transaction(
     """The version of the request chooses the rules, whatever the version of the requests before was."""
     if current is None:
         return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if _awaits_markers(current, producer):
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     error = (
         _check_end(current, producer, commits) if version.raises_epoch else _check_end_v1(current, producer, commits)
     )
