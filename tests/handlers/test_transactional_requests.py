@@ -1,4 +1,4 @@
-"""Requests of transactional producers at a broker that cannot serve them: the error decides what the client does."""
+"""Requests of transactional producers that cannot be served: the error decides what the client does next."""
 
 from __future__ import annotations
 

@@ -18,11 +18,26 @@ if TYPE_CHECKING:
     from tests.transactions.history import History, Transaction
     from tests.transactions.requests import Connection, Versions
 
-RETRIED = frozenset(
+# A client looks for its coordinator again after these errors, as Java's producer does. After others it repeats its
+# request at the same broker.
+REROUTED = frozenset(
     {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+# Errors after which a request to a coordinator is repeated. Those of the coordinator's partition are not among them:
+# the client would ask a broker that does not lead it again and again.
+RETRIED_AT_COORDINATOR = REROUTED | {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+}
+# The same for a request to the leader of a partition.
+RETRIED_AT_LEADER = frozenset(
+    {
         ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.NOT_ENOUGH_REPLICAS,
         ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
@@ -30,7 +45,6 @@ RETRIED = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.UNSTABLE_OFFSET_COMMIT,
     }
 )
 FENCED = frozenset(
@@ -133,7 +147,7 @@ class Producer:
                 break
             if error in FENCED:
                 expected = NOBODY
-            elif error not in RETRIED:
+            elif error not in RETRIED_AT_COORDINATOR:
                 self._history.report(f"unexpected error: {error.name} for InitProducerId of {self.name}")
             await self._pause()
         await self._fetch_position()
@@ -147,7 +161,7 @@ class Producer:
             if error is ErrorCode.NONE:
                 self._position = offset
                 return
-            if error not in RETRIED:
+            if error not in RETRIED_AT_COORDINATOR:
                 self._history.report(f"unexpected error: {error.name} for OffsetFetch of {self.name}")
             await self._pause()
 
@@ -203,7 +217,7 @@ class Producer:
             )
             return error
 
-        await self._insist("Produce", send)
+        await self._insist("Produce", send, RETRIED_AT_LEADER)
         self._sequences[partition] = sequence + len(writes)
         for index, write in enumerate(writes):
             write.offset = offset + index
@@ -231,7 +245,12 @@ class Producer:
         )
         consumed.is_acknowledged = True
 
-    async def _insist(self, name: str, ask: Callable[[], Awaitable[ErrorCode]]) -> None:
+    async def _insist(
+        self,
+        name: str,
+        ask: Callable[[], Awaitable[ErrorCode]],
+        retried: frozenset[ErrorCode] = RETRIED_AT_COORDINATOR,
+    ) -> None:
         for _ in range(ATTEMPTS):
             try:
                 error = await ask()
@@ -245,7 +264,7 @@ class Producer:
                 raise MustInit
             if error in ABORTED:
                 break
-            if error not in RETRIED:
+            if error not in retried:
                 self._history.report(f"unexpected error: {error.name} for {name} of {self.name}")
                 break
             if self.is_stopping:
@@ -275,7 +294,7 @@ class Producer:
                 transaction.ending = Ending.UNKNOWN
             if is_refused or self.is_stopping or self._chance.random() < 0.15:
                 raise MustInit
-            if error not in RETRIED:
+            if error not in RETRIED_AT_COORDINATOR:
                 self._history.report(f"unexpected error: {error.name} for EndTxn of {self.name}")
             await self._pause()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.protocol.errors import ErrorCode
 from tests.transactions import requests
 from tests.transactions.history import Reading, Seen
-from tests.transactions.producers import RETRIED
+from tests.transactions.producers import RETRIED_AT_LEADER
 from tests.transactions.requests import Lost
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ async def read_some(connection: Connection, history: History, reading: Reading, 
     if error is not ErrorCode.NONE:
         # A leader that does not know yet that it was deposed may have a shorter log.
         is_deposed = error is ErrorCode.OFFSET_OUT_OF_RANGE and history.has_new_leaders
-        if error not in RETRIED and not is_deposed:
+        if error not in RETRIED_AT_LEADER and not is_deposed:
             history.report(f"unexpected error: {error.name} for Fetch of {reading.partition} at {position}")
         return False
     name = f"{reading.partition} by {reading.reader}"

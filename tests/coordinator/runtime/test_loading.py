@@ -150,6 +150,26 @@ def test_the_record_that_was_appended_last_counts(simulation: Simulation, is_loa
     assert offsets(shard.machine, "g") == {("t", 0): 2, ("t", 1): 3}
 
 
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_tombstone_removes_the_pending_records_of_its_key(simulation: Simulation, is_loaded: bool) -> None:
+    """Compaction keeps the tombstone and drops the record before it: a load must find the same with both."""
+    partition = LogPartition(simulation)
+    shard_log = shard_log_of(partition, simulation)
+    in_transaction(partition, 1, offset("g", "t", 0, 5), offset("g", "t", 1, 6))
+    tombstone = offset_tombstone("g", "t", 0)
+    marker = EndTransactionMarker(1, 0, ControlRecordType.COMMIT, 0)
+    if is_loaded:
+        shard_log.append([tombstone])
+        shard_log.append_marker(marker, 0)
+    shard = new_shard(partition, simulation)
+    simulation.loop.run_until_complete(replay_log(shard.machine, shard.log, shard.pending_transactions))
+    shard.activate()
+    if not is_loaded:
+        assert shard.write([tombstone]) is ErrorCode.NONE
+        assert shard.end_transaction(marker, 0) is ErrorCode.NONE
+    assert offsets(shard.machine, "g") == {("t", 1): 6}
+
+
 def in_transaction(partition: LogPartition, producer_id: int, *records: CoordinatorRecord) -> None:
     guard = partition.log.producers.begin_verification(producer_id, 0, -1, supports_epoch_bump=False, now_ms=0)
     assert not isinstance(guard, ErrorCode)

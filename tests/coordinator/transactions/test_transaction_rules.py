@@ -15,6 +15,7 @@ from odradek.coordinator.transactions.transaction import (
     TransactionState,
     TransactionVersion,
 )
+from odradek.coordinator.transactions.transaction_records import transaction_record
 from odradek.protocol.errors import ErrorCode
 
 V0, V2 = TransactionVersion.V0, TransactionVersion.V2
@@ -90,6 +91,31 @@ def test_the_last_epoch_ends_with_a_new_producer_id() -> None:
     assert rules.init_producer(completed, 1000, producer, 32).transaction is not None  # a retry by the old id
 
 
+def test_a_client_that_has_its_new_producer_id_waits_for_the_markers_of_the_old_one() -> None:
+    """EndTxn is answered before the markers are written, and clients retry on CONCURRENT_TRANSACTIONS."""
+    producer, successor = ProducerIdentity(7, LAST_PRODUCER_EPOCH), ProducerIdentity(8, 0)
+    prepared = rules.end_transaction(
+        ongoing(LAST_PRODUCER_EPOCH), producer, V2, 20, commits=True, new_producer_id=8
+    ).transaction
+    assert prepared is not None
+    assert rules.answer_identity(prepared) == successor
+
+    def errors(current: Transaction, producer: ProducerIdentity) -> list[ErrorCode]:
+        return [
+            rules.add_partitions(current, producer, PARTITION, V2, 30).error,
+            rules.verify_partitions(current, producer, PARTITION)["t", 0],
+            rules.end_transaction(current, producer, V2, 30, commits=False).error,
+            rules.init_producer(current, 1000, producer, 30).error,
+        ]
+
+    assert errors(prepared, successor) == [ErrorCode.CONCURRENT_TRANSACTIONS] * 4
+    for stranger in (ProducerIdentity(8, 1), ProducerIdentity(9, 0), ProducerIdentity(-1, 0)):
+        assert ErrorCode.CONCURRENT_TRANSACTIONS not in errors(prepared, stranger)
+    completed = rules.complete(prepared, 40)
+    assert rules.add_partitions(completed, successor, PARTITION, V2, 50).error is ErrorCode.NONE
+    assert rules.init_producer(completed, 1000, successor, 50).error is ErrorCode.NONE
+
+
 def test_a_start_with_the_last_epoch_gets_a_new_producer_id() -> None:
     current = ongoing(LAST_PRODUCER_EPOCH)._replace(state=TransactionState.COMPLETE_COMMIT)
     assert rules.init_producer(current, 1000, None, 20).needs_producer_id
@@ -103,6 +129,45 @@ def test_a_coordinator_can_always_abort() -> None:
     assert (aborted.state, aborted.producer_epoch) == (TransactionState.PREPARE_ABORT, LARGEST_EPOCH)
     completed = rules.complete(aborted, 30)
     assert rules.init_producer(completed, 1000, None, 40).needs_producer_id
+
+
+def aborted_by_coordinator() -> Transaction:
+    return rules.abort_by_coordinator(ongoing(LAST_PRODUCER_EPOCH), 20)
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+@pytest.mark.parametrize("commits", [False, True])
+def test_the_end_of_a_fenced_producer_does_not_get_the_largest_epoch(is_complete: bool, commits: bool) -> None:
+    """It is the coordinator's: a transaction in it could not be ended with a higher one."""
+    current = rules.complete(aborted_by_coordinator(), 30) if is_complete else aborted_by_coordinator()
+    ended = rules.end_transaction(current, ProducerIdentity(7, LAST_PRODUCER_EPOCH), V2, 40, commits=commits)
+    assert ended == rules.Outcome(ErrorCode.PRODUCER_FENCED)
+
+
+def test_a_producer_that_continues_does_not_get_the_largest_epoch() -> None:
+    current, expected = rules.complete(aborted_by_coordinator(), 30), ProducerIdentity(7, LAST_PRODUCER_EPOCH)
+    assert rules.init_producer(current, 1000, expected, 40).needs_producer_id
+    begun = rules.init_producer(current, 1000, expected, 40, new_producer_id=8).transaction
+    assert begun is not None
+    assert rules.answer_identity(begun) == (8, 0)
+    retried = rules.init_producer(begun, 1000, expected, 50).transaction
+    assert retried is not None
+    assert rules.answer_identity(retried) == (8, 0)
+    assert rules.init_producer(current, 1000, ProducerIdentity(7, 3), 40).error is ErrorCode.PRODUCER_FENCED
+
+
+def test_a_transaction_in_the_largest_epoch_can_be_ended() -> None:
+    """Logs of earlier versions may hold one. No marker has a higher epoch, so its markers have that of the
+    transaction, as before version 2."""
+    current, producer = ongoing(LARGEST_EPOCH), ProducerIdentity(7, LARGEST_EPOCH)
+    by_client = rules.end_transaction(current, producer, V2, 20, commits=True, new_producer_id=8).transaction
+    by_producer = rules.init_producer(current, 1000, None, 20).transaction
+    assert by_client is not None
+    assert by_producer is not None
+    for prepared in (by_client, by_producer, rules.abort_by_coordinator(current, 20)):
+        assert transaction_record("id", prepared).value
+        assert (prepared.producer_epoch, prepared.client_version.raises_epoch) == (LARGEST_EPOCH, False)
+    assert rules.answer_identity(by_client) == rules.answer_identity(rules.complete(by_client, 30)) == (8, 0)
 
 
 def test_the_id_of_a_transaction_does_not_expire() -> None:
@@ -140,13 +205,16 @@ STEPS = st.lists(
 )
 
 
-@given(steps=STEPS, version=st.sampled_from([V0, V2]))
+@given(steps=STEPS, version=st.sampled_from([V0, V2]), first_epoch=st.sampled_from([-1, LAST_PRODUCER_EPOCH - 2]))
 def test_no_transaction_mixes_producers_and_epochs_only_rise(  # noqa: C901, PLR0912 - one branch for each step
-    steps: list[tuple[str, int]], version: TransactionVersion
+    steps: list[tuple[str, int]], version: TransactionVersion, first_epoch: int
 ) -> None:
     current: Transaction | None = None
     client = Client(version)
-    next_id = 0
+    if first_epoch >= 0:
+        current = ongoing(first_epoch, version)._replace(state=TransactionState.COMPLETE_COMMIT, partitions=frozenset())
+        client.identity = rules.answer_identity(current)
+    next_id = 100
     now_ms = 0
     owners: dict[ProducerIdentity, int] = {}  # which start or end a producer identity was given by
     for number, (step, partition) in enumerate(steps):
@@ -177,8 +245,9 @@ def test_no_transaction_mixes_producers_and_epochs_only_rise(  # noqa: C901, PLR
                 client.version,
                 now_ms,
                 commits=step in ("commit", "retry"),
-                new_producer_id=99,
+                new_producer_id=next_id,
             )
+            next_id += 1
             state = outcome.transaction or current
             if outcome.error is ErrorCode.NONE and state is not None and step != "lose answer" and version is V2:
                 client.identity = rules.answer_identity(state)
@@ -186,8 +255,10 @@ def test_no_transaction_mixes_producers_and_epochs_only_rise(  # noqa: C901, PLR
             outcome = rules.Outcome(transaction=rules.complete(current, now_ms))
         elif step == "timeout" and current is not None and current.state is TransactionState.ONGOING:
             outcome = rules.Outcome(transaction=rules.abort_by_coordinator(current, now_ms))
+        assert client.identity.epoch <= LAST_PRODUCER_EPOCH
         if outcome.transaction is not None:
             current = outcome.transaction
+            assert transaction_record("id", current).value
         if before is not None and current is not None and current is not before:
             same_id = before.producer_id == current.producer_id
             assert not same_id or current.producer_epoch >= before.producer_epoch

@@ -13,7 +13,11 @@ from odradek.controller.topic_decisions import NewTopic
 from odradek.coordinator.groups.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.groups.group_settings import GroupSettings, group_settings
 from odradek.coordinator.groups.group_shard import GroupShard
-from odradek.coordinator.groups.offsets.offset_operations import expire_offsets, forget_topics
+from odradek.coordinator.groups.offsets.offset_operations import (
+    expire_offsets,
+    forget_pending_offsets,
+    forget_topics,
+)
 from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
@@ -166,6 +170,7 @@ class GroupCoordinator:
         """In slices, because a shard may hold a million offsets."""
         topics, shard.deleted_topics = shard.deleted_topics, []
         in_slice = 0
+        forget_pending_offsets(shard, topics)
         for group_id in shard.offsets.group_ids():
             in_slice += len(shard.offsets.partitions(group_id)) + 1
             forget_topics(shard, group_id, topics)

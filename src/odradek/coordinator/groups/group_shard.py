@@ -36,12 +36,13 @@ from odradek.coordinator.groups.group_records import (
 )
 from odradek.coordinator.groups.offsets.committed_offsets import CommittedOffsets
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import MemberResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
     from odradek.coordinator.groups.decision import PatternMatch
@@ -137,6 +138,17 @@ class GroupShard:
         prefix = offset_key_prefix(group_id)
         return any(key.startswith(prefix) for key in self._shard.pending_transactions.all_keys())
 
+    def pending_offsets(self) -> Iterator[tuple[OffsetKey, list[bytes | None]]]:
+        """The offsets that open transactions have committed, with the value of each transaction."""
+        pending = self._shard.pending_transactions
+        for key in tuple(pending.all_keys()):
+            try:
+                decoded = decode_key(key)
+            except MalformedMessage:
+                continue  # written by another version; it is reported when its transaction is committed
+            if isinstance(decoded, OffsetKey):
+                yield decoded, pending.values(key)
+
     def _replay_classic(self, key: GroupKey, value: bytes | None) -> None:
         group = self.groups.get(key.group)
         if value is not None:
@@ -159,9 +171,8 @@ class GroupShard:
             group.replay(key, value)
 
     def on_load(self) -> None:
-        for key in self._shard.pending_transactions.all_keys():
-            if isinstance(decoded := decode_key(key), OffsetKey):
-                self.ensure_group(decoded.group)
+        for key, _ in self.pending_offsets():
+            self.ensure_group(key.group)
         decision = self.begin()
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):

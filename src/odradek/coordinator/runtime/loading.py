@@ -78,7 +78,7 @@ class LatestValues:
             else:
                 self.put(pairs)
                 if self._pending:
-                    self._pending.overwrite(key for key, value in pairs if key is not None and value is not None)
+                    self._pending.overwrite(key for key, _ in pairs if key is not None)
             in_slice += len(pairs) + 1
             if in_slice >= SLICE_RECORDS:
                 in_slice = 0

@@ -43,8 +43,12 @@ class PendingTransactions:
     def has(self, key: bytes) -> bool:
         return key in self._producers
 
+    def values(self, key: bytes) -> list[bytes | None]:
+        """One for each transaction that has a record of this key."""
+        return [self._records[producer_id][key][1] for producer_id in self._producers.get(key, ())]
+
     def overwrite(self, keys: Iterable[bytes]) -> None:
-        """Records of these keys were appended outside of a transaction."""
+        """Records of these keys, or their tombstones, were appended outside of a transaction."""
         for key in keys:
             for producer_id in self._producers.pop(key, ()):
                 del self._records[producer_id][key]

@@ -252,7 +252,7 @@ class Shard(Generic[M]):
             return ErrorCode.NOT_COORDINATOR
         error = self.log.append(records)
         if self.pending_transactions and error is _NONE:
-            self.pending_transactions.overwrite(record.key for record in records if record.value is not None)
+            self.pending_transactions.overwrite(record.key for record in records)
         return error
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.transactions.transaction import (
+    LARGEST_EPOCH,
     LAST_PRODUCER_EPOCH,
     ProducerIdentity,
     Transaction,
@@ -52,6 +53,8 @@ def init_producer(
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
         current = Transaction(producer_id=new_producer_id, timeout_ms=timeout_ms, last_update_ms=now_ms)
+    if expected is not None and _awaits_markers(current, expected):
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     if expected is not None and not _may_continue(current, expected):
         return Outcome(ErrorCode.PRODUCER_FENCED)
     if current.state.is_ending:
@@ -69,10 +72,10 @@ def init_producer(
         next_producer_id=NO_PRODUCER_ID,
         client_version=TransactionVersion.V0,
     )
-    if current.is_epoch_exhausted and (expected is None or expected.epoch == current.producer_epoch):
+    if current.is_epoch_exhausted and (expected is None or expected.epoch in _last_epochs(current)):
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
-        last_epoch = NO_PRODUCER_EPOCH if expected is None else current.producer_epoch
+        last_epoch = NO_PRODUCER_EPOCH if expected is None else expected.epoch
         return Outcome(transaction=begun._replace(producer_id=new_producer_id, producer_epoch=0, last_epoch=last_epoch))
     next_epoch = current.producer_epoch + 1
     if expected is None:
@@ -84,6 +87,14 @@ def init_producer(
     return Outcome(ErrorCode.PRODUCER_FENCED)
 
 
+def _last_epochs(current: Transaction) -> tuple[int, ...]:
+    """The epochs of a client whose producer id is used up. The largest epoch is the coordinator's, which has ended the
+    client's transaction by it; a client never gets it."""
+    if current.producer_epoch < LARGEST_EPOCH:
+        return (current.producer_epoch,)
+    return current.producer_epoch, current.last_epoch
+
+
 def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
     is_retry_of_new_id = expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_PRODUCER_EPOCH
     return (
@@ -91,8 +102,17 @@ def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
     )
 
 
+def _awaits_markers(current: Transaction, producer: ProducerIdentity) -> bool:
+    """Whether the end of the transaction has given the client this producer id, which it has once the markers of the
+    former one are written."""
+    has_next_id = current.state.is_ending and current.next_producer_id != NO_PRODUCER_ID
+    return has_next_id and producer == answer_identity(current)
+
+
 def check_producer(current: Transaction | None, producer: ProducerIdentity) -> ErrorCode:
     """Whether this producer may change the transaction."""
+    if current is not None and _awaits_markers(current, producer):
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     if current is None or current.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if current.producer_epoch != producer.epoch:
@@ -153,6 +173,8 @@ def end_transaction(
     """The version of the request chooses the rules, whatever the version of the requests before was."""
     if current is None:
         return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if _awaits_markers(current, producer):
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     error = (
         _check_end(current, producer, commits) if version.raises_epoch else _check_end_v1(current, producer, commits)
     )
@@ -163,7 +185,7 @@ def end_transaction(
     if version.raises_epoch and current.is_epoch_exhausted and new_producer_id is None:
         return NEEDS_PRODUCER_ID
     # An id that was allocated is not needed if the producer has changed since.
-    next_producer_id = new_producer_id if current.is_epoch_exhausted else None
+    next_producer_id = new_producer_id if version.raises_epoch and current.is_epoch_exhausted else None
     return Outcome(transaction=_prepare(current, version, now_ms, next_producer_id, commits=commits))
 
 
@@ -178,7 +200,9 @@ def _check_end(current: Transaction, producer: ProducerIdentity, commits: bool) 
     )
     if current.producer_id != producer.producer_id and not has_new_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    is_raised = current.client_version.raises_epoch and current.producer_epoch == producer.epoch + 1
+    # A retry is answered with the raised epoch or a new producer id, never with the epoch of the coordinator.
+    has_answer = current.producer_epoch < LARGEST_EPOCH or current.next_producer_id != NO_PRODUCER_ID
+    is_raised = current.client_version.raises_epoch and current.producer_epoch == producer.epoch + 1 and has_answer
     is_current = current.producer_epoch == producer.epoch
     if current.state.is_ending:
         return _answer_to_ended(current, commits) if is_raised else ErrorCode.PRODUCER_FENCED
@@ -211,17 +235,18 @@ def _answer_to_ended(current: Transaction, commits: bool) -> ErrorCode:
 def _prepare(
     current: Transaction, version: TransactionVersion, now_ms: int, next_producer_id: int | None, *, commits: bool
 ) -> Transaction:
-    state = _PREPARE_COMMIT if commits else _PREPARE_ABORT
-    if not version.raises_epoch:
-        return current._replace(state=state, last_update_ms=now_ms, client_version=version)
-    return current._replace(
-        state=state,
+    """No client has the largest epoch, but a log of an earlier version may: it cannot rise, so the markers have it."""
+    if current.producer_epoch >= LARGEST_EPOCH:
+        version = TransactionVersion.V0
+    prepared = current._replace(
+        state=_PREPARE_COMMIT if commits else _PREPARE_ABORT,
         last_update_ms=now_ms,
         client_version=version,
-        producer_epoch=current.producer_epoch + 1,
-        last_epoch=current.producer_epoch,
         next_producer_id=NO_PRODUCER_ID if next_producer_id is None else next_producer_id,
     )
+    if not version.raises_epoch:
+        return prepared
+    return prepared._replace(producer_epoch=current.producer_epoch + 1, last_epoch=current.producer_epoch)
 
 
 def abort_by_coordinator(current: Transaction, now_ms: int) -> Transaction:

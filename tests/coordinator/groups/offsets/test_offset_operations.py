@@ -9,14 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.coordinator.groups.group import Committer
+from odradek.coordinator.groups.group_records import OffsetKey, decode_key
 from odradek.coordinator.groups.group_settings import MINUTE_MS
 from odradek.coordinator.groups.offsets.offset_operations import (
     NewOffset,
+    commit_in_transaction,
     delete_group,
     delete_offsets,
     expire_offsets,
+    forget_pending_offsets,
     forget_topics,
 )
+from odradek.coordinator.runtime.record_batches import BatchProducer
+from odradek.coordinator.runtime.shard_log import TransactionalWrite
 from odradek.metadata.entities import TopicImage
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, SESSION_MS, ShardBench, session_timer
@@ -198,6 +203,64 @@ class TestDeletion:
         commit(bench, topic="other")
         assert forget_topics(bench.shard, GROUP, [TopicImage("topic", TOPIC_ID, (), False)]) is ErrorCode.NONE
         assert set(bench.shard.offsets.partitions(GROUP)) == {("topic", 2), ("other", 0)}
+
+
+class TestDeletionDuringTransactions:
+    """What is deleted does not return when a transaction that was open then is committed."""
+
+    def test_deleted_offsets(self) -> None:
+        bench = ShardBench()
+        commit(bench, partition=0)
+        commit_in_open_transaction(bench, ("topic", 0), ("topic", 1), ("topic", 2))
+        assert delete_offsets(bench.shard, GROUP, [("topic", 0), ("topic", 1)]) == [ErrorCode.NONE] * 2
+        assert offset_of(bench) is None
+        assert pending_offsets(bench) == {("topic", 2)}
+
+    def test_a_deleted_group(self) -> None:
+        bench = ShardBench()
+        commit(bench, partition=0)
+        commit_in_open_transaction(bench, ("topic", 0), ("topic", 1))
+        commit_in_open_transaction(bench, ("topic", 0), group_id=GROUP + "s")
+        assert delete_group(bench.shard, GROUP) is ErrorCode.NONE
+        assert set(bench.shard.groups) == {GROUP + "s"}
+        assert pending_offsets(bench) == set()
+        assert pending_offsets(bench, GROUP + "s") == {("topic", 0)}
+
+    def test_the_offsets_of_a_deleted_topic(self) -> None:
+        bench = ShardBench()
+        commit(bench, partition=0)
+        commit_in_open_transaction(bench, ("topic", 0), ("topic", 1), ("other", 0))
+        forget(bench, [TopicImage("topic", TOPIC_ID, (), False)])
+        assert offset_of(bench) is None
+        assert pending_offsets(bench) == {("other", 0)}
+
+    def test_the_offsets_of_a_topic_that_was_created_again_stay(self) -> None:
+        bench = ShardBench()
+        commit(bench, partition=0)
+        commit_in_open_transaction(bench, ("topic", 0), ("topic", 1), topic_id=UUID(int=8))
+        forget(bench, [TopicImage("topic", TOPIC_ID, (), False)])
+        assert pending_offsets(bench) == {("topic", 0), ("topic", 1)}
+
+
+def commit_in_open_transaction(
+    bench: ShardBench, *partitions: tuple[str, int], topic_id: UUID = TOPIC_ID, group_id: str = GROUP
+) -> None:
+    offsets = [NewOffset(topic, topic_id, partition, 9, -1, "") for topic, partition in partitions]
+    committer = Committer(group_id, *NO_MEMBER, 3, is_transactional=True)
+    errors = commit_in_transaction(bench.shard, committer, offsets, TransactionalWrite(BatchProducer(1, 0)))
+    assert set(errors) == {ErrorCode.NONE}
+
+
+def forget(bench: ShardBench, topics: list[TopicImage]) -> None:
+    assert forget_topics(bench.shard, GROUP, topics) is ErrorCode.NONE
+    assert forget_pending_offsets(bench.shard, topics) is ErrorCode.NONE
+
+
+def pending_offsets(bench: ShardBench, group_id: str = GROUP) -> set[tuple[str, int]]:
+    """The partitions whose offsets count for this group when the open transactions are committed."""
+    pending = bench.runtime_shard.pending_transactions
+    keys = [decode_key(key) for key in pending.all_keys()]
+    return {(key.topic, key.partition) for key in keys if isinstance(key, OffsetKey) and key.group == group_id}
 
 
 class TestExpiry:

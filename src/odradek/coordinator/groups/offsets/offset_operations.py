@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.coordinator.groups.classic.group import ClassicGroup
 from odradek.coordinator.groups.group_records import (
     CommittedOffset,
+    decode_offset,
     offset_commit_key,
     offset_commit_value,
     offset_tombstone,
@@ -17,10 +18,11 @@ from odradek.coordinator.groups.offsets.offset_expiry import expired_offsets
 from odradek.coordinator.java_strings import java_length
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Sequence
     from uuid import UUID
 
     from odradek.coordinator.groups.group import Committer, PartitionCheck
@@ -162,7 +164,7 @@ def delete_offsets(
             answers.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
             continue
         answers.append(ErrorCode.NONE)
-        if (topic, partition) in committed:
+        if (topic, partition) in committed or shard.is_unstable(group_id, topic, partition):
             records.append(offset_tombstone(group_id, topic, partition))
     error = shard.write_each(records)
     return answers if error is ErrorCode.NONE else error
@@ -175,7 +177,9 @@ def delete_group(shard: GroupShard, group_id: str) -> ErrorCode:
     error = group.check_deletion()
     if error is not ErrorCode.NONE:
         return error
-    offsets = [offset_tombstone(group_id, topic, partition) for topic, partition in shard.offsets.partitions(group_id)]
+    pending = {(key.topic, key.partition) for key, _ in shard.pending_offsets() if key.group == group_id}
+    partitions = [*shard.offsets.partitions(group_id), *pending.difference(shard.offsets.partitions(group_id))]
+    offsets = [offset_tombstone(group_id, topic, partition) for topic, partition in partitions]
     return shard.write_each(offsets + group.tombstones())
 
 
@@ -196,12 +200,38 @@ def expire_offsets(shard: GroupShard, group_id: str) -> ErrorCode:
 
 
 def forget_topics(shard: GroupShard, group_id: str, topics: Collection[TopicImage]) -> ErrorCode:
-    """Remove the offsets of deleted topics: a new topic of the same name must not start at the old one's offsets."""
+    """Remove the offsets of deleted topics: a new topic of the same name must not start at the old one's offsets. Those
+    that an open transaction replaces are left to `forget_pending_offsets`."""
     names, topic_ids = {topic.name for topic in topics}, {topic.topic_id for topic in topics}
     return shard.write_each(
         [
             offset_tombstone(group_id, topic, partition)
             for topic, partition, committed in shard.offsets.of_topics(group_id, names)
-            if not committed.topic_id.int or committed.topic_id in topic_ids
+            if _is_of(committed, topic_ids) and not shard.is_unstable(group_id, topic, partition)
         ]
     )
+
+
+def forget_pending_offsets(shard: GroupShard, topics: Collection[TopicImage]) -> ErrorCode:
+    """Remove the offsets of deleted topics that open transactions have committed, and those that they replace. Offsets
+    of a new topic of the same name stay: they are part of their transaction."""
+    names, topic_ids = {topic.name for topic in topics}, {topic.topic_id for topic in topics}
+    return shard.write_each(
+        [
+            offset_tombstone(*key)
+            for key, values in shard.pending_offsets()
+            if key.topic in names and all(_is_value_of(value, topic_ids) for value in values)
+        ]
+    )
+
+
+def _is_value_of(value: bytes | None, topic_ids: Container[UUID]) -> bool:
+    try:
+        return value is None or _is_of(decode_offset(value), topic_ids)
+    except MalformedMessage:
+        return False
+
+
+def _is_of(committed: CommittedOffset, topic_ids: Container[UUID]) -> bool:
+    """Whether the offset may be one of these topics: old clients and logs name no topic id."""
+    return not committed.topic_id.int or committed.topic_id in topic_ids
