@@ -230,11 +230,22 @@ def test_elements_are_counted_over_all_arrays_of_a_message() -> None:
     class Answer(Response, api_key=99, versions=(0, 0), flexible=None):
         inner: list[Inner] = array(Inner)
 
-    one = (100_000).to_bytes(4, "big") + bytes(200_000)
-    assert len(decode(Outer, 0, b"\0\0\0\1" + one).inner[0].names) == 100_000
+    count = Outer.element_limit // 2
+    one = count.to_bytes(4, "big") + bytes(2 * count)
+    assert len(decode(Outer, 0, b"\0\0\0\1" + one).inner[0].names) == count
     with pytest.raises(MalformedMessage, match="too many"):
         decode(Outer, 0, b"\0\0\0\2" + 2 * one)
     assert len(decode(Answer, 0, b"\0\0\0\3" + 3 * one).inner) == 3
+
+
+def test_sixteen_numbers_count_as_one_element() -> None:
+    class Numbers(Request, api_key=99, versions=(0, 0), flexible=None):
+        numbers: list[int] = array(int32())
+
+    count = 16 * Numbers.element_limit + 15
+    assert len(decode(Numbers, 0, count.to_bytes(4, "big") + bytes(4 * count)).numbers) == count
+    with pytest.raises(MalformedMessage, match="too many"):
+        decode(Numbers, 0, (count + 1).to_bytes(4, "big") + bytes(4 * count + 4))
 
 
 def test_a_request_for_ten_thousand_partitions_passes() -> None:

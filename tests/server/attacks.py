@@ -153,11 +153,26 @@ def _send_and_be_closed(target: Target, frame: bytes) -> None:
         assert_closed(attacker)
 
 
+@functools.cache
+def _names(count: int) -> bytes:
+    topics = [MetadataRequestTopic(name=f"none-{number}") for number in range(count)]
+    return encode_request(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
+
+
 def many_elements(target: Target) -> None:
-    topics = [MetadataRequestTopic(name=f"none-{number}") for number in range(2_000)]
+    """As many as a request may have."""
     with WireClient(target.plain_port) as attacker:
-        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        assert len(attacker.call(request, MetadataResponse, 12).topics) == len(topics)
+        attacker.send(_names(MetadataRequest.element_limit))
+        answer = attacker.read_frame()
+        assert answer is not None
+        assert len(answer) > MetadataRequest.element_limit
+
+
+def too_many_elements(target: Target) -> None:
+    with WireClient(target.plain_port) as attacker:
+        with contextlib.suppress(ConnectionError):
+            attacker.send(_names(8 * MetadataRequest.element_limit))
+        assert_closed(attacker)
 
 
 # --- decompression
@@ -359,6 +374,7 @@ ATTACKS: dict[str, Callable[[Target], None]] = {
         tagged_field_bomb,
         array_bomb,
         many_elements,
+        too_many_elements,
         decompression_bomb,
         many_records,
         recompression,

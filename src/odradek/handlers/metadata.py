@@ -12,6 +12,7 @@ from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTo
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.handlers.broker_endpoints import listed_brokers
 from odradek.handlers.partition_state import partition_state
+from odradek.handlers.turns import ELEMENTS_PER_TURN, each_in_turn
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -26,7 +27,7 @@ from odradek.protocol.sentinels import NO_TOPIC_ID
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterable
 
     from odradek.handlers.context import RequestContext
     from odradek.metadata.entities import TopicImage
@@ -41,7 +42,9 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
     missing = _topics_to_create(request, context)
     if missing:
         return _create_then_answer(request, context, missing)
-    return _answer(request, context)
+    if request.topics is not None and len(request.topics) > ELEMENTS_PER_TURN:
+        return _answer_in_turns(request, context)
+    return _answer(request, context, _topics(request, context))
 
 
 def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list[str]:
@@ -86,10 +89,15 @@ async def _create_then_answer(
     ]
     if ordinary:
         await services.controller.create_topics(ordinary)
-    return _answer(request, context)
+    return await _answer_in_turns(request, context)
 
 
-def _answer(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+async def _answer_in_turns(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    wanted = _once(request.topics or [])
+    return _answer(request, context, [_one_topic(each, request, context) async for each in each_in_turn(wanted)])
+
+
+def _answer(request: MetadataRequest, context: RequestContext, topics: list[MetadataResponseTopic]) -> MetadataResponse:
     image = context.services.image
     response = MetadataResponse(
         brokers=[
@@ -98,7 +106,7 @@ def _answer(request: MetadataRequest, context: RequestContext) -> MetadataRespon
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
-        topics=_topics(request, context),
+        topics=topics,
     )
     if request.include_cluster_authorized_operations and context.api_version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS:
         response.cluster_authorized_operations = context.authorized_cluster_operations()
@@ -113,8 +121,11 @@ def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataR
             for topic in context.services.image.topics.values()
             if context.allows_on_topic(Operation.DESCRIBE, topic.name, logs=False)
         ]
-    once = {(topic.topic_id, topic.name): topic for topic in wanted}
-    return [_one_topic(topic, request, context) for topic in once.values()]
+    return [_one_topic(topic, request, context) for topic in _once(wanted)]
+
+
+def _once(wanted: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
+    return {(topic.topic_id, topic.name): topic for topic in wanted}.values()
 
 
 def _one_topic(

@@ -139,11 +139,12 @@ class FrameBuffer:
         turn_bytes = self._budget.turn_bytes
         if not self._is_own:
             self._buffer = self._buffers.shared  # the shared buffer may have been replaced
-        else:
-            if self._share.is_granted:
-                turn_bytes = min(TURN_BYTES, self.missing_bytes)
-            if self._end_position == len(self._buffer):
+        elif self._share.is_granted:
+            turn_bytes = min(TURN_BYTES, self.missing_bytes)
+            if self._end_position + turn_bytes > len(self._buffer):
                 self._make_room()
+        elif self._end_position == len(self._buffer):
+            self._make_room()
         return self._buffer[self._end_position : self._end_position + turn_bytes]
 
     def filled(self, size_bytes: int) -> None:
@@ -220,11 +221,14 @@ class FrameBuffer:
         return size
 
     def _wanted_bytes(self) -> int:
-        """The size to allocate: that of the frame, but at most four times the received bytes."""
+        """The size to allocate: that of the frame, but at most four times the received bytes, unless the memory for the
+        whole frame was granted."""
         unread = self.unread_bytes
         if unread < SIZE_BYTES:
             return SMALLEST_OWN_BYTES
         whole = SIZE_BYTES + self._declared_size(self._start_position)
+        if self._share.is_granted:
+            return whole
         return max(min(whole, 4 * unread), SMALLEST_OWN_BYTES, unread + 1)
 
     def _make_room(self) -> None:

@@ -235,10 +235,11 @@ class _DecoderWriter:
         with source.block(f"if {count} >= 0:"):
             with source.block(f"if {count} * {size_bytes} > limit - position:"):
                 source.line(f"raise MalformedMessage('{field.name}: %d, %d bytes left' % ({count}, limit - position))")
-            source.line(f"elements_left -= {count}")
+            is_numbers = isinstance(element, Field) and element.kind in FIXED_FORMATS and element.kind != "uuid"
+            source.line(f"elements_left -= {count}{' >> 4' if is_numbers else ''}")
             with source.block("if elements_left < 0:"):
                 source.line(f"raise MalformedMessage('{field.name}: %d are too many for one message' % {count})")
-            if isinstance(element, Field) and element.kind in FIXED_FORMATS and element.kind != "uuid":
+            if is_numbers:
                 format_ = f'f">{{{count}}}{FIXED_FORMATS[element.kind]}"'
                 source.line(f"{target} = list(unpack_from({format_}, buffer, position)) if {count} else []")
                 source.line(f"position += {count} * {size_bytes}")

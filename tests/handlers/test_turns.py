@@ -1,0 +1,141 @@
+"""A request with many elements is answered as smaller requests with the same elements are, and requests of others are
+answered before it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.handlers.turns import ELEMENTS_PER_TURN
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from odradek.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from odradek.protocol.messages.describe_producers import TopicRequest as ProducersTopic
+from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from odradek.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tests.server.conftest import watched_broker
+from tests.server.requests import create_topic
+from tests.wire import WireClient, encode_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from odradek.protocol.schema import Request, Response
+    from odradek.testing import RunningBroker
+
+COUNT = 2 * ELEMENTS_PER_TURN + 7
+NAMES = [f"t-{number}" for number in range(COUNT)]
+_TOPIC, _TRANSACTION = 2, 1
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RunningBroker]:
+    with watched_broker({"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}) as running:
+        with WireClient(running.port) as client:
+            for name in (NAMES[3], NAMES[ELEMENTS_PER_TURN], NAMES[-1]):
+                create_topic(client, name)
+            key = [NAMES[0]]
+            for kind in (0, _TRANSACTION):  # so that the topics of the coordinators exist
+                client.call(FindCoordinatorRequest(key_type=kind, coordinator_keys=key), FindCoordinatorResponse)
+        yield running
+
+
+def metadata(names: list[str]) -> Request:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+
+
+def epochs(names: list[str]) -> Request:
+    partitions = [OffsetForLeaderPartition(partition=0, leader_epoch=0)]
+    return OffsetForLeaderEpochRequest(
+        topics=[OffsetForLeaderTopic(topic=each, partitions=partitions) for each in names]
+    )
+
+
+CASES: list[tuple[Callable[[list[str]], Request], type[Response], str]] = [
+    (metadata, MetadataResponse, "topics"),
+    (epochs, OffsetForLeaderEpochResponse, "topics"),
+    (lambda names: FindCoordinatorRequest(coordinator_keys=names), FindCoordinatorResponse, "coordinators"),
+    (lambda names: DescribeGroupsRequest(groups=names), DescribeGroupsResponse, "groups"),
+    (lambda names: ConsumerGroupDescribeRequest(group_ids=names), ConsumerGroupDescribeResponse, "groups"),
+    (
+        lambda names: OffsetFetchRequest(
+            groups=[OffsetFetchRequestGroup(group_id=each, topics=None) for each in names]
+        ),
+        OffsetFetchResponse,
+        "groups",
+    ),
+    (
+        lambda names: DescribeTransactionsRequest(transactional_ids=names),
+        DescribeTransactionsResponse,
+        "transaction_states",
+    ),
+    (
+        lambda names: DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(resource_type=_TOPIC, resource_name=each, configuration_keys=["retention.ms"])
+                for each in names
+            ]
+        ),
+        DescribeConfigsResponse,
+        "results",
+    ),
+    (
+        lambda names: DescribeProducersRequest(
+            topics=[ProducersTopic(name=each, partition_indexes=[0]) for each in names]
+        ),
+        DescribeProducersResponse,
+        "topics",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "response", "field"), CASES, ids=[case[1].__name__ for case in CASES])
+def test_a_request_with_many_elements_is_answered_as_smaller_ones_are(
+    broker: RunningBroker, make: Callable[[list[str]], Request], response: type[Response], field: str
+) -> None:
+    parts: list[Any] = []
+    with WireClient(broker.port) as client:
+        whole = client.call(make(NAMES), response)
+        for start in range(0, COUNT, ELEMENTS_PER_TURN // 2):
+            parts += getattr(client.call(make(NAMES[start : start + ELEMENTS_PER_TURN // 2]), response), field)
+    assert len(parts) == COUNT
+    assert getattr(whole, field) == parts
+
+
+def test_others_are_answered_before_a_request_with_many_elements_is(broker: RunningBroker) -> None:
+    names = [f"none-{number}" for number in range(20 * ELEMENTS_PER_TURN)]
+    with WireClient(broker.port) as first, WireClient(broker.port) as other:
+        first.send(encode_request(metadata(names), 12))
+        first.socket.setblocking(False)
+        answered = 0
+        while not _has_answer(first):
+            other.send(encode_request(ApiVersionsRequest(), 0))
+            assert other.read_frame() is not None
+            answered += 1
+    assert answered > 2
+
+
+def _has_answer(client: WireClient) -> bool:
+    try:
+        return bool(client.socket.recv(1))
+    except BlockingIOError:
+        return False
