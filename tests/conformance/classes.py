@@ -118,7 +118,6 @@ CLUSTER_NOT_RECORDED = {
 
 _CONTROLLER_PROPERTIES = "gives properties to a controller that is not a broker"
 _CREATED_AT_ONCE = "expects an error for a topic that is being created; it is in the response here"
-_LOG_DIRECTORIES = "moves a replica to another log directory: not run with AlterReplicaLogDirs"
 # Class and test of CLUSTER_CLASSES that fail, with the reason. The list is exact, as KNOWN_FAILURES.
 CLUSTER_KNOWN_FAILURES = {
     (
@@ -137,12 +136,4 @@ CLUSTER_KNOWN_FAILURES = {
         "org.apache.kafka.server.MetadataRequestTest",
         "testAutoCreateTopicWithInvalidReplicationFactor()[1]",
     ): _CREATED_AT_ONCE,
-    (
-        "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
-        "testLogDirReassignment()[1]",
-    ): _LOG_DIRECTORIES,
-    (
-        "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
-        "testAlterLogDirReassignmentThrottle()[1]",
-    ): _LOG_DIRECTORIES,
 }

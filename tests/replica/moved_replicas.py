@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.replica.partition import Partition
-    from tests.handlers.brokers import SimulatedBroker
+    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 
-def move(broker: SimulatedBroker, topic: str, path: str, partition: int = 0) -> ErrorCode:
+def move(broker: AnyBroker, topic: str, path: str, partition: int = 0) -> ErrorCode:
     topics = [AlterReplicaLogDirTopic(name=topic, partitions=[partition])]
     request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)])
     answer = broker.call(request, AlterReplicaLogDirsResponse, 2)
     return ErrorCode(answer.results[0].partitions[0].error_code)
 
 
-def described(broker: SimulatedBroker, topic: str) -> dict[str, tuple[bool, int]]:
+def described(broker: AnyBroker, topic: str) -> dict[str, tuple[bool, int]]:
     """Whether the copy in each log directory is a future one, and its lag."""
     answer = broker.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 5)
     return {
@@ -58,7 +58,7 @@ def filled(broker: SimulatedBroker, name: str, count: int = 20) -> str:
     return broker.partition(name, 0).directory.path
 
 
-def set_rate(broker: SimulatedBroker, rate: str) -> None:
+def set_rate(broker: AnyBroker, rate: str) -> None:
     values = {"replica_alter_log_dirs_io_max_bytes_per_second": rate}
     assert alter_configs(broker, ConfigResourceType.BROKER, "", **values) is ErrorCode.NONE
 

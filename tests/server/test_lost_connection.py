@@ -24,7 +24,7 @@ async def response() -> None:
     raise AssertionError("nobody waits for it")
 
 
-@pytest.mark.parametrize("make", [lambda: AwaitedAnswer(SimpleNamespace(abandon=lambda: None), response()), response])  # type: ignore[arg-type]
+@pytest.mark.parametrize("make", [lambda: AwaitedAnswer(SimpleNamespace(abandon=lambda: None), response()), response])  # type: ignore[arg-type]  # of a record, only this is called
 def test_no_coroutine_is_left_behind(make: Callable[[], Any]) -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()

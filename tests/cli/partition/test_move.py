@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.partition.move import Copy, plan_moves, question
+from odradek.cli.partition.copies import Copy
+from odradek.cli.partition.move import plan_moves, question
 from odradek.testing import RunningBroker
 from tests.cli.conftest import run_odradek
 
@@ -41,24 +42,14 @@ def test_replicas_move_to_another_log_directory(tmp_path: Path) -> None:
         assert run_odradek("topic", "create", "pump", "--partitions", "2", *server).code == 0
         wrong = run_odradek("partition", "move", "pump", "--broker", "0", "--directory", "/none", "--yes", *server)
         assert (wrong.code, "has no log directory /none" in wrong.errors) == (1, True)
-        command = (
-            "partition",
-            "move",
-            "pump",
-            "--broker",
-            "0",
-            "--directory",
-            two,
-            "--yes",
-            "--wait",
-            "--format",
-            "json",
-        )
-        done = run_odradek(*command, *server)
+        command = ("partition", "move", "pump", "--broker", "0", "--directory", two, "--yes")
+        alone = run_odradek(*command, "--timeout", "5", *server)
+        assert (alone.code, "--timeout is the longest wait of --wait" in alone.errors) == (1, True)
+        done = run_odradek(*command, "--wait", "--timeout", "30", "--format", "json", *server)
         assert done.code == 0, done.errors
         assert [(each["from"], each["to"]) for each in json.loads(done.output)["replicas"]] == [(one, two)]
         assert json.loads(done.output)["cancelled"] == []
-        again = run_odradek("partition", "move", "pump", "--broker", "0", "--directory", two, "--yes", *server)
+        again = run_odradek(*command, *server)
         assert "nothing to move" in again.output
     finally:
         broker.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +13,8 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, print_columns, print_json, say, size_text
+from odradek.cli.partition.copies import failed_text, read_copies
+from odradek.cli.partition.moving import wait_for
 from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -21,25 +22,13 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
-from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from odradek.cli.client.broker_requests import KnownBroker
     from odradek.cli.client.cluster import Cluster
-
-POLL_INTERVAL_S = 0.25
-
-
-class Copy(NamedTuple):
-    """A copy of a partition in a log directory of the broker."""
-
-    topic: str
-    partition: int
-    path: str
-    size_bytes: int
-    is_future: bool
+    from odradek.cli.partition.copies import Copy
 
 
 @command(
@@ -55,31 +44,39 @@ class Copy(NamedTuple):
 @partition_option
 @click.option("--broker", "broker_id", metavar="ID", type=int, required=True, help="The broker that has the replicas.")
 @click.option("--directory", metavar="PATH", required=True, help="One of the log.dirs of the broker.")
-@click.option("--wait", is_flag=True, help="Return when all replicas have been moved.")
+@click.option("--wait", is_flag=True, help="Return when all replicas have been moved; show how far they are.")
+@click.option(
+    "--timeout", "timeout_s", metavar="SECONDS", type=click.FloatRange(min=0), help="With --wait: the longest wait."
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan only.")
 @yes_option
 @cluster_options
 def move(
-    names: tuple[str, ...], indexes: tuple[int, ...], broker_id: int, directory: str, wait: bool, dry_run: bool,
-    yes: bool, cluster: Cluster, as_json: bool,
+    names: tuple[str, ...], indexes: tuple[int, ...], broker_id: int, directory: str, wait: bool,
+    timeout_s: float | None, dry_run: bool, yes: bool, cluster: Cluster, as_json: bool,
 ) -> None:  # fmt: skip
     """Move replicas of a broker to another of its log directories, after a plan was shown and confirmed.
 
     The broker copies them while it serves, at no more than replica.alter.log.dirs.io.max.bytes.per.second. A move to
-    the directory that a replica is in cancels its move.
+    the directory that a replica is in cancels its move. Moves go on when the command ends, and after a restart of the
+    broker; the same command with --wait waits for them.
     """
+    if timeout_s is not None and not wait:
+        raise Failure("--timeout is the longest wait of --wait: give both")
     requests = BrokerRequests(cluster)
     state = read_state(requests)
     broker = state.brokers.get(broker_id)
     if broker is None or broker.is_fenced:
         raise Failure(f"broker {broker_id} is not running; `odradek cluster status` shows those that are")
     chosen = {(each.topic, each.index) for each in select_partitions(state, names, indexes)}
-    paths, copies = read_copies(requests, broker)
-    if directory not in paths:
-        raise Failure(f"broker {broker_id} has no log directory {directory}; it has {', '.join(paths)}")
-    replicas = [each for each in copies if (each.topic, each.partition) in chosen]
+    found = read_copies(requests, broker)
+    if directory not in found.paths:
+        raise Failure(f"broker {broker_id} has no log directory {directory}; it has {', '.join(found.paths)}")
+    if directory in found.errors:
+        raise Failure(f"no replica was moved{failed_text(broker, found)}; the log of the broker has the reason")
+    replicas = [each for each in found.copies if each.key in chosen]
     if not replicas:
-        raise Failure(f"broker {broker_id} has no replica of the chosen partitions")
+        raise Failure(f"broker {broker_id} has no replica of the chosen partitions{failed_text(broker, found)}")
     planned, cancelled = plan_moves(replicas, directory)
     if not as_json:
         show_plan(planned, cancelled, broker_id, directory)
@@ -87,13 +84,13 @@ def move(
         confirm(question(planned, cancelled), yes, refusal="no replica was moved, and no move was cancelled")
         begin(requests, broker, [*planned, *cancelled], directory)
         if wait:
-            wait_for(requests, broker, planned, directory)
+            wait_for(requests, broker, planned, directory, timeout_s)
     if as_json:
         moves = [move_row(each, each.path, directory) for each in planned]
         cancels = [move_row(each, directory, each.path) for each in cancelled]
         print_json({"replicas": moves, "cancelled": cancels, "moved": bool(wait and not dry_run)})
     elif planned and not dry_run:
-        say("moved" if wait else "begun; `kafka-log-dirs --describe` and --wait show how far the moves are")
+        say("moved" if wait else "begun; the same command with --wait waits for the moves and shows how far they are")
     elif cancelled and not dry_run:
         say("cancelled")
 
@@ -102,8 +99,8 @@ def plan_moves(replicas: Sequence[Copy], directory: str) -> tuple[list[Copy], li
     """The replicas that a request for the directory moves; and the incomplete copies elsewhere of replicas that are in
     it, whose moves the request cancels."""
     planned = [each for each in replicas if not each.is_future and each.path != directory]
-    present = {(each.topic, each.partition) for each in replicas if not each.is_future and each.path == directory}
-    cancelled = [each for each in replicas if each.is_future and (each.topic, each.partition) in present]
+    present = {each.key for each in replicas if not each.is_future and each.path == directory}
+    cancelled = [each for each in replicas if each.is_future and each.key in present]
     return planned, cancelled
 
 
@@ -117,30 +114,15 @@ def move_row(copy: Copy, source: str, target: str) -> dict[str, object]:
     return {"topic": copy.topic, "partition": copy.partition, "from": source, "to": target}
 
 
-def read_copies(requests: BrokerRequests, broker: KnownBroker) -> tuple[list[str], list[Copy]]:
-    """The log directories of a broker, and what is in them."""
-    answer = requests.ask(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
-    copies = [
-        Copy(topic.name, each.partition_index, result.log_dir, each.partition_size, each.is_future_key)
-        for result in answer.results
-        for topic in result.topics
-        for each in topic.partitions
-    ]
-    return [result.log_dir for result in answer.results], copies
-
-
 def show_plan(planned: Sequence[Copy], cancelled: Sequence[Copy], broker_id: int, directory: str) -> None:
     if not planned and not cancelled:
         say(f"nothing to move: all chosen replicas on broker {broker_id} are in {directory}")
         return
     if planned:
-        rows = [
-            (f"{each.topic}-{each.partition}", size_text(each.size_bytes), each.path, "→", directory)
-            for each in planned
-        ]
+        rows = [(each.name, size_text(each.size_bytes), each.path, "→", directory) for each in planned]
         print_columns(["PARTITION", "SIZE", "DIRECTORY", "", "AFTER"], rows)
     for each in cancelled:
-        say(f"the move of {each.topic}-{each.partition} to {each.path} is to be cancelled")
+        say(f"the move of {each.name} to {each.path} is to be cancelled")
     say()
 
 
@@ -159,21 +141,3 @@ def begin(requests: BrokerRequests, broker: KnownBroker, planned: Iterable[Copy]
     ]
     if refused:
         raise Failure("; ".join(refused))
-
-
-def wait_for(requests: BrokerRequests, broker: KnownBroker, planned: Sequence[Copy], directory: str) -> None:
-    """Until the replicas are in the directory. A Failure names one whose move was given up or cancelled."""
-    while True:
-        _, copies = read_copies(requests, broker)
-        moving = {(each.topic, each.partition) for each in copies if each.is_future and each.path == directory}
-        done = {(each.topic, each.partition) for each in copies if not each.is_future and each.path == directory}
-        left = [each for each in planned if (each.topic, each.partition) not in done]
-        given_up = [each for each in left if (each.topic, each.partition) not in moving]
-        if given_up:
-            name = f"{given_up[0].topic}-{given_up[0].partition}"
-            raise Failure(
-                f"{name} was not moved: the move was cancelled or failed; the log of the broker has the reason"
-            )
-        if not left:
-            return
-        time.sleep(POLL_INTERVAL_S)
