@@ -1,4 +1,4 @@
-"""A ZooKeeper session over the network, by kazoo. The only module that imports kazoo.
+"""A ZooKeeper session over the network, by kazoo (`host/kazoo_client`).
 
 kazoo has threads of its own. They only hand results, watches and changes of state to the event loop; all state of the
 session is read and changed there.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import logging
 from contextlib import suppress
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
@@ -16,22 +15,15 @@ from typing import TYPE_CHECKING, Any
 from odradek.host.logs import get_logger
 from odradek.host.zookeeper import (
     ANY_VERSION,
-    BadVersion,
     CheckVersion,
-    ConnectionLost,
     CreateNode,
     DeleteNode,
-    EphemeralParent,
     MultiRefused,
     NoAnswer,
     NodeExists,
     NodeStat,
-    NoNode,
-    NotEmpty,
-    NotPermitted,
     SessionClosed,
     SessionEvent,
-    SessionExpired,
     SetData,
     ZooKeeperError,
 )
@@ -39,12 +31,11 @@ from odradek.host.zookeeper import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.host.zookeeper import Operation, ZooKeeperSession, ZooKeeperSettings, ZooKeeperTls
+    from odradek.host.zookeeper import Operation, ZooKeeperSession, ZooKeeperSettings
 
 log = get_logger(__name__)
 
 MAX_REQUESTS_IN_FLIGHT = 128
-LONGEST_RECONNECT_PAUSE_S = 1.0
 INSTALL_ADVICE = "install the extra: pip install 'odradek[cluster]'"
 
 
@@ -61,6 +52,9 @@ def connect(settings: ZooKeeperSettings) -> ZooKeeperSession:
 
 class KazooSession:
     def __init__(self, settings: ZooKeeperSettings) -> None:
+        from odradek.host import kazoo_client  # noqa: PLC0415 - imports an extra
+
+        self._kazoo = kazoo_client
         self._settings = settings
         servers, _, chroot = settings.connect.partition("/")
         self._servers = servers
@@ -69,7 +63,7 @@ class KazooSession:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
         self._starting: asyncio.Task[None] | None = None
-        self._connected = asyncio.Event()  # there is a session, even while its connection is lost
+        self._reachable = asyncio.Event()  # there is a session with a connection
         self._in_flight = asyncio.Semaphore(MAX_REQUESTS_IN_FLIGHT)
         self._is_closed = False
         self._session_id = 0
@@ -127,7 +121,7 @@ class KazooSession:
 
         for index, result in enumerate(await self._call(submit)):
             # The others have the code 0 (before the refused one) or of an inconsistency (after it).
-            if isinstance(result, Exception) and (error := _known_error(result)) is not None:
+            if isinstance(result, Exception) and (error := self._kazoo.known_error(result)) is not None:
                 raise MultiRefused(index, error)
 
     async def sync(self, path: str) -> None:
@@ -138,22 +132,23 @@ class KazooSession:
         if self._is_closed:
             return
         self._is_closed = True
+        self._reachable.set()  # requests that wait for it are refused
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
         if self._client is not None:
-            await asyncio.to_thread(_stop, self._client)
+            await asyncio.to_thread(self._kazoo.stop, self._client)
         self._session_id = 0
 
     async def _start(self) -> None:
         if self._client is None:
             self._loop = asyncio.get_running_loop()
-            self._client = _new_client(self._servers, self._settings)
+            self._client = self._kazoo.new_client(self._servers, self._settings)
             self._client.add_listener(self._on_state)
             await asyncio.to_thread(self._client.start_async)
         timeout_s = self._settings.connection_timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout_s):
-                await self._connected.wait()
+                await self._reachable.wait()
         except TimeoutError:
             raise NoAnswer(
                 f"ZooKeeper at {self._servers} did not answer within {timeout_s:g} s "
@@ -190,15 +185,17 @@ class KazooSession:
         return await self._submit(submit)
 
     async def _submit(self, submit: Callable[[Any], Any]) -> Any:
-        """Requests wait in kazoo while there is no connection; the deadline ends that for the caller, and the request
-        may be carried out later."""
+        """Requests wait here while there is no connection: kazoo would keep all of them, and send them after their
+        callers have given up. A request that was sent may be carried out after its deadline."""
         if self._is_closed:
             raise SessionClosed
         try:
             async with asyncio.timeout(self._deadline_s), self._in_flight:
-                await self._connected.wait()  # between two sessions kazoo refuses requests
+                await self._reachable.wait()
+                if self._is_closed:
+                    raise SessionClosed
                 finished: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-                submit(self._client).rawlink(lambda result: self._post(_settle, finished, result))
+                submit(self._client).rawlink(lambda result: self._post(self._settle, finished, result))
                 return await finished
         except TimeoutError:
             raise NoAnswer(f"ZooKeeper did not answer within {self._deadline_s:g} s") from None
@@ -221,6 +218,15 @@ class KazooSession:
 
     # On the event loop
 
+    def _settle(self, finished: asyncio.Future[Any], result: Any) -> None:
+        if finished.done():
+            return
+        if result.exception is None:
+            finished.set_result(result.value)
+        else:
+            known = self._kazoo.known_error(result.exception)
+            finished.set_exception(known or ZooKeeperError(repr(result.exception)))
+
     def _call_watcher(self, watcher: Callable[[], None]) -> None:
         if not self._is_closed:  # kazoo calls every watcher when a session is closed
             watcher()
@@ -231,10 +237,11 @@ class KazooSession:
         event = _EVENTS[state]
         if event is SessionEvent.CONNECTED:
             self._session_id = session_id
-            self._connected.set()
-        elif event is SessionEvent.EXPIRED:
+            self._reachable.set()
+        else:
+            self._reachable.clear()
+        if event is SessionEvent.EXPIRED:
             self._session_id = 0
-            self._connected.clear()
         log.info("ZooKeeper session", state=event.name.lower(), session=f"{self._session_id:#x}")
         for listener in tuple(self._listeners):
             listener(event)
@@ -247,87 +254,5 @@ _EVENTS = {
 }
 
 
-def _new_client(servers: str, settings: ZooKeeperSettings) -> Any:
-    from kazoo.client import KazooClient  # noqa: PLC0415 - an extra
-    from kazoo.handlers.threading import SequentialThreadingHandler  # noqa: PLC0415
-    from kazoo.retry import KazooRetry  # noqa: PLC0415
-    from kazoo.security import CREATOR_ALL_ACL  # noqa: PLC0415
-
-    logger = logging.getLogger("kazoo")
-    logger.setLevel(logging.ERROR)  # changes of the session are logged here
-    handler = SequentialThreadingHandler()
-    scheme, _, credential = settings.auth.partition(":")
-    user, _, password = credential.partition(":")
-    try:
-        return KazooClient(
-            hosts=servers,
-            timeout=settings.session_timeout_ms / 1000,
-            handler=handler,
-            connection_retry=KazooRetry(
-                max_tries=-1, delay=0.05, max_delay=LONGEST_RECONNECT_PAUSE_S, sleep_func=handler.sleep_func
-            ),
-            auth_data=[(scheme, credential)] if scheme == "digest" else None,
-            sasl_options={"mechanism": "DIGEST-MD5", "username": user, "password": password}
-            if scheme == "sasl"
-            else None,
-            default_acl=CREATOR_ALL_ACL if settings.restricts_access else None,  # the nodes hold credentials
-            logger=logger,
-            **_tls_options(settings.tls),
-        )
-    except ValueError as problem:
-        raise ZooKeeperError(f"zookeeper.connect={settings.connect} is not a list of host:port: {problem}") from problem
-
-
-def _tls_options(tls: ZooKeeperTls | None) -> dict[str, Any]:
-    if tls is None:
-        return {}
-    return {
-        "use_ssl": True,
-        "verify_certs": True,
-        "check_hostname": tls.checks_host_name,
-        "ca": tls.trusted,
-        "certfile": tls.key_and_certificate,
-        "keyfile": tls.key_and_certificate,
-        "keyfile_password": tls.key_password,
-    }
-
-
-def _stop(client: Any) -> None:
-    client.stop()
-    client.close()
-
-
 def _stat(stat: Any) -> NodeStat:
     return NodeStat(stat.czxid, stat.mzxid, stat.version, stat.ephemeralOwner)
-
-
-def _settle(finished: asyncio.Future[Any], result: Any) -> None:
-    if finished.done():
-        return
-    if result.exception is None:
-        finished.set_result(result.value)
-    else:
-        finished.set_exception(_known_error(result.exception) or ZooKeeperError(repr(result.exception)))
-
-
-def _known_error(error: Exception) -> ZooKeeperError | None:
-    from kazoo import exceptions  # noqa: PLC0415 - an extra
-
-    known: dict[type[Exception], type[ZooKeeperError]] = {
-        exceptions.NoNodeError: NoNode,
-        exceptions.NodeExistsError: NodeExists,
-        exceptions.BadVersionError: BadVersion,
-        exceptions.NotEmptyError: NotEmpty,
-        exceptions.NoChildrenForEphemeralsError: EphemeralParent,
-        exceptions.NoAuthError: NotPermitted,
-        exceptions.AuthFailedError: NotPermitted,
-        exceptions.InvalidACLError: NotPermitted,
-        exceptions.SessionClosedRequireSaslError: NotPermitted,
-        exceptions.ConnectionLoss: ConnectionLost,
-        exceptions.SessionMovedError: ConnectionLost,
-        exceptions.OperationTimeoutError: ConnectionLost,
-        exceptions.SessionExpiredError: SessionExpired,
-        exceptions.ConnectionClosedError: SessionClosed,
-    }
-    kind = known.get(type(error))
-    return None if kind is None else kind(str(error) or type(error).__name__)

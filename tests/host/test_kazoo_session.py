@@ -1,0 +1,132 @@
+"""A session by kazoo while its server is away, and after kazoo's own thread has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Self
+
+import pytest
+
+from odradek.host.kazoo_session import KazooSession
+from odradek.host.zookeeper import NoAnswer, SessionClosed, SessionEvent, ZooKeeperSettings
+from tests.host.scripted_zookeeper import ScriptedZooKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+WAIT_S = 30
+LONGEST_BLOCK_S = 3.0
+ROUNDS, REQUESTS_PER_ROUND = 6, 100  # a socket takes less than 300 bytes that are sent one by one
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedZooKeeper]:
+    async with ScriptedZooKeeper() as running:
+        yield running
+
+
+@pytest.fixture
+async def session(server: ScriptedZooKeeper) -> AsyncIterator[KazooSession]:
+    settings = ZooKeeperSettings(connect=server.connect, session_timeout_ms=500, connection_timeout_ms=WAIT_S * 1000)
+    opened = KazooSession(settings)
+    yield opened
+    await opened.close()
+
+
+class LoopWatch:
+    """Notices from a thread that the event loop is blocked for long, and reads what kazoo's thread should have read, so
+    that a blocked loop is a failure and not a test without end."""
+
+    def __init__(self, session: KazooSession) -> None:
+        self._session = session
+        self._loop = asyncio.get_running_loop()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.has_blocked = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.is_set():
+            turned = threading.Event()
+            self._loop.call_soon_threadsafe(turned.set)
+            while not turned.wait(LONGEST_BLOCK_S):
+                self.has_blocked = True
+                self._session._client._connection._read_sock.recv(4096)
+            self._is_over.wait(0.02)  # a poll's pause
+
+
+def reach_state(session: KazooSession, wanted: SessionEvent) -> asyncio.Event:
+    reached = asyncio.Event()
+    session.subscribe(lambda event: reached.set() if event is wanted else None)
+    return reached
+
+
+async def lose(server: ScriptedZooKeeper, session: KazooSession) -> None:
+    """Stop the server; the session has noticed it."""
+    disconnected = reach_state(session, SessionEvent.DISCONNECTED)
+    server.stop()
+    async with asyncio.timeout(WAIT_S):
+        await disconnected.wait()
+
+
+async def test_event_loop_turns_however_many_requests_wait_for_a_server_that_is_away(
+    server: ScriptedZooKeeper, session: KazooSession
+) -> None:
+    assert await session.exists("/node") is None
+    await lose(server, session)
+    with LoopWatch(session) as watch:
+        for _ in range(ROUNDS):
+            answers = await asyncio.gather(
+                *(session.exists("/node") for _ in range(REQUESTS_PER_ROUND)), return_exceptions=True
+            )
+            assert all(isinstance(each, NoAnswer) for each in answers)
+    assert not watch.has_blocked
+    assert not session._client._queue, "kazoo keeps no request for later"
+    answered = server.requests
+    await server.start()
+    async with asyncio.timeout(WAIT_S):
+        assert await _until_answered(session) is None
+    assert server.requests - answered < REQUESTS_PER_ROUND, "requests whose callers have given up were sent"
+
+
+async def test_full_wake_up_socket_does_not_block_the_event_loop(
+    server: ScriptedZooKeeper, session: KazooSession
+) -> None:
+    """Between the loss of a connection and the event of it, requests reach kazoo. A session that is lost again and
+    again adds to what kazoo's thread has not read."""
+    await session.exists("/node")
+    await lose(server, session)
+    session._reachable.set()
+    with LoopWatch(session) as watch:
+        for _ in range(ROUNDS):
+            await asyncio.gather(*(session.exists("/node") for _ in range(REQUESTS_PER_ROUND)), return_exceptions=True)
+        await session.close()
+    assert not watch.has_blocked
+
+
+async def test_requests_that_wait_for_a_server_end_when_the_session_is_closed(
+    server: ScriptedZooKeeper, session: KazooSession
+) -> None:
+    await session.exists("/node")
+    await lose(server, session)
+    waiting = asyncio.ensure_future(session.exists("/node"))
+    await asyncio.sleep(0)
+    await session.close()
+    with pytest.raises(SessionClosed):
+        await waiting
+
+
+async def _until_answered(session: KazooSession) -> object:
+    while True:
+        try:
+            return await session.exists("/node")
+        except NoAnswer:
+            continue
