@@ -8,10 +8,12 @@ import pytest
 
 from odradek.protocol.compile_decoder import REMEMBERED_UUIDS, smallest_size_bytes
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.schema import Message, Request, Response, Struct, array, int8, int16, int32, string, struct
 from tests.memory import memory_of
@@ -214,7 +216,7 @@ def test_the_elements_of_one_message_are_bounded() -> None:
     def names(count: int) -> bytes:
         return count.to_bytes(4, "big") + bytes(2 * count)
 
-    limit = MetadataRequest.element_limit
+    limit = MetadataRequest.element_limit()
     assert len(decode(MetadataRequest, 0, names(limit)).topics) == limit
     with pytest.raises(MalformedMessage, match="too many"):
         decode(MetadataRequest, 0, names(limit + 1))
@@ -230,7 +232,7 @@ def test_elements_are_counted_over_all_arrays_of_a_message() -> None:
     class Answer(Response, api_key=99, versions=(0, 0), flexible=None):
         inner: list[Inner] = array(Inner)
 
-    count = Outer.element_limit // 2
+    count = Outer.element_limit() // 2
     one = count.to_bytes(4, "big") + bytes(2 * count)
     assert len(decode(Outer, 0, b"\0\0\0\1" + one).inner[0].names) == count
     with pytest.raises(MalformedMessage, match="too many"):
@@ -242,10 +244,18 @@ def test_sixteen_numbers_count_as_one_element() -> None:
     class Numbers(Request, api_key=99, versions=(0, 0), flexible=None):
         numbers: list[int] = array(int32())
 
-    count = 16 * Numbers.element_limit + 15
+    count = 16 * Numbers.element_limit() + 15
     assert len(decode(Numbers, 0, count.to_bytes(4, "big") + bytes(4 * count)).numbers) == count
     with pytest.raises(MalformedMessage, match="too many"):
         decode(Numbers, 0, (count + 1).to_bytes(4, "big") + bytes(4 * count + 4))
+
+
+@pytest.mark.parametrize(
+    ("request_type", "levels"),
+    [(MetadataRequest, 1), (ProduceRequest, 2), (OffsetFetchRequest, 2), (AlterPartitionReassignmentsRequest, 2)],
+)
+def test_the_limit_of_elements_grows_with_the_levels_of_arrays(request_type: type[Request], levels: int) -> None:
+    assert request_type.element_limit() == levels * request_type.elements_per_level
 
 
 def test_a_request_for_ten_thousand_partitions_passes() -> None:

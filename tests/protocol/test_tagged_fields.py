@@ -44,7 +44,7 @@ def test_known_tagged_fields_that_are_repeated_are_refused_at_once() -> None:
 
 def test_tagged_fields_of_a_request_count_as_elements() -> None:
     """Each of the topics has as many tagged fields as a section may have."""
-    topics = MetadataRequest.element_limit // MOST_TAGGED_FIELDS + 1
+    topics = MetadataRequest.element_limit() // MOST_TAGGED_FIELDS + 1
     name = b"\2a" if MetadataRequest.versions[1] < 10 else bytes(16) + b"\2a"
     topic = name + encode_unsigned_varint(MOST_TAGGED_FIELDS) + b"\5\0" * MOST_TAGGED_FIELDS
     body = encode_unsigned_varint(topics + 1) + topic * topics + b"\0\0\0"

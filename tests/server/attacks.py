@@ -162,16 +162,16 @@ def _names(count: int) -> bytes:
 def many_elements(target: Target) -> None:
     """As many as a request may have."""
     with WireClient(target.plain_port) as attacker:
-        attacker.send(_names(MetadataRequest.element_limit))
+        attacker.send(_names(MetadataRequest.element_limit()))
         answer = attacker.read_frame()
         assert answer is not None
-        assert len(answer) > MetadataRequest.element_limit
+        assert len(answer) > MetadataRequest.element_limit()
 
 
 def too_many_elements(target: Target) -> None:
     with WireClient(target.plain_port) as attacker:
         with contextlib.suppress(ConnectionError):
-            attacker.send(_names(8 * MetadataRequest.element_limit))
+            attacker.send(_names(8 * MetadataRequest.element_limit()))
         assert_closed(attacker)
 
 

@@ -177,3 +177,22 @@ def struct(
 ) -> Any:
     """A nested struct; its default is None or a shared, immutable struct of default values."""
     return Field("struct", default, versions, nullable=nullable, tag=tag, tagged=tagged, element=element)
+
+
+def is_number(element: Field | StructType | None) -> bool:
+    """Whether all elements of an array of these are unpacked at once."""
+    return isinstance(element, Field) and element.kind in FIXED_FORMATS and element.kind != "uuid"
+
+
+def array_levels(struct_type: StructType) -> int:
+    """How deep arrays are nested in a message, without arrays of numbers."""
+    levels = 0
+    for field in struct_type.fields:
+        below = 0
+        element = field.element
+        if isinstance(element, StructType):
+            below = array_levels(element)
+        if field.kind == "array" and not is_number(element):
+            below += 1
+        levels = max(levels, below)
+    return levels

@@ -15,6 +15,7 @@ from odradek.protocol.compile_encoder import compile_encoder
 from odradek.protocol.fields import (
     StructType,
     array,
+    array_levels,
     boolean,
     bytes_,
     float64,
@@ -85,10 +86,11 @@ class Struct(metaclass=StructType):
 class Message(Struct):
     """A request or a response: a struct with an API key and versions, which can be encoded and decoded."""
 
-    # Limit on the number of elements in all arrays of one message, where sixteen numbers count as one. An element of a
-    # byte or two becomes an object of 50 to 300 bytes in about a microsecond, so that without this limit a frame of
-    # 100 MiB would take gigabytes and minutes. A request for 10,000 partitions has about 20,000 elements.
-    element_limit: ClassVar[int] = 25_000
+    # Limit on the number of elements in all arrays of one message, for each level of arrays (topics, their partitions);
+    # sixteen numbers count as one. An element of a byte or two becomes an object of 50 to 300 bytes in about a
+    # microsecond, so that without this limit a frame of 100 MiB would take gigabytes and minutes. A request for 10,000
+    # partitions has at most 10,000 elements of each level.
+    elements_per_level: ClassVar[int] = 11_000
     api_key: ClassVar[int]
     versions: ClassVar[tuple[int, int]]
     flexible_from: ClassVar[int | None]
@@ -110,6 +112,10 @@ class Message(Struct):
         return cls.flexible_from is not None and version >= cls.flexible_from
 
     @classmethod
+    def element_limit(cls) -> int:
+        return cls.elements_per_level * max(array_levels(cls), 1)
+
+    @classmethod
     def decode(cls, buffer: memoryview, position: int, version: int) -> Self:
         """Decodes the message at `position` of `buffer`; records are views into the buffer.
 
@@ -119,7 +125,7 @@ class Message(Struct):
         if decoder is None:
             cls._check_version(version)
             decoder = cls._decoders[version] = compile_decoder(
-                cls, version, cls.is_flexible(version), cls.element_limit
+                cls, version, cls.is_flexible(version), cls.element_limit()
             )
         decoded: Self = decoder(buffer, position)
         return decoded
@@ -145,4 +151,4 @@ class Request(Message):
 
 class Response(Message):
     # Responses have no limit: a client trusts its broker, and the metadata of a large cluster is one message.
-    element_limit = 10_000_000
+    elements_per_level = 10_000_000
