@@ -14,6 +14,7 @@ from odradek.coordinator.groups.consumer.patterns import match_new_pattern, matc
 from odradek.coordinator.groups.group_settings import GroupSettings, group_settings
 from odradek.coordinator.groups.group_shard import GroupShard
 from odradek.coordinator.groups.offsets.offset_operations import expire_offsets, forget_topics
+from odradek.coordinator.pattern_turns import PatternTurns
 from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
@@ -67,6 +68,7 @@ class GroupCoordinator:
         self._metadata = metadata
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._is_stopping = False
+        self.pattern_turns = PatternTurns(host.workers)
         self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             host.clock,
             self._make_shard,
@@ -123,13 +125,13 @@ class GroupCoordinator:
 
     async def match_new(self, pattern: str) -> MatchedPatterns:
         """InvalidPattern when it is not a pattern."""
-        return await self._host.workers.run(match_new_pattern, pattern, self._metadata.image)
+        return await self.pattern_turns.run(match_new_pattern, pattern, self._metadata.image)
 
     def _match_later(self, shard: GroupShard, match: PatternMatch) -> None:
         self._runtime.run(self._match(shard, match))
 
     async def _match(self, shard: GroupShard, match: PatternMatch) -> None:
-        matched = await self._host.workers.run(match_patterns, match.patterns, self._metadata.image)
+        matched = await self.pattern_turns.run(match_patterns, match.patterns, self._metadata.image)
         if shard.is_active:
             shard.patterns_matched(match, matched)
 
@@ -146,6 +148,7 @@ class GroupCoordinator:
         self._is_stopping = True
         self._expiry.stop()
         self._runtime.stop()
+        self.pattern_turns.close()
 
     def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Called when the metadata has changed, after the partition table."""
