@@ -73,6 +73,8 @@ async def _match_first(
 ) -> ConsumerGroupHeartbeatResponse:
     """Matching a pattern with the names of all topics may take long; only the request that brings the pattern waits."""
     groups = context.services.groups
+    if groups.pattern_turns.are_full:
+        return _refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # clients try again after a pause
     try:
         matched = await groups.match_new(pattern)
     except InvalidPattern as problem:

@@ -3,11 +3,14 @@ what is described, and what is left after a restart."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
 
+from odradek.coordinator import pattern_turns
+from odradek.coordinator.pattern_turns import PatternTurns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -128,6 +131,23 @@ def test_a_pattern_that_is_none_is_refused(world: ConsumerWorld, pattern: str) -
     response = world.run(world.beat(**{**JOIN, "subscribed_topic_regex": pattern}))
     assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert world.run(world.describe()).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_new_patterns_wait_for_each_other_and_few_wait(world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may bring patterns that take long on each of its connections."""
+    monkeypatch.setattr(pattern_turns, "MOST_WAITING_PATTERNS", 3)
+    world.node.dispatcher._services.groups.pattern_turns = PatternTurns(world.simulation.host.workers)
+
+    async def beat(number: int) -> ErrorCode:
+        member = {**JOIN, "group_id": f"g{number}", "subscribed_topic_regex": f"t{number}"}
+        return ErrorCode((await world.beat(**member)).error_code)
+
+    async def scenario() -> list[ErrorCode]:
+        return await asyncio.gather(*(beat(number) for number in range(6)))
+
+    answers = world.run(scenario())
+    assert answers == [ErrorCode.NONE] * 4 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert world.run(beat(5)) is ErrorCode.NONE
 
 
 def test_a_pattern_gets_its_partitions_with_the_first_answer(world: ConsumerWorld) -> None:

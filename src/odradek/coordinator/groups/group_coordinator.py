@@ -18,6 +18,7 @@ from odradek.coordinator.groups.offsets.offset_operations import (
     forget_pending_offsets,
     forget_topics,
 )
+from odradek.coordinator.pattern_turns import PatternTurns
 from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
@@ -71,6 +72,7 @@ class GroupCoordinator:
         self._metadata = metadata
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._is_stopping = False
+        self.pattern_turns = PatternTurns(host.workers)
         self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             host.clock,
             self._make_shard,
@@ -127,13 +129,13 @@ class GroupCoordinator:
 
     async def match_new(self, pattern: str) -> MatchedPatterns:
         """InvalidPattern when it is not a pattern."""
-        return await self._host.workers.run(match_new_pattern, pattern, self._metadata.image)
+        return await self.pattern_turns.run(match_new_pattern, pattern, self._metadata.image)
 
     def _match_later(self, shard: GroupShard, match: PatternMatch) -> None:
         self._runtime.run(self._match(shard, match))
 
     async def _match(self, shard: GroupShard, match: PatternMatch) -> None:
-        matched = await self._host.workers.run(match_patterns, match.patterns, self._metadata.image)
+        matched = await self.pattern_turns.run(match_patterns, match.patterns, self._metadata.image)
         if shard.is_active:
             shard.patterns_matched(match, matched)
 
@@ -150,6 +152,7 @@ class GroupCoordinator:
         self._is_stopping = True
         self._expiry.stop()
         self._runtime.stop()
+        self.pattern_turns.close()
 
     def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Called when the metadata has changed, after the partition table."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.groups.consumer.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, matching_topics
+from odradek.coordinator.groups.consumer.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, matching_names
 from tests.jvm.json_session import JsonSession
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ NAMES = ["a", "b", "ab", "abc", "A", "a.b", "a-b", "a_b", "topic-1", "topic-22",
     ],
 )
 def test_a_pattern_matches_whole_names(pattern: str, expected: set[str]) -> None:
-    assert matching_topics(pattern, NAMES) == expected
+    assert matching_names(pattern, NAMES) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,15 @@ def test_what_cannot_be_searched_for_is_refused_with_the_reason(
     pattern: str, reason: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(InvalidPattern) as refused:
-        matching_topics(pattern, NAMES)
+        matching_names(pattern, NAMES)
     assert str(refused.value) == reason
     assert capfd.readouterr() == ("", "")
 
 
 def test_what_lasts_for_years_elsewhere_takes_milliseconds() -> None:
     started = time.process_time()
-    assert matching_topics("(x+x+)+y", NAMES) == set()
-    assert matching_topics("(?:x?){200}x{200}", NAMES) == {"x" * 249}
+    assert matching_names("(x+x+)+y", NAMES) == set()
+    assert matching_names("(?:x?){200}x{200}", NAMES) == {"x" * 249}
     assert time.process_time() - started < 1
 
 
@@ -78,7 +78,7 @@ def test_no_pattern_takes_long_to_check(piece: str) -> None:
     pattern = piece * (MOST_PATTERN_BYTES // len(piece))
     started = time.process_time()
     with contextlib.suppress(InvalidPattern):
-        matching_topics(pattern, ())
+        matching_names(pattern, ())
     assert time.process_time() - started < 1
 
 
@@ -122,6 +122,6 @@ def test_kafkas_library_agrees(kafka: JsonSession, pattern: str) -> None:
     answer = kafka.call({"pattern": pattern, "names": NAMES})
     if "invalid" in answer:
         with pytest.raises(InvalidPattern):
-            matching_topics(pattern, NAMES)
+            matching_names(pattern, NAMES)
     else:
-        assert matching_topics(pattern, NAMES) == set(answer["names"])
+        assert matching_names(pattern, NAMES) == set(answer["names"])

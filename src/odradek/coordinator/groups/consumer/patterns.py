@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.groups.consumer.group import ConsumerGroup, ResolvedPattern
-from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, matching_topics
+from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, matching_names
 from odradek.coordinator.groups.decision import PatternMatch
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class MatchedPatterns(NamedTuple):
 
 def match_new_pattern(pattern: str, image: MetadataImage) -> MatchedPatterns:
     """Slow: called on a worker. InvalidPattern when it is not a pattern."""
-    return MatchedPatterns({pattern: matching_topics(pattern, image.topics)}, image)
+    return MatchedPatterns({pattern: matching_names(pattern, image.topics)}, image)
 
 
 def match_patterns(patterns: Iterable[str], image: MetadataImage) -> MatchedPatterns:
@@ -43,7 +43,7 @@ def match_patterns(patterns: Iterable[str], image: MetadataImage) -> MatchedPatt
     topics = {}
     for pattern in sorted(patterns):
         try:
-            topics[pattern] = matching_topics(pattern, image.topics)
+            topics[pattern] = matching_names(pattern, image.topics)
         except InvalidPattern:
             topics[pattern] = frozenset()
     return MatchedPatterns(topics, image)

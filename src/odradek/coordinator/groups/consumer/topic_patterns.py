@@ -21,13 +21,13 @@ class InvalidPattern(Exception):
     """The message says why, as a part of a sentence."""
 
 
-def matching_topics(pattern: str, names: Iterable[str]) -> frozenset[str]:
-    """InvalidPattern when no topic can ever be looked for by this."""
-    match = compile_pattern(pattern).fullmatch
+def matching_names(pattern: str, names: Iterable[str]) -> frozenset[str]:
+    """Slow: called on a worker. InvalidPattern when no name can ever be looked for by this."""
+    match = _compile(pattern).fullmatch
     return frozenset([name for name in names if match(name) is not None])
 
 
-def compile_pattern(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     import re2  # noqa: PLC0415 - few brokers ever meet a pattern
 
     size_bytes = len(pattern.encode(errors="replace"))
