@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -123,3 +124,29 @@ class TestAddPartitionsToTxn:
         answer = simulated.call(request, AddPartitionsToTxnResponse, 3)
         errors = [each.results_by_partition[0].partition_error_code for each in answer.results_by_topic_v3_and_below]
         assert errors == [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+class TestAddOffsetsToTxn:
+    def test_nothing_joins_while_the_topic_of_offsets_cannot_be_created(
+        self, simulated: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without the number of its partitions, the partition of the group is not known."""
+        create_topic(simulated, TOPIC)
+        find = FindCoordinatorRequest(coordinator_keys=["any"], key_type=TRANSACTIONS)
+        simulated.call(find, FindCoordinatorResponse)
+        producer_id, producer_epoch = init_producer(simulated)
+        request = AddOffsetsToTxnRequest(
+            transactional_id=TRANSACTIONAL_ID, producer_id=producer_id, producer_epoch=producer_epoch, group_id=GROUP
+        )
+
+        async def refuse() -> None: ...  # too few brokers: it is logged
+
+        with monkeypatch.context() as patch:
+            patch.setattr(simulated.services.groups.topic, "ensure", refuse)
+            answer = simulated.call(request, AddOffsetsToTxnResponse)
+        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert simulated.call(request, AddOffsetsToTxnResponse).error_code == ErrorCode.NONE
+        shard = simulated.services.transactions.find(TRANSACTIONAL_ID)
+        assert not isinstance(shard, ErrorCode)
+        partition = simulated.services.groups.partition_of(GROUP)
+        assert shard.transactions[TRANSACTIONAL_ID].partitions == {partition}
