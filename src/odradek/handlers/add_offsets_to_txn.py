@@ -51,7 +51,10 @@ def _refusal(request: AddOffsetsToTxnRequest, context: RequestContext) -> ErrorC
 async def _add_with_topic(
     request: AddOffsetsToTxnRequest, context: RequestContext, answer: Callable[[ErrorCode], AddOffsetsToTxnResponse]
 ) -> AddOffsetsToTxnResponse:
-    await context.services.groups.topic.ensure()
+    topic = context.services.groups.topic
+    await topic.ensure()
+    if not topic.exists:  # refused: without the number of its partitions, that of the group is not known
+        return answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     outcome = _add(request, context)
     return answer(await outcome if isinstance(outcome, WaitingResponse) else outcome)
 

@@ -68,13 +68,16 @@ def _add_for_broker(
 
 
 def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) -> Errors | WaitingResponse:
-    """All partitions join, or none: if one may not, the others are not attempted."""
+    """All partitions join, or none: if one may not, the others are not attempted. Brokers repeat all of them then: the
+    producer of a batch that was not attempted would not."""
     transactional_id = transaction.transactional_id
     partitions = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
     is_of_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
     if not is_of_broker and not may_write(context, transactional_id):
         return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     refused = {each: error for each in partitions if (error := _check(each, context)) is not ErrorCode.NONE}
+    if refused and is_of_broker:
+        return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if refused:
         return {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
     if not transactional_id:
