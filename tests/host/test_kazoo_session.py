@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import pytest
 
 from odradek.host.kazoo_session import KazooSession
-from odradek.host.zookeeper import NoAnswer, SessionClosed, SessionEvent, ZooKeeperSettings
+from odradek.host.zookeeper import NoAnswer, SessionClosed, SessionEvent, ZooKeeperError, ZooKeeperSettings
 from tests.host.scripted_zookeeper import ScriptedZooKeeper
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 WAIT_S = 30
+ANSWER_TO_ANOTHER_REQUEST = struct.pack(">iqi", 99, 1, 0)
 LONGEST_BLOCK_S = 3.0
 ROUNDS, REQUESTS_PER_ROUND = 6, 100  # a socket takes less than 300 bytes that are sent one by one
 
@@ -128,5 +131,36 @@ async def _until_answered(session: KazooSession) -> object:
     while True:
         try:
             return await session.exists("/node")
-        except NoAnswer:
+        except ZooKeeperError:
             continue
+
+
+async def test_session_begins_again_when_the_thread_of_its_client_has_ended(
+    server: ScriptedZooKeeper, session: KazooSession
+) -> None:
+    """kazoo's thread ends with any exception that it does not expect, and when a connection is closed during SASL."""
+    await session.exists("/node")
+    first_id = session.session_id
+    events: list[SessionEvent] = []
+    session.subscribe(events.append)
+    server.garbage = ANSWER_TO_ANOTHER_REQUEST
+    async with asyncio.timeout(WAIT_S):
+        assert await _until_answered(session) is None
+    assert session.session_id not in (0, first_id)
+    assert events == [SessionEvent.EXPIRED, SessionEvent.CONNECTED]
+
+
+async def test_session_whose_client_has_ended_again_and_again_can_be_closed(
+    server: ScriptedZooKeeper, session: KazooSession
+) -> None:
+    await session.exists("/node")
+    for _ in range(2):
+        ended = reach_state(session, SessionEvent.EXPIRED)
+        server.garbage = ANSWER_TO_ANOTHER_REQUEST
+        async with asyncio.timeout(WAIT_S):
+            while not ended.is_set():
+                with suppress(ZooKeeperError):
+                    await session.exists("/node")
+    await session.close()
+    with pytest.raises(SessionClosed):
+        await session.exists("/node")

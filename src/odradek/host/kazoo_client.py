@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kazoo import exceptions
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
 from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL
 
@@ -27,6 +28,7 @@ from odradek.host.zookeeper import (
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
     from odradek.host.zookeeper import ZooKeeperSettings, ZooKeeperTls
 
@@ -50,16 +52,38 @@ class _WakeUpSocket:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """Reports the end of the thread that keeps the connection. kazoo ends it after an exception that it does not
+    expect, or when a connection is closed while it is authenticated, and does not start it again."""
+
+    def __init__(self, report_end: Callable[[Exception | None], None]) -> None:
+        super().__init__()
+        self._report_end = report_end
+
+    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
+        if isinstance(getattr(func, "__self__", None), ConnectionHandler):
+            return super().spawn(self._keep_connection, func)
+        return super().spawn(func, *args, **kwargs)
+
+    def _keep_connection(self, run: Callable[[], None]) -> None:
+        problem: Exception | None = None
+        try:
+            run()
+        except Exception as raised:
+            problem = raised
+        self._report_end(problem)
+
     def create_socket_pair(self) -> tuple[Any, _WakeUpSocket]:
         reader, writer = super().create_socket_pair()
         return reader, _WakeUpSocket(writer)
 
 
-def new_client(servers: str, settings: ZooKeeperSettings) -> Any:
-    """A client that is not started. `ZooKeeperError` when the settings cannot be used."""
+def new_client(servers: str, settings: ZooKeeperSettings, report_end: Callable[[Exception | None], None]) -> Any:
+    """A client that is not started. `report_end` is called on its last thread, once it has ended: with the exception
+    that ended it, or None if it was stopped or not authenticated. `ZooKeeperError` when the settings cannot be
+    used."""
     logger = logging.getLogger("kazoo")
     logger.setLevel(logging.ERROR)  # changes of the session are logged by the session
-    handler = _Handler()
+    handler = _Handler(report_end)
     scheme, _, credential = settings.auth.partition(":")
     user, _, password = credential.partition(":")
     try:

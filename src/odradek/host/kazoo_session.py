@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 MAX_REQUESTS_IN_FLIGHT = 128
+REPLACEMENT_PAUSE_S = 1.0
 INSTALL_ADVICE = "install the extra: pip install 'odradek[cluster]'"
 
 
@@ -63,6 +64,7 @@ class KazooSession:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
         self._starting: asyncio.Task[None] | None = None
+        self._replacing: asyncio.Task[None] | None = None  # the client, whose thread has ended
         self._reachable = asyncio.Event()  # there is a session with a connection
         self._in_flight = asyncio.Semaphore(MAX_REQUESTS_IN_FLIGHT)
         self._is_closed = False
@@ -135,6 +137,8 @@ class KazooSession:
         self._reachable.set()  # requests that wait for it are refused
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
+        if self._replacing is not None:
+            await asyncio.wait([self._replacing])
         if self._client is not None:
             await asyncio.to_thread(self._kazoo.stop, self._client)
         self._session_id = 0
@@ -142,9 +146,7 @@ class KazooSession:
     async def _start(self) -> None:
         if self._client is None:
             self._loop = asyncio.get_running_loop()
-            self._client = self._kazoo.new_client(self._servers, self._settings)
-            self._client.add_listener(self._on_state)
-            await asyncio.to_thread(self._client.start_async)
+            await self._start_client()
         timeout_s = self._settings.connection_timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout_s):
@@ -155,6 +157,23 @@ class KazooSession:
                 "(zookeeper.connection.timeout.ms): start it, or correct zookeeper.connect"
             ) from None
         await self._create_chroot()
+
+    async def _start_client(self) -> None:
+        self._client = client = self._kazoo.new_client(
+            self._servers, self._settings, lambda problem: self._post(self._follow_end, problem)
+        )
+        client.add_listener(lambda state: self._on_state(client, state))
+        await asyncio.to_thread(client.start_async)
+
+    async def _replace_client(self) -> None:
+        await asyncio.to_thread(self._kazoo.stop, self._client)
+        while not self._is_closed:
+            await asyncio.sleep(REPLACEMENT_PAUSE_S)
+            try:
+                await self._start_client()
+                return
+            except Exception as problem:
+                log.error("a ZooKeeper client could not be started; retrying", exc_info=problem)
 
     async def _create_chroot(self) -> None:
         """Without the permission to create its first nodes, the chroot must exist."""
@@ -209,8 +228,8 @@ class KazooSession:
         except RuntimeError:  # the loop is closed: nothing waits any more
             log.debug("ZooKeeper answered after the end of the event loop")
 
-    def _on_state(self, state: str) -> None:
-        client_id = self._client.client_id
+    def _on_state(self, client: Any, state: str) -> None:
+        client_id = client.client_id
         self._post(self._follow_state, state, client_id[0] if client_id else 0)
 
     def _on_loop(self, watcher: Callable[[], None] | None) -> Callable[[object], None] | None:
@@ -230,6 +249,14 @@ class KazooSession:
     def _call_watcher(self, watcher: Callable[[], None]) -> None:
         if not self._is_closed:  # kazoo calls every watcher when a session is closed
             watcher()
+
+    def _follow_end(self, problem: Exception | None) -> None:
+        """The session is lost, as `_follow_state` has reported, and the next one needs another client."""
+        if self._is_closed:
+            return
+        reason = "ZooKeeper did not authenticate this broker" if problem is None else repr(problem)
+        log.error("the ZooKeeper client has ended; another one is started", reason=reason)
+        self._replacing = asyncio.ensure_future(self._replace_client())
 
     def _follow_state(self, state: str, session_id: int) -> None:
         if self._is_closed:
