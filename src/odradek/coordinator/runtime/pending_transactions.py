@@ -17,9 +17,8 @@ class PendingTransactions:
     """By producer id, in the order in which their records were appended."""
 
     def __init__(self) -> None:
-        self._records: dict[
-            int, dict[bytes, tuple[int, bytes | None]]
-        ] = {}  # value: its number in the order, and the value itself
+        # By producer id and key: the number of the record in the order of appends, and its value.
+        self._records: dict[int, dict[bytes, tuple[int, bytes | None]]] = {}
         self._producers: dict[bytes, set[int]] = {}  # with a record of this key
         self._next_number = 0
 
