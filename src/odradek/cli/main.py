@@ -40,7 +40,7 @@ COMMANDS = {
     "metrics": ("odradek.cli.metrics:metrics", "Print a Grafana dashboard and alert rules for brokers."),
     "metadata": ("odradek.cli.metadata:metadata", "Move a single broker's metadata into a cluster's ZooKeeper."),
     "secure": ("odradek.cli.secure:secure", "Make certificates and an admin user for development."),
-    "profile": ("odradek.cli.profile:profile", "Keep addresses and credentials of clusters under names."),
+    "profile": ("odradek.cli.profile:profile", "Store addresses and credentials of clusters under names."),
     "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw, test and run declared pipelines."),
     "sql": ("odradek.cli.pipeline.sql:sql", "Query topics, sources and views in SQL."),
     "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
@@ -78,7 +78,7 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
     metavar="NAME",
     expose_value=False,
     callback=remember_profile,
-    help="Address and credentials that `odradek profile add` has kept, for the command that follows.",
+    help="Address and credentials that `odradek profile add` has stored, for the command that follows.",
 )
 def root() -> None:
     """Odradek: the streaming platform that you pip install.

@@ -185,7 +185,7 @@ class Compaction:
                 )
             except FileNotFoundError:  # removed at the same time
                 continue
-            if cleanable.is_worth_it(config):
+            if cleanable.is_worth_compacting(config):
                 assessed.append((partition, cleanable))
         return assessed
 

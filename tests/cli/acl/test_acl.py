@@ -70,7 +70,7 @@ def test_super_users_and_resources_without_rules_are_named(acl: Acl) -> None:
 
 def test_mistakes_are_refused_before_a_request(acl: Acl) -> None:
     for arguments, message in (
-        (["add", "--topic", "t"], "name who is meant"),
+        (["add", "--topic", "t"], "name a principal"),
         (["add", "--allow-principal", "alice", "--topic", "t"], "is not TYPE:NAME"),
         (["remove", "--yes"], "name a resource"),
         (["check", "User:a", "Read", "orders"], "expected topic:NAME"),

@@ -47,7 +47,7 @@ def test_addresses_and_defaults_have_quotas(odradek: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("set", "producer_byte_rate=1"), "name whom to limit"),
+        (("set", "producer_byte_rate=1"), "name what to limit"),
         (("set", "--user", "a", "producer_bite_rate=1"), "producer_byte_rate"),
         (("set", "--user", "a", "producer_byte_rate=0"), "greater than 0"),
         (("set", "--user", "a", "connection_creation_rate=1"), "user has no quota connection_creation_rate"),

@@ -41,16 +41,16 @@ def test_everything_but_the_active_segment_is_cleanable(log: PartitionLog) -> No
     assert (found.first_dirty_offset, found.end_offset, found.clean_bytes) == (0, 8, 0)
     assert found.dirty_bytes == sum(segment.size_bytes for segment in log.segments[:-1])
     assert found.dirty_ratio == 1.0
-    assert found.is_worth_it(CONFIG)
+    assert found.is_worth_compacting(CONFIG)
 
 
 @pytest.mark.parametrize(("dirty", "ratio"), [(2, 0.75), (4, 0.5), (6, 0.25), (8, 0.0)])
 def test_the_ratio_is_dirty_bytes_of_all_that_could_be_cleaned(log: PartitionLog, dirty: int, ratio: float) -> None:
     found = judge(log, dirty=dirty)
     assert found.dirty_ratio == ratio
-    assert found.is_worth_it(CONFIG) == (ratio > 0.5)
+    assert found.is_worth_compacting(CONFIG) == (ratio > 0.5)
     eager = replace(CONFIG, min_cleanable_dirty_ratio=0.0)
-    assert found.is_worth_it(eager) == (ratio > 0)
+    assert found.is_worth_compacting(eager) == (ratio > 0)
 
 
 def test_a_segment_that_is_partly_clean_is_dirty(log: PartitionLog) -> None:
@@ -79,7 +79,7 @@ def test_a_record_that_waits_too_long_makes_its_log_worth_it(log: PartitionLog) 
         (NOW_MS + 9 * HOUR_MS, 8, False),
     ]:
         found = judge(log, config, dirty=dirty, now_ms=now_ms)
-        assert (found.is_overdue, found.is_worth_it(config)) == (is_overdue, is_overdue)
+        assert (found.is_overdue, found.is_worth_compacting(config)) == (is_overdue, is_overdue)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_an_index_that_was_cut_off_is_no_index() -> None:
 def test_a_marker_of_another_kind_stays() -> None:
     header = read_batch_header(marker_batch(1, is_commit=True, offset=0))
     tracker = TransactionTracker([])
-    assert not tracker.is_marker_needless(header, b"\x00\x00\x00\x07")
-    assert tracker.is_marker_needless(header, None)
+    assert not tracker.is_marker_discardable(header, b"\x00\x00\x00\x07")
+    assert tracker.is_marker_discardable(header, None)
     with pytest.raises(MalformedMessage):
-        tracker.is_marker_needless(header, b"\x00")
+        tracker.is_marker_discardable(header, b"\x00")

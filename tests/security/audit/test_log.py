@@ -157,3 +157,30 @@ def test_lines_that_could_not_be_written_are_counted(simulation: Simulation, mon
 
     simulation.loop.run_until_complete(run())
     assert [each["count"] for each in lines(simulation)] == [1]
+
+
+def test_the_count_of_lost_lines_survives_further_failures(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written as soon as the disk works, without a further event."""
+
+    async def run() -> None:
+        log = create(simulation)
+        await log.start()
+        append = log._file.append
+
+        def fail(_lines: bytes) -> None:
+            raise OSError(5, "the disk is broken")
+
+        monkeypatch.setattr(log._file, "append", fail)
+        for number in range(3):
+            log.performed(ACTOR, Action("Create", "Topic", f"t{number}"))
+        await pass_time(simulation, 3500)
+        monkeypatch.setattr(log._file, "append", append)
+        await pass_time(simulation, 1500)
+        (found,) = lines(simulation)
+        assert (found["outcome"], found["count"]) == ("left out", 3)
+        await log.close()
+
+    simulation.loop.run_until_complete(run())
+    assert len(lines(simulation)) == 1

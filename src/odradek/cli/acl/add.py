@@ -37,23 +37,23 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--allow-principal", "allowed", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
-    help="Who may, such as User:alice; User:* is everyone. Repeatable.",
+    help="Principal that is allowed, such as User:alice; User:* is every principal. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--deny-principal", "denied", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
-    help="Who may not, whatever other rules allow. Repeatable.",
+    help="Principal that is denied, whatever other rules allow. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--allow-host", "allowed_hosts", metavar="ADDRESS", type=TEXT, multiple=True,
-    help="From where; every host by default. Repeatable.",
+    help="Host from which it is allowed; every host by default. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--deny-host", "denied_hosts", metavar="ADDRESS", type=TEXT, multiple=True,
-    help="From where not; every host by default. Repeatable.",
+    help="Host from which it is denied; every host by default. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--operation", "operations", metavar="OPERATION", type=OPERATION, multiple=True,
-    help=f"What: {', '.join(OPERATIONS)}. All by default. Repeatable.",
+    help=f"Operation: {', '.join(OPERATIONS)}. All by default. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--producer", is_flag=True, help="Write, Describe and Create on topics; Write and Describe on transactional ids."
@@ -81,7 +81,7 @@ def add(
 
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer, idempotent)
     if not allowed and not denied:
-        raise click.UsageError("name who is meant: --allow-principal or --deny-principal")
+        raise click.UsageError("name a principal: --allow-principal or --deny-principal")
     problem = access.problem(selection) or unsupported_operation(access, selection)
     if problem is not None:
         raise click.UsageError(problem)

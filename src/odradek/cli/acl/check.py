@@ -33,7 +33,7 @@ DENIED_EXIT_CODE = 1
 @click.argument("resource", metavar="RESOURCE", type=TEXT)
 @click.option(
     "--host", metavar="ADDRESS", type=TEXT, default=WILDCARD,
-    help="From where. Without it, rules for single hosts do not count.",
+    help="Host of the principal. Without it, rules for single hosts do not count.",
 )  # fmt: skip
 @cluster_options
 @click.pass_context

@@ -64,7 +64,7 @@ def remove(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Remove rules. They are shown before the question; exactly those are removed."""
+    """Remove rules. The rules that match are shown, and removed after confirmation."""
     from odradek.cli.acl.requests import delete, find
 
     if not selection.resources:

@@ -79,7 +79,7 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
 @partitions_option
 @cluster_options
 def latency(cluster: Cluster, as_json: bool, topic: str, partitions: int, size: int, **options: Any) -> None:
-    """How long a record takes from the producer's call to the consumer's hands, at a given rate.
+    """Measure the time from the producer's call until a consumer receives the record, at a given rate.
 
     Producer and consumer are this one process, so that one clock times both ends. The first half second is not counted.
     """

@@ -50,7 +50,7 @@ def connection_options(function: F) -> F:
         type=TEXT,
         envvar="ODRADEK_PROFILE",
         show_envvar=True,
-        help="Address and client properties that `odradek profile add` has kept.",
+        help="Address and client properties that `odradek profile add` has stored.",
     )(decorated)
     decorated = click.option(
         "-X",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "--broker", "broker_ids", type=int, multiple=True, metavar="ID", help="Only this broker; may be repeated."
 )
 @click.option("--buckets", "shows_buckets", is_flag=True, help="Show the buckets of histograms, too.")
-@click.option("--watch", is_flag=True, help="Show the metrics again and again, counters as rates, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh the metrics, with counters as rates, until Ctrl-C.")
 @click.option(
     "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True, help="Time between two answers."
 )

@@ -40,7 +40,7 @@ SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this 
         ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
     ]
 )
-@click.option("--watch", is_flag=True, help="Show the state again and again, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh the state until Ctrl-C.")
 @click.option(
     "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True, help="Time between two states."
 )

@@ -1,4 +1,4 @@
-"""`odradek console`: serves a web page over a cluster until Ctrl-C."""
+"""`odradek console`: serves the web console of a cluster until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ INSTALL = "pip install 'odradek[console]'"
     type=TEXT,
     default=DEFAULT_LISTEN,
     show_default=True,
-    help="Address of the web page; port 0 is any free port. An address that others reach needs --login and TLS.",
+    help="Address of the console; port 0 is any free port. An address that others reach needs --login and TLS.",
 )
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
 @click.option(
@@ -76,7 +76,7 @@ def console(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Serve a web page over a cluster: topics, messages, groups, brokers, transactions,
+    """Serve the web console of a cluster: topics, messages, groups, brokers, transactions,
     pipelines, rigs, access.
 
     It works with any Kafka cluster. Without a login, everybody who can open the page on this machine has the rights of

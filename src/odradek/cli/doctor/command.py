@@ -85,7 +85,7 @@ LONGEST_COUNT = 2**53
     type=click.Path(exists=True, dir_okay=False),
     help="Of `security`: the properties of a broker on this machine, whose files are checked as well.",
 )
-@click.option("--all", "shows_all", is_flag=True, help="Show all places of a finding, not only the first 5.")
+@click.option("--all", "shows_all", is_flag=True, help="Show all locations of a finding, not only the first 5.")
 @cluster_options
 def doctor(
     *,
@@ -99,7 +99,7 @@ def doctor(
     cluster: Cluster,
     as_json: bool,
 ) -> int:
-    """Check a cluster, or its security, and say what is wrong, where, and what to do.
+    """Check a cluster, or its security, and report each problem with its location and what to do.
 
     It works with any Kafka cluster, over the Kafka protocol alone, and changes nothing. The exit code is 0 if nothing
     was found, 1 after warnings, 2 after problems (and for wrong usage).

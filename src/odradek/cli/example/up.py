@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, exists=True),
     help="Definition of the pipeline. Default: pipeline.yml of the example.",
 )
-@click.option("--no-console", is_flag=True, help="Do not start the console, which is a web page over the cluster.")
+@click.option("--no-console", is_flag=True, help="Do not start the web console.")
 @click.option(
     "--console-port",
     type=click.IntRange(min=0, max=65535),
@@ -99,7 +99,7 @@ def up(
     """
     properties = running_cluster(bootstrap_server)
     if brokers > 1 and properties is not None:
-        raise click.UsageError("--brokers starts brokers, the other options use those that run: give one of them")
+        raise click.UsageError("--brokers starts brokers, and the other options name running ones: give one of both")
     require_packages()
     example = chosen_example(name)
     view, simulation = read_view(example), overridden(read_simulation(example), rate, entities, seed)

@@ -43,9 +43,9 @@ def migrate(
     epochs and producer ids carry over. The broker's own metadata file is kept under another name. A cluster with
     metadata is accepted if no name is in both, and while none of its brokers runs.
 
-    There is no way back: a member of a cluster raises leader epochs and changes partitions in ZooKeeper, and the kept
-    file does not know of it. To be able to return, copy the log directories while the broker is stopped. To return
-    without a copy, start a new single broker and copy the records with a client or a mirror.
+    A member of a cluster cannot become a single broker again: it changes leader epochs and partitions in ZooKeeper, and
+    not in the kept file. To be able to return, copy the log directories while the broker is stopped. Without a copy,
+    start a new single broker, and copy the records with a client or MirrorMaker.
     """
     from odradek.server.main import BrokerFailure, migrate_metadata
 

@@ -73,7 +73,10 @@ class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in n
 @click.option("--wait", "waits", is_flag=True, help="Wait until the reassignment is done, then remove its throttle.")
 @click.option("--list", "mode", flag_value="list", help="Show running reassignments.")
 @click.option(
-    "--verify", "mode", flag_value="verify", help="Whether all are done: exit 1 if not. Removes throttles if so."
+    "--verify",
+    "mode",
+    flag_value="verify",
+    help="Check whether all are done (exit code 1 if not), and remove throttles if so.",
 )
 @click.option("--cancel", "mode", flag_value="cancel", help="Cancel running reassignments.")
 @yes_option
@@ -87,7 +90,7 @@ def reassign(
 
     Without --file, the partitions of the named topics are spread evenly over the brokers; replicas stay where they are
     as far as that allows, and new ones go to racks and machines without a replica first. --drain alone chooses all
-    topics. Records are copied in the background: partitions can be written and read meanwhile.
+    topics. Records are copied in the background: partitions can be written and read at the same time.
     """
     requests = BrokerRequests(cluster)
     state = read_state(requests)

@@ -30,7 +30,7 @@ cluster_profile_option = click.option(
     "--cluster-profile",
     metavar="NAME",
     type=TEXT,
-    help="Address and credentials of the brokers that `odradek profile add` has kept.",
+    help="Address and credentials of the brokers that `odradek profile add` has stored.",
 )
 
 

@@ -7,7 +7,7 @@ from odradek.cli.framework.commands import group
 
 @group(
     lazy={
-        "add": ("odradek.cli.profile.commands:add", "Keep an address and client properties under a name."),
+        "add": ("odradek.cli.profile.commands:add", "Store an address and client properties under a name."),
         "list": ("odradek.cli.profile.commands:list_profiles", "List the profiles."),
         "show": ("odradek.cli.profile.commands:show", "Show a profile, without its secrets."),
         "remove": ("odradek.cli.profile.commands:remove", "Remove a profile."),
@@ -18,7 +18,7 @@ from odradek.cli.framework.commands import group
     ],
 )
 def profile() -> None:
-    """Keep addresses and credentials of clusters under names.
+    """Store addresses and credentials of clusters under names.
 
     Profiles are files in the user's configuration directory that only the user can read. Every command that connects
     to a cluster takes --profile NAME, before or after the command, or ODRADEK_PROFILE.

@@ -50,7 +50,7 @@ name_argument = click.argument("name", metavar="NAME", type=TEXT, shell_complete
 @connection_options
 @format_option
 def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
-    """Keep an address and client properties under a name. Nothing is connected to."""
+    """Store an address and client properties under a name. No connection is made."""
     if has_profile(name) and not may_replace:
         raise Failure(f"there is a profile {name}; --replace replaces it")
     cluster = chosen_cluster(click.get_current_context(), parameters)
@@ -58,7 +58,7 @@ def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
     if as_json:
         print_json({"profile": name, "file": str(path)})
     else:
-        say(f"profile {name} is kept in {path}; use it with `odradek --profile {name} topic list`")
+        say(f"profile {name} is stored in {path}; use it with `odradek --profile {name} topic list`")
 
 
 @command("list", examples=[("all profiles and their addresses", "odradek profile list")])

@@ -44,7 +44,7 @@ def set_quota(quotas: tuple[tuple[str, str], ...], entity: Entity, cluster: Clus
     from odradek.cli.quota.requests import alter_quotas
 
     if not entity:
-        raise click.UsageError("name whom to limit: --user, --client-id, --ip, or a default such as --user-default")
+        raise click.UsageError("name what to limit: --user, --client-id, --ip, or a default such as --user-default")
     changes = {key: read_value(key, text, entity) for key, text in quotas}
     alter_quotas(cluster, entity, changes)
     if as_json:

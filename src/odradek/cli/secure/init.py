@@ -54,8 +54,8 @@ def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, a
 
     Clients authenticate by their certificates (mutual TLS), or with --sasl by generated passwords: `admin` may do
     everything, `client` what it is given. `odradek user add` adds further users.
-    Files with keys are readable by their owner only. Keep ca-key.pem away from production: who has it can make
-    certificates that the broker accepts.
+    Files with keys are readable by their owner only. Do not use ca-key.pem in production: it makes certificates
+    that the broker accepts.
     """
     host, colon, port = address.rpartition(":")
     host = host.strip("[]")

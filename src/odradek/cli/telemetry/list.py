@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 @command("list", examples=[("clients, the last push first", "odradek client list")])
 @cluster_options
 def list_clients(cluster: Cluster, as_json: bool) -> None:
-    """List the clients that push their metrics, or that have asked whether they shall."""
+    """List the clients that push their metrics, or that have requested their subscription."""
     found = sorted(read_instances(cluster), key=lambda each: -each.instance.last_push_ms)
     if as_json:
         for each in found:
             print_json(as_object(each))
         return
     if not found:
-        say("no client has asked for subscriptions; clients do so some seconds after they have connected")
+        say("no client has requested its subscription; clients do so some seconds after they have connected")
         return
     now_ms = int(time.time() * 1000)
     print_columns(

@@ -68,7 +68,7 @@ SETTINGS = ("interval.ms", "metrics", "match")
 def subscribe(
     name: str, metrics: str, interval_ms: int, matches: tuple[str, ...], cluster: Cluster, as_json: bool
 ) -> None:
-    """Ask clients for metrics. A subscription of the same name is replaced."""
+    """Let clients push metrics. A subscription of the same name is replaced."""
     settings = {"metrics": metrics, "interval.ms": str(interval_ms), "match": ",".join(matches)}
     alter(cluster, name, {key: value or None for key, value in settings.items()})
     if as_json:
@@ -92,7 +92,7 @@ def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
 @command(examples=[("", "odradek client subscriptions")])
 @cluster_options
 def subscriptions(cluster: Cluster, as_json: bool) -> None:
-    """List what clients are asked for."""
+    """List the subscriptions."""
     requests = BrokerRequests(cluster)
     listed = requests.ask_any(ListConfigResourcesRequest(), ListConfigResourcesResponse, 0)
     check(listed.error_code, None, "subscriptions")

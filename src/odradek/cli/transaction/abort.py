@@ -34,7 +34,7 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     """Abort a transaction that is open in a partition, by its first offset there.
 
     The leader of the partition writes an abort marker, so that read_committed consumers can pass. The coordinator
-    is not asked: abort only what `find-hanging` shows, or a transaction that is committed later is torn.
+    is not involved: abort only transactions that `find-hanging` shows. Others may be committed later in part.
     """
     from odradek.cli.client.transactions import (
         abort_transaction,

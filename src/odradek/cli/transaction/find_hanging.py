@@ -47,7 +47,7 @@ LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
 def find_hanging(
     broker_id: int | None, topic: str | None, max_timeout_ms: int, cluster: Cluster, as_json: bool
 ) -> None:
-    """Find transactions that have been open in a partition for longer than any may be, and that no coordinator knows.
+    """Find transactions that are open in a partition for longer than --max-timeout, and that no coordinator knows.
 
     Such a transaction holds back read_committed consumers of its partition. `odradek transaction abort` ends it.
     """

@@ -36,7 +36,7 @@ def credential_options(function: F) -> F:
         type=click.IntRange(4096, 16384),
         default=DEFAULT_ITERATIONS,
         show_default=True,
-        help="How often the password is hashed.",
+        help="Iterations of the hash of the password.",
     )(function)
     return click.option(
         "--mechanism",

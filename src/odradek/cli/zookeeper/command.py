@@ -48,7 +48,7 @@ def zookeeper(
     """Run one ZooKeeper server in the foreground, until SIGTERM or Ctrl-C, for development and tests.
 
     A line on standard output reports that it is ready. A cluster in production uses an ensemble of three or five
-    servers of its own; any ZooKeeper from 3.5 on serves.
+    servers of its own; every version of ZooKeeper from 3.5 on works.
 
     The server is Apache ZooKeeper (org.apache.zookeeper.server.ZooKeeperServerMain) on Java 11 or newer. Its jars are
     those that PySpark brings (pip install 'odradek[pipelines]'): zookeeper, zookeeper-jute, slf4j-api, metrics-core,

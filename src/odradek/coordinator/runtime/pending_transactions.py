@@ -17,11 +17,10 @@ class PendingTransactions:
     """By producer id, in the order in which their records were appended."""
 
     def __init__(self) -> None:
-        self._records: dict[
-            int, dict[bytes, tuple[int, bytes | None]]
-        ] = {}  # value: its position in the order, and the value itself
+        # By producer id and key: the number of the record in the order of appends, and its value.
+        self._records: dict[int, dict[bytes, tuple[int, bytes | None]]] = {}
         self._producers: dict[bytes, set[int]] = {}  # with a record of this key
-        self._next_place = 0
+        self._next_number = 0
 
     def __bool__(self) -> bool:
         return bool(self._records)
@@ -33,8 +32,8 @@ class PendingTransactions:
     def add(self, producer_id: int, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         pending = self._records.setdefault(producer_id, {})
         for key, value in records:
-            self._next_place += 1
-            pending[key] = self._next_place, value
+            self._next_number += 1
+            pending[key] = self._next_number, value
             self._producers.setdefault(key, set()).add(producer_id)
 
     def all_keys(self) -> KeysView[bytes]:
@@ -60,9 +59,9 @@ class PendingTransactions:
     def commit(self, producer_id: int) -> list[CoordinatorRecord]:
         """Ends the transaction, and returns the records that take effect with it."""
         committed = self._records.pop(producer_id, {})
-        for key, (place, _) in committed.items():
+        for key, (number, _) in committed.items():
             others = self._producers[key] - {producer_id}
-            overwritten = {other for other in others if self._records[other][key][0] < place}
+            overwritten = {other for other in others if self._records[other][key][0] < number}
             for other in overwritten:
                 del self._records[other][key]
             self._forget(key, overwritten | {producer_id})

@@ -84,7 +84,7 @@ class BatchFilter:
         is_control = header.is_control
         if is_control:
             key = marker_key(data, position, header)
-            is_discardable = self._transactions.is_marker_needless(header, key)
+            is_discardable = self._transactions.is_marker_discardable(header, key)
             is_discarded = is_discardable and self._is_past(header.delete_horizon_ms)
         else:
             is_discardable = is_discarded = self._transactions.is_aborted(header)
@@ -120,16 +120,17 @@ class BatchFilter:
     def _choose_by_keys(self, header: BatchHeader, records: bytes, start: int, end: int) -> Survivors:
         """For a batch that begins in the clean part of the log: a record stays unless its key has a later one."""
         found = read_keys(records, start, end, header.record_count)
-        places = self._latest.places_of(found.keys)
+        latest_offsets = self._latest.latest_of(found.keys)
         if header.last_offset < self._latest.first_offset:
-            is_kept = [place is None for place in places]
+            is_kept = [latest is None for latest in latest_offsets]
         else:
             base = header.base_offset - self._latest.origin
             if header.record_count <= header.last_offset_delta:
                 offsets = [base + delta for delta in read_offset_deltas(records, start, header.record_count)]
             else:
                 offsets = [*range(base, base + header.record_count)]
-            is_kept = [place is None or place <= offset for place, offset in zip(places, offsets, strict=True)]
+            pairs = zip(latest_offsets, offsets, strict=True)
+            is_kept = [latest is None or latest <= offset for latest, offset in pairs]
         for index in found.keyless:
             is_kept[index] = False
         has_tombstones = False

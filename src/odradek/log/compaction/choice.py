@@ -22,7 +22,7 @@ class Cleanable(NamedTuple):
     def dirty_ratio(self) -> float:
         return self.dirty_bytes / (self.clean_bytes + self.dirty_bytes) if self.dirty_bytes else 0.0
 
-    def is_worth_it(self, config: LogConfig) -> bool:
+    def is_worth_compacting(self, config: LogConfig) -> bool:
         return self.dirty_bytes > 0 and (self.is_overdue or self.dirty_ratio > config.min_cleanable_dirty_ratio)
 
 

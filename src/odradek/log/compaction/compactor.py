@@ -128,7 +128,7 @@ def _map_segment(
             continue
         spend(header.size_bytes)
         if header.is_control:
-            transactions.is_marker_needless(header, marker_key(data, position, header))
+            transactions.is_marker_discardable(header, marker_key(data, position, header))
             latest.skip_to(header.last_offset + 1)
         elif transactions.is_aborted(header) or not header.record_count:
             latest.skip_to(header.last_offset + 1)

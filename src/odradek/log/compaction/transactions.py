@@ -38,7 +38,7 @@ class TransactionTracker:
         self._ongoing[header.producer_id] = (ongoing[0], True)
         return True
 
-    def is_marker_needless(self, header: BatchHeader, key: bytes | None) -> bool:
+    def is_marker_discardable(self, header: BatchHeader, key: bytes | None) -> bool:
         """Whether no data is left of the transaction that a control batch ends. `key` is the key of its record, None
         when an earlier compaction has removed the record."""
         self._reach(header.last_offset)

@@ -42,10 +42,11 @@ class AuditLog:
         self._rate = RateBound(lines_per_second, host.clock.monotonic_ms())
         self._logins = RateBound(max(lines_per_second // LOGIN_SHARE, 1), host.clock.monotonic_ms())
         self._denials = RateBound(max(lines_per_second // DENIAL_SHARE, 1), host.clock.monotonic_ms())
-        self._waiting: list[bytes] = []
+        self._waiting: list[tuple[bytes, int]] = []  # lines, and the number of events that each stands for
         self._writing: asyncio.Task[None] | None = None
         self._report_timer: Timer | None = None
         self._has_failed = False
+        self._is_closed = False
 
     async def start(self) -> None:
         """OSError if the file cannot be written to."""
@@ -53,6 +54,7 @@ class AuditLog:
         await self._worker.run(self._file.open)
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._report_timer is not None:
             self._report_timer.cancel()
         self._report_left_out()
@@ -96,17 +98,17 @@ class AuditLog:
         return self._rate.take(now_ms)
 
     def _report_later(self) -> None:
-        if self._report_timer is None:
+        if self._report_timer is None and not self._is_closed:
             self._report_timer = self._clock.call_after(REPORT_AFTER_MS, self._report_left_out)
 
     def _report_left_out(self) -> None:
         self._report_timer = None
         count = sum(bound.take_left_out() for bound in (self._rate, self._logins, self._denials))
         if count:
-            self._write({"outcome": "left out", "count": count})
+            self._write({"outcome": "left out", "count": count}, count)
 
-    def _write(self, fields: Mapping[str, object]) -> None:
-        self._waiting.append(as_line(fields, self._clock.now_ms()))
+    def _write(self, fields: Mapping[str, object], event_count: int = 1) -> None:
+        self._waiting.append((as_line(fields, self._clock.now_ms()), event_count))
         if self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write_waiting())
 
@@ -114,10 +116,11 @@ class AuditLog:
         while self._waiting:
             lines, self._waiting = self._waiting, []
             try:
-                await self._worker.run(self._file.append, b"".join(lines))
+                await self._worker.run(self._file.append, b"".join(line for line, _ in lines))
                 self._has_failed = False
             except OSError as problem:
-                self._rate.left_out += len(lines)
+                self._rate.left_out += sum(event_count for _, event_count in lines)
+                self._report_later()
                 if not self._has_failed:
                     log.error("the audit log could not be written", path=self._path, reason=str(problem))
                 self._has_failed = True

@@ -104,9 +104,9 @@ class Rate:
         return max(elapsed_ms, 1)
 
     def _drop_old_samples(self, now_ms: int) -> None:
-        for place, last_event_ms in enumerate(self._last_event_ms):
+        for index, last_event_ms in enumerate(self._last_event_ms):
             if now_ms - last_event_ms >= self._total_ms:
-                self._reset_sample(place, now_ms)
+                self._reset_sample(index, now_ms)
         if not self._start_ms:
             self._add_sample(now_ms)
         self._no_event_before_ms = min(self._last_event_ms)
@@ -131,8 +131,8 @@ class Rate:
         self._values.append(0.0)
         self._oldest_start_ms = min(self._start_ms)
 
-    def _reset_sample(self, place: int, now_ms: int) -> None:
-        self._start_ms[place] = self._last_event_ms[place] = now_ms
-        self._values[place] = 0.0
+    def _reset_sample(self, index: int, now_ms: int) -> None:
+        self._start_ms[index] = self._last_event_ms[index] = now_ms
+        self._values[index] = 0.0
         self._sum = sum(self._values)
         self._oldest_start_ms = min(self._start_ms)
