@@ -36,7 +36,7 @@ FAST = "1000000000"
 
 pytestmark = pytest.mark.timeout(120 + 10 * ROUNDS)
 
-PROPERTIES = {"log.segment.delete.delay.ms": 150, "log.roll.ms": 300}
+PROPERTIES = {"log.segment.delete.delay.ms": 600, "log.roll.ms": 300}
 
 
 def test_moves_that_are_killed_lose_nothing(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.handlers import fetch
-from odradek.log.segment import LOG_SUFFIX
+from odradek.log.stored_segment import LOG_SUFFIX
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.messages.fetch import FetchResponse, ForgottenTopic

@@ -10,7 +10,7 @@ from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
-from odradek.log.segment import TIME_INDEX_SUFFIX
+from odradek.log.stored_segment import TIME_INDEX_SUFFIX
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, delete_before, make_batch, open_log, read_all

@@ -19,16 +19,16 @@ from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from odradek.log.producer_replay import rebuild_producers, recover_segment, replay_stored_batch
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.producer_state import ProducerState
-from odradek.log.segment import (
+from odradek.log.segment import Segment
+from odradek.log.snapshot_files import SnapshotFiles
+from odradek.log.stored_segment import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
     NAME_DIGITS,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
-    Segment,
 )
-from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from odradek.log.transaction_index import AbortedTransaction
 from odradek.protocol.batch import BatchHeader

@@ -4,15 +4,13 @@ Methods whose docstring says that they block run on a worker, while the event lo
 others run on the event loop. Fields are shared without locks: the order of reads and writes matters.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
-from odradek.host.worker_lock import WorkerLock
 from odradek.log.append_result import AppendResult, not_appended
 from odradek.log.batch_conversion import Conversion, convert_at_append, is_stored_as_built
 from odradek.log.batch_validation import check_batch
-from odradek.log.compaction.cleaned_segment import CleanedSegment
 from odradek.log.follower_append import FollowerAppend, check_follower_batches
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader
@@ -21,12 +19,10 @@ from odradek.log.reading import read_segments, search_segments
 from odradek.log.record_faults import RecordFault, find_faults
 from odradek.log.rolling import count_run, must_roll
 from odradek.log.segment import Segment
-from odradek.log.segment_list import SegmentList
 from odradek.log.snapshot_files import SnapshotFiles
+from odradek.log.stored_log import StoredLog
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
 from odradek.log.transaction_verification import VerificationGuard
-from odradek.log.truncation import TruncationPlan, plan_full_truncation, plan_truncation, truncate_files
-from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import BatchHeader, assign_offset, read_batch_header, set_append_time
 from odradek.protocol.control_records import EndTransactionMarker, build_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
@@ -36,40 +32,25 @@ _NONE = ErrorCode.NONE  # looking up an attribute of an enum is slow
 _new_tuple = tuple.__new__  # half the cost of the constructor; called once per append
 
 
-class PartitionLog:
-    __slots__ = (
-        "_clock", "_converts_batches", "_host", "_is_changed", "_keeps_codecs", "_opened_end_offset", "_segments",
-        "_snapshots", "_stamps_batches", "_sync_lock", "_unsynced", "config", "directory", "is_truncating",
-        "leader_epochs", "log_end_offset", "log_start_offset", "producers", "recovery_point_offset",
-        "size_bytes",
-    )  # fmt: skip
+class PartitionLog(StoredLog):
+    __slots__ = ("_clock", "_converts_batches", "_keeps_codecs", "_stamps_batches")
 
     def __init__(self, directory: str, config: LogConfig, host: Host, loaded: LoadedLog) -> None:
-        self.directory = directory
-        self._host = host
+        super().__init__(directory, config, host, loaded)
         self._clock = host.clock
         self.configure(config)
-        self._snapshots = loaded.snapshots
-        self.log_start_offset = loaded.log_start_offset
-        self.log_end_offset = loaded.log_end_offset
-        self.recovery_point_offset = loaded.recovery_point_offset
-        self.producers = loaded.producers
-        self.leader_epochs = loaded.leader_epochs
-        self.size_bytes = sum(segment.size_bytes for segment in loaded.segments)
-        self.is_truncating = False
-        rolled_segments = [segment for segment in loaded.unsynced_segments if segment is not loaded.segments[-1]]
-        is_new = loaded.has_new_names
-        self._unsynced = UnsyncedFiles(host.disk, directory, loaded.snapshots, rolled_segments, is_new=is_new)
-        self._segments = SegmentList(host, directory, loaded.segments, loaded.snapshots, self._unsynced)
-        self._sync_lock = WorkerLock()  # held by a flush or a truncation
-        self._opened_end_offset = loaded.log_end_offset
-        self._is_changed = bool(loaded.unsynced_segments)
 
     @classmethod
     def open(
-        cls, directory: str, config: LogConfig, host: Host, *, clean_shutdown: bool, recovery_point_offset: int = 0,
+        cls,
+        directory: str,
+        config: LogConfig,
+        host: Host,
+        *,
+        clean_shutdown: bool,
+        recovery_point_offset: int = 0,
         log_start_offset: int = 0,
-    ) -> "PartitionLog":  # fmt: skip
+    ) -> "PartitionLog":
         """Creates the log, or loads or recovers its files. Blocks."""
         loader = LogLoader(directory, config, host, clean_shutdown, recovery_point_offset, log_start_offset)
         return cls(directory, config, host, loader.load())
@@ -87,16 +68,16 @@ class PartitionLog:
         self._converts_batches = config.is_compacted or not self._keeps_codecs
         self._stamps_batches = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
 
-    @property
-    def segments(self) -> Sequence[Segment]:
-        return self._segments.segments
-
     # Appending
 
     def append(
-        self, batch: memoryview, leader_epoch: int, is_built_here: bool = False,
-        verification: VerificationGuard | None = None, conversion: Conversion | None = None,
-    ) -> AppendResult:  # fmt: skip
+        self,
+        batch: memoryview,
+        leader_epoch: int,
+        is_built_here: bool = False,
+        verification: VerificationGuard | None = None,
+        conversion: Conversion | None = None,
+    ) -> AppendResult:
         """Appends the one batch that a client sent, as the leader; the view is written to. Refusals are error codes.
         OSError: the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch that this
         broker has built is not checked: it has keys and is within the topic's limits. A batch that begins a transaction
@@ -214,19 +195,6 @@ class PartitionLog:
         self.log_end_offset = offset + 1
         return AppendResult(_NONE, offset, offset, now_ms if self._stamps_batches else NO_TIMESTAMP)
 
-    def roll(self) -> None:
-        """Begins a new segment at the log end, unless the active one is empty."""
-        self._segments.roll(self.config, self.producers, self.log_end_offset)
-
-    def replace_log(self, other: "PartitionLog", directory: str) -> None:
-        """Take the place of `other`, of which this is a copy to the same log end. This directory was renamed."""
-        for part in (self._segments, self._snapshots, self._unsynced):
-            part.relocate(directory)
-        self.directory, self.producers, self.leader_epochs = directory, other.producers, other.leader_epochs.copy()
-        self._is_changed = True
-        self._snapshots.write(self.producers, self.log_end_offset)
-        self.roll()  # recovery begins at or after the snapshot
-
     # Reading
 
     def read(
@@ -272,128 +240,3 @@ class PartitionLog:
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
-
-    # Durability
-
-    @property
-    def has_failed(self) -> bool:
-        """A sync or a truncation has failed: only recovery after a restart can find out what the disk has."""
-        return self._unsynced.failure is not None
-
-    @property
-    def has_rolled_segments_to_sync(self) -> bool:
-        return bool(self._unsynced.rolled_segments)
-
-    def flush(self) -> None:
-        """Makes everything before the log end, as it is when the flush begins, durable, and moves the recovery point
-        there. Blocks; waits for another flush or a truncation. After an OSError from a sync the log has failed: it
-        refuses appends, and no flush is retried (see UnsyncedFiles)."""
-        with self._sync_lock:
-            self._unsynced.check()
-            end_offset = self.log_end_offset  # before the active segment: see UnsyncedFiles.sync
-            active, unsynced = self._segments.active, self._unsynced
-            is_synced = end_offset == self.recovery_point_offset and not unsynced.rolled_segments
-            if is_synced and not unsynced.has_new_names and not self.leader_epochs.is_dirty:
-                return
-            unsynced.sync(active, self.leader_epochs)
-            self.recovery_point_offset = max(self.recovery_point_offset, end_offset)
-
-    def close(self) -> None:
-        """Flushes, and writes what the next start needs to skip recovery; the log must not be used afterwards. Blocks.
-        Nothing is written for a log that was only read. After an OSError the shutdown is not clean."""
-        self._unsynced.check()
-        end_offset = self.log_end_offset
-        if self._is_changed or end_offset != self._opened_end_offset:
-            if end_offset not in self._snapshots.offsets:
-                self._snapshots.write(self.producers, end_offset)
-            self._segments.active.write_indexes()
-            self._unsynced.has_new_names = True
-            self.flush()
-            self._unsynced.sync_indexes(self._segments.active)
-        self.release()
-
-    def release(self) -> None:
-        """Drops all descriptors: a deleted file takes disk space until the last one is closed."""
-        for segment in self._segments.segments:
-            segment.release()
-
-    # Truncation
-
-    def begin_truncation(self) -> None:
-        """On the event loop, before a truncation is passed to a worker: until it returns, the log refuses appends, and
-        retention and compaction leave it as it is."""
-        self.is_truncating = True
-
-    def truncate_to(self, offset: int) -> None:
-        """Removes the batch that holds `offset`, and all after it. Blocks. Rules for the caller: see log/truncation."""
-        if offset >= self.log_end_offset:
-            # An epoch that begins at the log end has no batch, and the leader's log may not have it.
-            self.leader_epochs.truncate_from_end(offset)
-            self.is_truncating = False
-        else:
-            self._truncate(lambda: plan_truncation(self._segments, self._snapshots, offset, self.config))
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Removes all records; the log is empty and continues at `offset`. Blocks. As `truncate_to`."""
-        self._truncate(lambda: plan_full_truncation(self._segments, offset, self.config))
-
-    def _truncate(self, make_plan: Callable[[], TruncationPlan]) -> None:
-        with self._sync_lock:
-            self.is_truncating = True
-            try:
-                self._unsynced.check()
-                plan = make_plan()
-                self._publish_truncation(plan)
-                truncate_files(plan, self._segments, self._snapshots, self.leader_epochs, self._unsynced)
-                self.recovery_point_offset = plan.end_offset
-            finally:
-                self.is_truncating = False
-
-    def _publish_truncation(self, plan: TruncationPlan) -> None:
-        """Readers depend on the order: log end, log start, segments."""
-        end_offset = plan.end_offset
-        self._is_changed = True
-        self.recovery_point_offset = min(self.recovery_point_offset, end_offset)
-        self.log_end_offset = end_offset
-        self.log_start_offset = end_offset if plan.is_empty else min(self.log_start_offset, end_offset)
-        self._segments.publish(plan.segments)
-        self.size_bytes = sum(segment.size_bytes for segment in plan.segments)
-        plan.producers.transactions.take_ended(self.producers.transactions, end_offset)
-        self.producers = plan.producers
-        if plan.is_empty:
-            self.leader_epochs.clear()
-        else:
-            self.leader_epochs.truncate_from_end(end_offset)
-
-    # Retention and compaction
-
-    def advance_log_start_offset(self, offset: int) -> None:
-        """Records below become unreadable. The owner writes the log start checkpoint before it removes their segments:
-        after a crash that lost only the files, the log could assign offsets twice."""
-        if offset > self.log_end_offset:
-            raise ValueError(f"log start offset {offset} is past the end of the log at {self.log_end_offset}")
-        if offset > self.log_start_offset:
-            self.log_start_offset = offset
-            self.leader_epochs.truncate_from_start(offset)
-
-    def remove_segments_before_start(self, limit: int) -> int:
-        """Removes at most `limit` of the segments before the log start; returns how many. Their files are renamed: the
-        owner removes them on a worker (`take_removed_files`)."""
-        if self.is_truncating:
-            return 0
-        removed = self._segments.remove_before(self.log_start_offset, limit)
-        self.size_bytes -= sum(segment.size_bytes for segment in removed)
-        return len(removed)
-
-    def replace_segments(self, old: Sequence[Segment], cleaned: CleanedSegment) -> bool:
-        """Replaces segments by the one that compaction has staged. False when one is active, or they have a gap."""
-        segment = None if self.is_truncating else self._segments.replace(old, cleaned)
-        if segment is None:
-            return False
-        self.size_bytes += segment.size_bytes - sum(each.size_bytes for each in old)
-        self._is_changed = True
-        return True
-
-    def take_removed_files(self) -> list[str]:
-        """Paths of renamed files that no call has returned before, for removal after `file.delete.delay.ms`."""
-        return self._segments.take_removed_files()

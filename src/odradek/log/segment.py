@@ -1,80 +1,46 @@
 """One segment: a file of batches and its indexes. The newest segment of a log, the active one, is written to; older
 ones are only read, with a descriptor that is opened for a read, and no index in memory."""
 
-import errno
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from odradek.host.disk import Disk, File
 from odradek.log.batch_scan import locate_batch, scan_checked, scan_headers
-from odradek.log.offset_index import OffsetIndex
 from odradek.log.read_check import breaks_off, count_sound_bytes
 from odradek.log.recent_batches import LIMIT, RecentBatches
-from odradek.log.time_index import TimeIndex
-from odradek.log.transaction_index import AbortedTransaction, TransactionIndex
+from odradek.log.stored_segment import LOG_SUFFIX, StoredSegment
+from odradek.log.transaction_index import AbortedTransaction
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
-LOG_SUFFIX = ".log"
-OFFSET_INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-TRANSACTION_INDEX_SUFFIX = ".txnindex"
-DELETED_SUFFIX = ".deleted"
-
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
-NAME_DIGITS = 20
 _NO_INDEX_ENTRIES = sys.maxsize  # as the interval between them
 
 # For a segment that is only read: every offset is looked up in the index file.
 NO_RECENT_BATCHES = RecentBatches(LARGEST_RELATIVE_OFFSET + 1)
 
 
-def file_path(directory: str, base_offset: int, suffix: str) -> str:
-    return f"{directory}/{base_offset:0{NAME_DIGITS}d}{suffix}"
-
-
-class Segment:
+class Segment(StoredSegment):
     __slots__ = (
-        "_asked_size_bytes",
         "_checked",
-        "_file",
         "_is_torn",
-        "_is_used",
-        "base_offset",
         "bytes_since_index_entry",
         "created_ms",
-        "directory",
-        "disk",
         "first_timestamp",
-        "is_removed",
         "max_timestamp",
         "next_offset",
-        "offset_index",
         "offset_of_max_timestamp",
         "recent_batches",
         "roll_jitter_ms",
-        "size_bytes",
-        "time_index",
-        "transaction_index",
         "unchecked_end_position",
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
-        self.disk = disk
-        self._file: File | None = None
+        super().__init__(disk, directory, base_offset)
         self._is_torn = False
-        self._is_used = False
-        self._asked_size_bytes = 0
         self._checked = (0, 0)  # positions between which checksums were checked
         self.unchecked_end_position = 0  # an earlier run wrote what lies before, see read_check
-        self.is_removed = False
-        self.directory = directory
-        self.base_offset = base_offset
-        self.size_bytes = 0
-        self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX))
-        self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX))
-        self.transaction_index = TransactionIndex(disk, self.path(TRANSACTION_INDEX_SUFFIX))
         self.recent_batches = NO_RECENT_BATCHES
         self.next_offset = base_offset  # valid of a segment that this run has written to
         self.bytes_since_index_entry = 0
@@ -84,50 +50,11 @@ class Segment:
         self.created_ms = 0
         self.roll_jitter_ms = 0
 
-    def path(self, suffix: str) -> str:
-        return file_path(self.directory, self.base_offset, suffix)
-
-    @property
-    def file(self) -> File:
-        self._is_used = True
-        file = self._file
-        if file is None:
-            file = self.disk.open(self.path(LOG_SUFFIX))
-            self.check_not_removed()
-            self._file = file
-            self.disk.open_files.opened(self)
-        return file
-
-    def give_back(self, *, even_if_used: bool) -> bool:
-        """For `OpenFiles`. An append shows only by the size."""
-        is_used = self._is_used or self.size_bytes != self._asked_size_bytes
-        self._is_used = False
-        self._asked_size_bytes = self.size_bytes
-        if is_used and not even_if_used and self._file is not None:
-            return False
-        self._file = None
-        return True
-
-    def check_not_removed(self) -> None:
-        """Called after a worker has opened a file by its name: compaction may have given the name to another segment.
-        Raises FileNotFoundError then."""
-        if self.is_removed:
-            raise FileNotFoundError(errno.ENOENT, "the segment was removed", self.path(LOG_SUFFIX))
-
     # Becoming the active segment
 
     def create(self) -> None:
         """Creates the file. After a failure there is none: an empty file would end the log at its name."""
-        path = self.path(LOG_SUFFIX)
-        try:
-            self._file = self.disk.open(path, create=True)
-            self._file.truncate(0)
-            self.disk.open_files.opened(self)
-        except OSError:
-            self._file = None
-            with suppress(OSError):
-                self.disk.remove(path)
-            raise
+        self.create_file()
         self.init_empty()
 
     def load_for_writing(self) -> bool:
@@ -262,31 +189,6 @@ class Segment:
     @property
     def is_writable(self) -> bool:
         return self.offset_index.offsets is not None
-
-    def rename_for_removal(self) -> list[str]:
-        """Quick, unlike removing a file of perhaps a gigabyte. Returns the paths of the files to remove."""
-        self.is_removed = True  # before the file is missing for a worker
-        self.release()
-        renamed = []
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
-            path = self.path(suffix)
-            with suppress(FileNotFoundError):  # the index was never written
-                self.disk.rename(path, path + DELETED_SUFFIX)
-                renamed.append(path + DELETED_SUFFIX)
-        return renamed
-
-    def release(self) -> None:
-        """Drops the descriptors; slices that are being sent keep theirs."""
-        self._file = None
-        self.offset_index.release()
-        self.time_index.release()
-        self.transaction_index.release()
-
-    def open_indexes(self) -> list[File]:
-        paths = [self.offset_index.path, self.time_index.path]
-        if self.transaction_index.has_file:
-            paths.append(self.transaction_index.path)
-        return [self.disk.open(path) for path in paths]
 
     # Reading
 

@@ -7,7 +7,7 @@ from odradek.log.compaction.cleaned_segment import CleanedSegment, take_names
 from odradek.log.log_config import LogConfig
 from odradek.log.log_loading import choose_jitter
 from odradek.log.producer_state import ProducerState
-from odradek.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
+from odradek.log.segment import Segment
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.unsynced_files import UnsyncedFiles
 
@@ -97,11 +97,8 @@ class SegmentList:
         """The directory of the log was renamed, and nothing reads the segments."""
         self._directory = directory
         self._removed_files = [f"{directory}/{path.rpartition('/')[2]}" for path in self._removed_files]
-        for segment in self.segments:  # their open files stay open
-            segment.directory = directory
-            segment.offset_index.path = segment.path(OFFSET_INDEX_SUFFIX)
-            segment.time_index.path = segment.path(TIME_INDEX_SUFFIX)
-            segment.transaction_index.path = segment.path(TRANSACTION_INDEX_SUFFIX)
+        for segment in self.segments:
+            segment.relocate(directory)
 
     def publish(self, segments: list[Segment]) -> None:
         """Replaces the list, for a truncation."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from odradek.host.disk import Disk, File
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX, decode_snapshot, encode_snapshot
 from odradek.log.producer_state import ProducerState
-from odradek.log.segment import file_path
+from odradek.log.stored_segment import file_path
 from odradek.protocol.malformed import MalformedMessage
 
 

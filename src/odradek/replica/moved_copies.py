@@ -9,7 +9,7 @@ from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_checked
 from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import decode_leader_epochs
-from odradek.log.segment import LOG_SUFFIX
+from odradek.log.stored_segment import LOG_SUFFIX
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_EPOCH
 from odradek.replica.move_markers import id_of, mark_new_copy, read_new_copy, read_old_copy, unmark_new_copy

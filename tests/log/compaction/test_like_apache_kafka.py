@@ -15,7 +15,7 @@ from odradek.host.host import Host, real_host
 from odradek.log.compaction.compactor import compact
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
-from odradek.log.segment import TRANSACTION_INDEX_SUFFIX
+from odradek.log.stored_segment import TRANSACTION_INDEX_SUFFIX
 from odradek.log.transaction_index import AbortedTransaction, encode_transaction_index
 from odradek.protocol.batch import DELETE_HORIZON_FLAG, read_batch_header
 from odradek.protocol.compression import Compression

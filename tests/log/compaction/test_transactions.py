@@ -5,7 +5,7 @@ import pytest
 from odradek.log.compaction.transactions import TransactionTracker
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
-from odradek.log.segment import TRANSACTION_INDEX_SUFFIX, file_path
+from odradek.log.stored_segment import TRANSACTION_INDEX_SUFFIX, file_path
 from odradek.log.transaction_index import AbortedTransaction, decode_transaction_index, encode_transaction_index
 from odradek.protocol.batch import assign_offset, read_batch_header
 from odradek.protocol.malformed import MalformedMessage

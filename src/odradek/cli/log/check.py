@@ -20,9 +20,9 @@ from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from odradek.log.leader_epochs import decode_leader_epochs
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX, decode_snapshot
-from odradek.log.segment import (
+from odradek.log.segment import LARGEST_RELATIVE_OFFSET
+from odradek.log.stored_segment import (
     DELETED_SUFFIX,
-    LARGEST_RELATIVE_OFFSET,
     LOG_SUFFIX,
     NAME_DIGITS,
     OFFSET_INDEX_SUFFIX,

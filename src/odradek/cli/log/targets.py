@@ -25,7 +25,7 @@ from odradek.log.log_directory import (
     LogDirectoryError,
     read_meta_properties,
 )
-from odradek.log.segment import LOG_SUFFIX, NAME_DIGITS
+from odradek.log.stored_segment import LOG_SUFFIX, NAME_DIGITS
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:

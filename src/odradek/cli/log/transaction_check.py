@@ -8,8 +8,9 @@ from odradek.host.real_disk import RealDisk
 from odradek.log.log_config import LogConfig
 from odradek.log.producer_replay import find_aborted_transactions, recover_segment
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
-from odradek.log.segment import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
+from odradek.log.segment import Segment
 from odradek.log.snapshot_files import SnapshotFiles
+from odradek.log.stored_segment import LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from odradek.log.transaction_index import decode_transaction_index
 from odradek.protocol.malformed import MalformedMessage
 

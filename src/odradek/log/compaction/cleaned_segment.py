@@ -10,7 +10,7 @@ from typing import NamedTuple
 from odradek.host.disk import Disk, File
 from odradek.log.batch_scan import scan_headers
 from odradek.log.offset_index import OffsetIndex
-from odradek.log.segment import (
+from odradek.log.stored_segment import (
     LOG_SUFFIX,
     NAME_DIGITS,
     OFFSET_INDEX_SUFFIX,

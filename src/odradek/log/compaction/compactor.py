@@ -17,7 +17,7 @@ from odradek.log.compaction.latest_offsets import LatestOffsets
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.compaction.segment_reader import DamagedSegment, read_batches
 from odradek.log.compaction.transactions import TransactionTracker
-from odradek.log.segment import (
+from odradek.log.stored_segment import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
