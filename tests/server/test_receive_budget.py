@@ -4,7 +4,9 @@ counted; one that makes others wait has less time. On a broker all requests are 
 from __future__ import annotations
 
 import contextlib
+import socket
 import struct
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,8 @@ import pytest
 from odradek.host.receive_budget import FREE_BYTES, ReceiveBudget
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
-from odradek.server.connection_watch import FIRST_FRAME_LIMIT_MS, FRAME_LIMIT_MS, GRANTED_FRAME_LIMIT_MS
+from odradek.server.connection_watch import DELAYING_FRAME_LIMIT_MS, FIRST_FRAME_LIMIT_MS, FRAME_LIMIT_MS
+from tests.metrics.exposed import exposed
 from tests.server.conftest import eventually, watched_broker
 from tests.server.requests import VERSION, batch, create_topic, end_offset, greet, produce_request
 from tests.server.test_hostile_peers import error_of
@@ -116,7 +119,7 @@ def test_a_frame_that_makes_others_wait_has_less_time(peers: list[Peer]) -> None
     first, second = peers[:2]
     rest = send_until_it_waits(first, LARGE_FRAME[:-1])
     assert rest == b""
-    first.owner.clock.advance(GRANTED_FRAME_LIMIT_MS + SWEEP_MS)
+    first.owner.clock.advance(DELAYING_FRAME_LIMIT_MS + SWEEP_MS)
     assert not first.transport.is_aborted, "nobody waits"
     send_until_it_waits(second, LARGE_FRAME)
     first.owner.clock.advance(SWEEP_MS)
@@ -185,3 +188,23 @@ def test_requests_of_many_connections_are_answered_in_whatever_order_they_are_co
         assert end_offset(admin, "t") == len(producers)
     if limit_bytes > 0:
         assert grown < 10 << 20
+
+
+def test_an_address_that_leaves_its_requests_incomplete_does_not_delay_others() -> None:
+    frame = encode_request(produce_request("t", batch(bytes(900_000))), VERSION)
+    with watched_broker() as broker, contextlib.ExitStack() as stack:
+        client = stack.enter_context(WireClient(broker.port))
+        create_topic(client, "t")
+        for _ in range(100):
+            attacker = socket.create_connection(("127.0.0.1", broker.port), source_address=("127.0.0.2", 0))
+            stack.enter_context(attacker).setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                attacker.send(frame[:-1])
+        eventually(lambda: exposed(broker).value("odradek_connections_waiting_for_memory") > 50)
+        began = time.monotonic()
+        for _ in range(5):
+            client.send(frame)
+            answer = client.read_frame()
+            assert answer is not None
+            assert error_of(decode_response(ProduceResponse, answer, VERSION)) is ErrorCode.NONE
+        assert time.monotonic() - began < DELAYING_FRAME_LIMIT_MS / 1000

@@ -136,6 +136,10 @@ class BrokerConfig:
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
 
+    def is_for_brokers_only(self, listener: str) -> bool:
+        """Whether clients have other listeners."""
+        return listener == self.inter_broker_listener_name and len(self.listeners) > 1
+
     def dynamic_number(self, name: str) -> int | None:
         """A setting that exists at run time only, of this broker or of all; None where it is not set."""
         text = self.dynamic_broker_values.get(name, self.dynamic_default_values.get(name))

@@ -130,13 +130,17 @@ class FrameBuffer:
         self._start_position = 0
         self._end_position = 0
 
+    def set_owner(self, address: str) -> None:
+        """The client's address, which shares memory with its other connections. Called before the first read."""
+        self._share.owner = address
+
     @property
     def unread_bytes(self) -> int:
         return self._end_position - self._start_position
 
     def writable(self) -> memoryview:
         """The memory for the next bytes; never empty."""
-        turn_bytes = self._budget.turn_bytes
+        turn_bytes = self._budget.turn_of(self._share) if self._budget.is_short else TURN_BYTES
         if not self._is_own:
             self._buffer = self._buffers.shared  # the shared buffer may have been replaced
         elif self._share.is_granted:
@@ -200,12 +204,13 @@ class FrameBuffer:
 
     @property
     def delays_others(self) -> bool:
-        """Whether other connections wait for memory that is granted to this one."""
-        return self._share.is_granted and self._budget.has_waiting
+        """Whether other connections wait while this one has memory that counts."""
+        return (self._share.is_granted or self._share.charged_bytes > 0) and self._budget.has_waiting
 
     @property
-    def granted_and_received_bytes(self) -> int:
-        return self._share.missing_bytes - self.missing_bytes if self._share.is_granted else 0
+    def received_bytes(self) -> int:
+        """Of the frame, since its memory was granted or it began."""
+        return self._share.missing_bytes - self.missing_bytes if self._share.is_granted else self.unread_bytes
 
     def release(self) -> None:
         """Returns the connection's memory when it is closed."""

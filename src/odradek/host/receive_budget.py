@@ -1,10 +1,14 @@
 """The limit of memory for requests that are incomplete, or wait to be handled, over all connections. Pure.
 
 Bytes of incomplete frames count, beyond FREE_BYTES for each connection, and so do copies of requests that wait for a
-worker. While there is room, a connection reads as much as there is room for. When there is none, a connection reads
-FREE_BYTES, which is a whole request of most kinds, and one whose frame is longer waits. The first that waits is granted
-the rest of its frame when there is room for it, or when no other connection reads beyond the limit. So one connection
-always makes progress, whatever the size of its frame is, and it delays no frame that there is room for.
+worker. While there is room, a connection reads as much as there is room for. Without room it reads what most requests
+fit into, and waits if its frame is longer. A connection that waits is granted the rest of its frame when there is room
+for it, or when no other connection reads beyond the limit. So one connection always makes progress, whatever the size
+of its frame is, and it delays no frame that there is room for.
+
+All connections of one address are an owner. An owner gets at most three quarters of the limit, and of those that wait,
+the owner with the least memory comes first: a host that leaves its requests incomplete delays its own requests, and
+hardly those of others.
 """
 
 from __future__ import annotations
@@ -15,18 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FREE_BYTES = 4 << 10
+SMALL_BYTES = 64 << 10  # read without room: requests of this size are rarely incomplete
 TURN_BYTES = 1 << 20  # read from one connection before others are served
-UNLIMITED_BYTES = 2**63 - 1
+UNLIMITED_BYTES = 2**62
 
 
 class Share:
     """What one connection uses of the budget, which alone changes it."""
 
-    __slots__ = ("charged_bytes", "is_granted", "missing_bytes", "resume")
+    __slots__ = ("charged_bytes", "is_granted", "missing_bytes", "owner", "resume")
 
-    def __init__(self, resume: Callable[[], None]) -> None:
-        """`resume` is called when a connection that had to wait may read."""
+    def __init__(self, resume: Callable[[], None], owner: str = "") -> None:
+        """`resume` is called when a connection that had to wait may read. `owner` is the address of the client; it is
+        set before the connection reads."""
         self.resume = resume
+        self.owner = owner
         self.charged_bytes = 0
         self.missing_bytes = 0
         """Of the frame, when the connection began to wait."""
@@ -35,56 +42,82 @@ class Share:
 
 
 class ReceiveBudget:
-    __slots__ = ("_beyond", "_copied_bytes", "_limit_bytes", "_used_bytes", "_waiting", "turn_bytes")
+    __slots__ = (
+        "_beyond",
+        "_copied_bytes",
+        "_held",
+        "_largest_held_bytes",
+        "_limit_bytes",
+        "_used_bytes",
+        "_waiting",
+        "is_short",
+    )
 
     def __init__(self, limit_bytes: int = 0) -> None:
         """0 or less is no limit."""
         self._limit_bytes = limit_bytes if limit_bytes > 0 else UNLIMITED_BYTES
+        self._largest_held_bytes = self._limit_bytes * 3 // 4
         self._used_bytes = 0  # charged to shares, and copied
         self._copied_bytes = 0
-        self._waiting: dict[Share, None] = {}  # in the order in which they began to wait
+        self._held: dict[str, int] = {}  # charged to the shares of each owner
+        self._waiting: dict[str, dict[Share, None]] = {}  # of each owner, in the order in which they began to wait
         self._beyond: Share | None = None  # which reads beyond the limit, and is charged nothing
-        self.turn_bytes = self._next_turn_bytes()
-        """How much a connection without a grant may read at once."""
+        self.is_short = self._limit_bytes < TURN_BYTES
+        """Whether a connection must ask how much it may read at once: there may be less room than TURN_BYTES."""
 
     @property
     def used_bytes(self) -> int:
         return self._used_bytes
 
     @property
+    def waiting_count(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    @property
     def has_waiting(self) -> bool:
         return bool(self._waiting)
 
     def is_waiting(self, share: Share) -> bool:
-        return share in self._waiting
+        return share in self._waiting.get(share.owner, ())
+
+    def turn_of(self, share: Share) -> int:
+        """How much this connection may read at once without a grant."""
+        room_bytes = self._room_of(share.owner)
+        if share.owner in self._waiting or room_bytes <= 0:
+            return FREE_BYTES
+        reserve_bytes = min(SMALL_BYTES, self._limit_bytes + self._limit_bytes // 2 - self._used_bytes)
+        return max(min(max(self._limit_bytes - self._used_bytes, reserve_bytes), room_bytes, TURN_BYTES), FREE_BYTES)
 
     def charge(self, share: Share, unread_bytes: int) -> None:
         """The connection has this many bytes in memory. A grant was charged for the whole frame."""
         if share is self._beyond:
             return
         charged_bytes = max(unread_bytes - FREE_BYTES, share.charged_bytes if share.is_granted else 0)
-        self._used_bytes += charged_bytes - share.charged_bytes
-        share.charged_bytes = charged_bytes
-        self._grant()
+        if charged_bytes != share.charged_bytes:
+            self._hold(share, charged_bytes - share.charged_bytes)
+            self._grant()
 
     def may_read(self, share: Share, unread_bytes: int, missing_bytes: int) -> bool:
         """Whether a connection with an incomplete frame may read on. If not, it waits."""
-        is_free = unread_bytes < FREE_BYTES or (not self._waiting and self._used_bytes < self._limit_bytes)
-        if is_free or share.is_granted:
+        if unread_bytes < FREE_BYTES or share.is_granted:
             return True
-        if share not in self._waiting:
+        waiting = self._waiting.get(share.owner)
+        if waiting is None:
+            if self._used_bytes < self._limit_bytes and self._room_of(share.owner) > 0:
+                return True
+            waiting = self._waiting[share.owner] = {}
+        if share not in waiting:
             share.missing_bytes = missing_bytes
-            self._waiting[share] = None
+            waiting[share] = None
             self._grant(share)
         return share.is_granted
 
     def release(self, share: Share) -> None:
         """The frame is complete, or the connection is closed."""
-        self._waiting.pop(share, None)
+        self._remove_waiting(share)
         if share is self._beyond:
             self._beyond = None
-        self._used_bytes -= share.charged_bytes
-        share.charged_bytes = 0
+        self._hold(share, -share.charged_bytes)
         share.is_granted = False
         self._grant()
 
@@ -99,27 +132,45 @@ class ReceiveBudget:
         self._used_bytes -= size_bytes
         self._grant()
 
+    def _room_of(self, owner: str) -> int:
+        return self._largest_held_bytes - self._held.get(owner, 0)
+
+    def _hold(self, share: Share, more_bytes: int) -> None:
+        self._used_bytes += more_bytes
+        share.charged_bytes += more_bytes
+        held_bytes = self._held.get(share.owner, 0) + more_bytes
+        if held_bytes:
+            self._held[share.owner] = held_bytes
+        else:
+            self._held.pop(share.owner, None)
+
+    def _remove_waiting(self, share: Share) -> None:
+        waiting = self._waiting.get(share.owner)
+        if waiting is not None:
+            waiting.pop(share, None)
+            if not waiting:
+                del self._waiting[share.owner]
+
     def _grant(self, asking: Share | None = None) -> None:
-        """To those that have waited longest. The connection that is `asking` reads already."""
-        while self._waiting:
-            share = next(iter(self._waiting))
-            if self._used_bytes + share.missing_bytes <= self._limit_bytes:
-                self._used_bytes += share.missing_bytes
-                share.charged_bytes += share.missing_bytes
-            elif self._beyond is None and self._copied_bytes <= self._limit_bytes // 2:
-                # Frames that were read beyond the limit may become copies, which must not accumulate.
-                self._used_bytes -= share.charged_bytes
-                share.charged_bytes = 0
-                self._beyond = share
-            else:
-                break
-            del self._waiting[share]
+        """The connection that is `asking` reads already."""
+        while (share := self._take_grant()) is not None:
+            self._remove_waiting(share)
             share.is_granted = True
             if share is not asking:
                 share.resume()
-        self.turn_bytes = self._next_turn_bytes()
+        self.is_short = bool(self._waiting) or self._limit_bytes - self._used_bytes < TURN_BYTES
 
-    def _next_turn_bytes(self) -> int:
-        if self._waiting:
-            return FREE_BYTES
-        return max(min(self._limit_bytes - self._used_bytes, TURN_BYTES), FREE_BYTES)
+    def _take_grant(self) -> Share | None:
+        """The connection that is next, with the memory for it; of each owner the one that has waited longest."""
+        for owner in sorted(self._waiting, key=lambda owner: self._held.get(owner, 0)):
+            share = next(iter(self._waiting[owner]))
+            missing_bytes = share.missing_bytes
+            if self._used_bytes + missing_bytes <= self._limit_bytes and missing_bytes <= self._room_of(owner):
+                self._hold(share, missing_bytes)
+                return share
+            # Frames that were read beyond the limit may become copies, which must not accumulate.
+            if self._beyond is None and self._copied_bytes <= self._limit_bytes // 2:
+                self._hold(share, -share.charged_bytes)
+                self._beyond = share
+                return share
+        return None

@@ -92,6 +92,10 @@ odradek_connections gauge listener
     Open connections.
 odradek_throttled_connections gauge listener
     Open connections that are muted because their client is throttled or connects too fast.
+odradek_request_memory_bytes gauge -
+    Memory of incomplete requests, and of those that wait for a worker, which queued.max.request.bytes limits.
+odradek_connections_waiting_for_memory gauge -
+    Connections whose requests wait for memory: queued.max.request.bytes is too low, or clients send slowly.
 odradek_connections_accepted_total counter listener
     Connections that were accepted.
 odradek_connections_closed_total counter listener,reason

@@ -67,7 +67,8 @@ class Broker:
                 self._host.clock,
                 limits,
                 short_answers,
-                self._receive_budget,
+                # Requests of brokers do not wait for those of clients.
+                ReceiveBudget() if config.is_for_brokers_only(address.name) else self._receive_budget,
                 largest_frame_bytes=config.socket_request_max_bytes,
                 idle_limit_ms=config.connections_max_idle_ms,
                 tls=self._certificates.of_listener(address.name),

@@ -19,7 +19,7 @@ from odradek.host.network import SocketWriter, peer_has_closed
 from odradek.host.tls_connection import TlsConnection
 from odradek.protocol.malformed import MalformedMessage
 from odradek.server.connection_counts import CloseReason
-from odradek.server.connection_watch import frame_limit_ms, granted_frame_limit_ms
+from odradek.server.connection_watch import delaying_frame_limit_ms, frame_limit_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -118,6 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         )
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, *(peer[:2] if peer else ("",)))
+        self._frames.set_owner(self._client.host)
         self.last_active_ms = self._frame_started_ms = self._listener.clock.monotonic_ms()
         self._listener.dispatcher.begin_connection(self._client)
         self._listener.watch.add(self)
@@ -256,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._frame_started_ms == _NO_FRAME or self._frames.is_waiting:
             return None
         if self._frames.delays_others:
-            limit_ms = granted_frame_limit_ms(self._frames.granted_and_received_bytes)
+            limit_ms = delaying_frame_limit_ms(self._frames.received_bytes)
         else:
             limit_ms = frame_limit_ms(self._frames.unread_bytes, is_first=self._awaits_first_frame)
         if now_ms - self._frame_started_ms < limit_ms:

@@ -18,7 +18,7 @@ log = get_logger(__name__)
 SWEEP_INTERVAL_MS = 1_000
 FIRST_FRAME_LIMIT_MS = 10_000
 FRAME_LIMIT_MS = 30_000
-GRANTED_FRAME_LIMIT_MS = 5_000
+DELAYING_FRAME_LIMIT_MS = 5_000
 SLOWEST_BYTES_PER_MS = 64.0
 """A frame may take longer than its limit only while it arrives faster than this on average."""
 
@@ -42,10 +42,9 @@ def frame_limit_ms(received_bytes: int, *, is_first: bool) -> float:
     return limit_ms + received_bytes / SLOWEST_BYTES_PER_MS
 
 
-def granted_frame_limit_ms(received_bytes: int) -> float:
-    """How long a frame may take while others wait for the memory that was granted for it, with so many bytes received
-    since."""
-    return GRANTED_FRAME_LIMIT_MS + received_bytes / SLOWEST_BYTES_PER_MS
+def delaying_frame_limit_ms(received_bytes: int) -> float:
+    """How long a frame may take while others wait for memory, of which it has some, with so many bytes received."""
+    return DELAYING_FRAME_LIMIT_MS + received_bytes / SLOWEST_BYTES_PER_MS
 
 
 class ConnectionWatch:

@@ -130,7 +130,7 @@ class Listener:
         refused."""
         config = self._config()
         # As in Kafka, the rate of the broker does not affect a listener that only brokers use.
-        is_protected = self.name == config.inter_broker_listener_name and len(config.listeners) > 1
+        is_protected = config.is_for_brokers_only(self.name)
         admission = rates.admit(
             self.name,
             connection.client_host,

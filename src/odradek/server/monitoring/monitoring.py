@@ -78,6 +78,10 @@ class Monitoring:
             yield Sample("odradek_connections_accepted_total", labels, listener.counts.accepted)
             for reason, count in listener.counts.closed.items():
                 yield Sample("odradek_connections_closed_total", (listener.name, reason.value), count)
+        budgets = {listener.receive_buffers.budget for listener in self._listeners}
+        yield Sample("odradek_request_memory_bytes", (), sum(budget.used_bytes for budget in budgets))
+        waiting = sum(budget.waiting_count for budget in budgets)
+        yield Sample("odradek_connections_waiting_for_memory", (), waiting)
         if self._usage is not None:
             yield from _usage_samples(self._usage)
 
