@@ -22,7 +22,12 @@ class Peer:
         self.frame_bytes = frame_bytes
         self.unread_bytes = 0
         self.is_reading = True
-        self.share = Share(lambda: (granted.append(self), setattr(self, "is_reading", True)))
+        self.share = Share(self.resume)
+        self.granted = granted
+
+    def resume(self) -> None:
+        self.is_reading = True
+        self.granted.append(self)
 
     @property
     def missing_bytes(self) -> int:

@@ -4,6 +4,7 @@ counted; one that makes others wait has less time. On a broker all requests are 
 from __future__ import annotations
 
 import contextlib
+import ssl
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from odradek.host.receive_budget import FREE_BYTES, ReceiveBudget
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.server.connection_watch import FIRST_FRAME_LIMIT_MS, FRAME_LIMIT_MS, GRANTED_FRAME_LIMIT_MS
+from tests.security.tls.certificates import write_certificates
 from tests.server.conftest import eventually, watched_broker
 from tests.server.requests import VERSION, batch, create_topic, end_offset, greet, produce_request
 from tests.server.test_hostile_peers import error_of
@@ -23,6 +25,7 @@ from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 LIMIT_BYTES = 256 << 10
 BODY = bytes(300 << 10)
@@ -185,3 +188,32 @@ def test_requests_of_many_connections_are_answered_in_whatever_order_they_are_co
         assert end_offset(admin, "t") == len(producers)
     if limit_bytes > 0:
         assert grown < 10 << 20
+
+
+def test_requests_over_tls_are_answered(tmp_path: Path) -> None:
+    """Decrypted bytes wait in the broker, encrypted ones in the sockets."""
+    files = write_certificates(tmp_path)
+    context = ssl.create_default_context(cafile=files.ca)
+    context.load_cert_chain(files.client)
+    frame = encode_request(produce_request("t", batch(bytes(900_000))), VERSION)
+    properties = {
+        "listeners": "SSL://127.0.0.1:0",
+        "queued.max.request.bytes": str(1 << 20),
+        "auto.create.topics.enable": "true",
+        **files.listener_properties(),
+    }
+
+    def produce_thrice(client: WireClient) -> list[ErrorCode]:
+        return [finish(client, memoryview(frame), b"") for _ in range(3)]
+
+    with watched_broker(properties) as broker, contextlib.ExitStack() as stack:
+        clients = []
+        for _ in range(20):
+            client = WireClient(broker.port)
+            client.socket = context.wrap_socket(client.socket, server_hostname="127.0.0.1")
+            clients.append(stack.enter_context(client))
+        create_topic(clients[0], "t")
+        with ThreadPoolExecutor(len(clients)) as threads:
+            answers = [error for errors in threads.map(produce_thrice, clients) for error in errors]
+        assert set(answers) == {ErrorCode.NONE}
+        assert end_offset(clients[0], "t") == len(answers)
