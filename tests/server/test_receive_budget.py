@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.server.connection_watch import DELAYING_FRAME_LIMIT_MS, FIRST_FRAME_LIMIT_MS, FRAME_LIMIT_MS
 from tests.metrics.exposed import exposed
+from tests.security.tls.certificates import write_certificates
 from tests.server.conftest import eventually, watched_broker
 from tests.server.requests import VERSION, batch, create_topic, end_offset, greet, produce_request
 from tests.server.test_hostile_peers import error_of
@@ -26,6 +28,7 @@ from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 LIMIT_BYTES = 256 << 10
 BODY = bytes(300 << 10)
@@ -208,3 +211,32 @@ def test_an_address_that_leaves_its_requests_incomplete_does_not_delay_others() 
             assert answer is not None
             assert error_of(decode_response(ProduceResponse, answer, VERSION)) is ErrorCode.NONE
         assert time.monotonic() - began < DELAYING_FRAME_LIMIT_MS / 1000
+
+
+def test_requests_over_tls_are_answered(tmp_path: Path) -> None:
+    """Decrypted bytes wait in the broker, encrypted ones in the sockets."""
+    files = write_certificates(tmp_path)
+    context = ssl.create_default_context(cafile=files.ca)
+    context.load_cert_chain(files.client)
+    frame = encode_request(produce_request("t", batch(bytes(900_000))), VERSION)
+    properties = {
+        "listeners": "SSL://127.0.0.1:0",
+        "queued.max.request.bytes": str(1 << 20),
+        "auto.create.topics.enable": "true",
+        **files.listener_properties(),
+    }
+
+    def produce_thrice(client: WireClient) -> list[ErrorCode]:
+        return [finish(client, memoryview(frame), b"") for _ in range(3)]
+
+    with watched_broker(properties) as broker, contextlib.ExitStack() as stack:
+        clients = []
+        for _ in range(20):
+            client = WireClient(broker.port)
+            client.socket = context.wrap_socket(client.socket, server_hostname="127.0.0.1")
+            clients.append(stack.enter_context(client))
+        create_topic(clients[0], "t")
+        with ThreadPoolExecutor(len(clients)) as threads:
+            answers = [error for errors in threads.map(produce_thrice, clients) for error in errors]
+        assert set(answers) == {ErrorCode.NONE}
+        assert end_offset(clients[0], "t") == len(answers)
