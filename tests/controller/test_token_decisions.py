@@ -82,6 +82,14 @@ def test_renewers_are_users() -> None:
     assert result.error is ErrorCode.INVALID_PRINCIPAL_TYPE
 
 
+def test_the_names_of_renewers_are_bounded_together() -> None:
+    long = tuple(Principal("User", f"{number}".rjust(1000, "x")) for number in range(17))
+    assert Tokens().ask(NewToken(ALICE, ALICE, long, -1, 100)).error is ErrorCode.INVALID_REQUEST
+    assert Tokens().ask(NewToken(ALICE, ALICE, long[:16], -1, 100)).error is ErrorCode.NONE
+    short = tuple(Principal("User", f"{number}") for number in range(1000))
+    assert Tokens().ask(NewToken(ALICE, ALICE, short, -1, 100)).error is ErrorCode.NONE
+
+
 @pytest.mark.parametrize("renewer", [ALICE, BOB])
 def test_owner_and_renewers_renew_up_to_the_longest_life(renewer: Principal) -> None:
     tokens = Tokens()

@@ -20,6 +20,7 @@ from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, B
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from tests.handlers.forwarding_cluster import BROKER_LISTENER, TwoBrokers
 
 if TYPE_CHECKING:
@@ -131,6 +132,14 @@ class TestRequestsOfBrokers:
         offsets = ListOffsetsRequest(replica_id=1, topics=[])
         assert self.ask(throttled, peer, offsets, ListOffsetsResponse) == 0
         assert self.ask(throttled, peer, metadata, MetadataResponse) == self.THROTTLE_MS
+
+    def test_a_client_that_sends_what_only_brokers_send_is_throttled(self, throttled: TwoBrokers) -> None:
+        heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=101)
+        assert self.ask(throttled, throttled.client, heartbeat, BrokerHeartbeatResponse) == self.THROTTLE_MS
+        markers = WriteTxnMarkersRequest(markers=[])
+        assert self.ask(throttled, throttled.client, markers, WriteTxnMarkersResponse) == self.THROTTLE_MS
+        peer = ClientConnection(BROKER_LISTENER, "10.0.0.1")
+        assert self.ask(throttled, peer, markers, WriteTxnMarkersResponse) == 0
 
     def test_a_client_does_not_become_a_broker_on_the_listener_of_clients(self, throttled: TwoBrokers) -> None:
         heartbeat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=101)

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _STEP = re.compile(r"\.\.(?P<anywhere>[\w-]+)|\.(?P<name>[\w-]+|\*)|\[(?P<index>\d{1,9}|\*)\]|\['(?P<quoted>[^']+)'\]")
 STEPS_LIMIT = 32
@@ -67,17 +67,19 @@ class Location(NamedTuple):
 
 
 def locations(document: Any, path: Path) -> list[Location]:
-    """The elements that a path leads to. The whole document is `[document][0]`."""
+    """The elements that a path leads to, each once. The whole document is `[document][0]`."""
     found = [Location([document], 0)]
     for step in path:
-        found = [inner for each in found for inner in _below(each.value, step)]
+        values = [each.value for each in found]
+        if step.is_anywhere:
+            found = list(_anywhere(values, step.key))
+        else:
+            found = [inner for value in values for inner in _below(value, step)]
     return found
 
 
 def _below(value: Any, step: Step) -> Iterator[Location]:
-    if step.is_anywhere:
-        yield from _anywhere(value, step.key)
-    elif isinstance(value, dict):
+    if isinstance(value, dict):
         if step.key is None:
             yield from (Location(value, key) for key in list(value))
         elif step.key in value:
@@ -89,10 +91,17 @@ def _below(value: Any, step: Step) -> Iterator[Location]:
             yield Location(value, step.key)
 
 
-def _anywhere(value: Any, key: Any) -> Iterator[Location]:
-    waiting = [value]
+def _anywhere(values: Iterable[Any], key: Any) -> Iterator[Location]:
+    """Values may be inside each other, as those of `$..a..a` are: everything below them is visited once."""
+    visited: set[int] = set()
+    waiting = list(values)
+    waiting.reverse()
     while waiting:
         present = waiting.pop()
+        if id(present) in visited:
+            continue
+        if isinstance(present, dict | list):
+            visited.add(id(present))
         if isinstance(present, dict):
             if key in present:
                 yield Location(present, key)

@@ -20,6 +20,8 @@ LATEST_MS = 2**63 - 1
 NO_TIME = -1
 LARGEST_NAME_BYTES = 1024
 MOST_RENEWERS = 1000
+MOST_RENEWERS_BYTES = 16 << 10
+"""Of the names of a token's renewers: tokens are metadata, and a user may have 1,000 of them without any right."""
 MOST_TOKENS = 10_000
 MOST_TOKENS_OF_AN_OWNER = 1_000
 MOST_REMOVALS = 10_000  # in one commit
@@ -105,7 +107,11 @@ def _create(request: NewToken, cluster: Cluster, secret: str) -> tuple[TokenResu
     if any(renewer.type != "User" for renewer in request.renewers):
         return TokenResult(ErrorCode.INVALID_PRINCIPAL_TYPE), []
     principals = (request.owner, request.requester, *request.renewers)
-    if len(request.renewers) > MOST_RENEWERS or any(len(str(each)) > LARGEST_NAME_BYTES for each in principals):
+    if (
+        len(request.renewers) > MOST_RENEWERS
+        or any(len(str(each)) > LARGEST_NAME_BYTES for each in principals)
+        or sum(len(str(each)) for each in request.renewers) > MOST_RENEWERS_BYTES
+    ):
         return TokenResult(ErrorCode.INVALID_REQUEST), []
     users = cluster.image.users
     if (

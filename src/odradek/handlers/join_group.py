@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from odradek.handlers.context import RequestContext
 
+# A member id is kept for each client that asks for one; a client id may have 32,767 bytes.
+LONGEST_ID_PREFIX = 255
 FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
 FIRST_VERSION_WITH_NULL_PROTOCOL = 7
 
@@ -46,7 +48,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
             context.api_version,
             client_id,
             f"/{context.connection.host}",
-            f"{request.group_instance_id or client_id}-{context.services.host.entropy.uuid()}",
+            f"{(request.group_instance_id or client_id)[:LONGEST_ID_PREFIX]}-{context.services.host.entropy.uuid()}",
             response if context.api_version >= FIRST_VERSION_WITH_NULL_PROTOCOL else _WithoutNull(response),
             partial(context.allows_on_topic, Operation.DESCRIBE),
         )

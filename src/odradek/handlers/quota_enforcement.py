@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.handlers.answers import API_VERSIONS_KEY
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from odradek.security.quotas.client_quotas import ClientQuotas
 from odradek.security.quotas.connection_rate import ConnectionRates
 from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, LimitedMutations, MutationQuota
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 THROTTLE_FIELD = "throttle_time_ms"
 
 PRODUCE_KEY = ProduceRequest.api_key
-_WRITE_TXN_MARKERS_KEY = WriteTxnMarkersRequest.api_key
 _SIZE_AND_CORRELATION_BYTES = 8
 
 
@@ -158,12 +156,9 @@ class RequestMeter:
         self._limits = client.limits = quotas.clients.limits_of(
             client.principal.name, header.client_id or "", client.limits
         )
-        self._is_exempt = (
-            api.is_between_brokers
-            or api.key == _WRITE_TXN_MARKERS_KEY
-            # Brokers find out by ApiVersions whether others are reachable.
-            or (api.key == API_VERSIONS_KEY and client.listener_name == quotas.broker_listener)
-        )
+        # Brokers find out by ApiVersions whether others are reachable. What only brokers send becomes exempt when its
+        # handler has found that a broker sends it (`is_broker_request`).
+        self._is_exempt = api.key == API_VERSIONS_KEY and client.listener_name == quotas.broker_listener
         self._is_charged = False
         self._throttle_ms = 0
         self._spent_ms = 0.0

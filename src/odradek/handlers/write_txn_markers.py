@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.transactions.transaction import TransactionVersion
-from odradek.handlers.broker_access import is_broker
+from odradek.handlers.broker_access import is_broker, is_broker_request
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.write_txn_markers import (
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
-    is_allowed = context.allows_on_cluster(Operation.ALTER, logs=False) or is_broker(context)
-    is_from_broker = is_broker(context, logs=False)
+    is_from_broker = is_broker_request(context, logs=False)
+    is_allowed = is_from_broker or context.allows_on_cluster(Operation.ALTER, logs=False) or is_broker(context)
     appended = [
         [
             (topic.name, _append(topic, each, context, is_from_broker=is_from_broker) if is_allowed else _refuse(topic))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -40,6 +41,7 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.records import Record, build_batch
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
+from tests.wire import encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +85,15 @@ def test_the_first_search_makes_the_topic(world: GroupWorld) -> None:
     (topic,) = world.run(world.call(request, MetadataResponse, 9)).topics
     assert topic.is_internal
     assert len(topic.partitions) == PARTITION_COUNT
+
+
+def test_a_member_id_begins_with_a_part_of_a_long_client_id(world: GroupWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is kept for a session timeout, and every group of the client may keep many."""
+    monkeypatch.setattr("tests.simulation.world.encode_request", partial(encode_request, client_id="c" * 30_000))
+    answer = world.run(world.join())
+    assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert answer.member_id.startswith("c" * 255 + "-")
+    assert len(answer.member_id) == 255 + 1 + 36
 
 
 @pytest.mark.parametrize("version", versions(OffsetCommitRequest))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from odradek.coordinator.groups.group_settings import MINUTE_MS
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, SESSION_MS, ShardBench, joined
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_a_new_member_is_given_an_id_first() -> None:
@@ -30,6 +35,21 @@ def test_an_id_that_is_not_used_within_a_session_is_forgotten() -> None:
     bench.advance(SESSION_MS)
     assert not bench.group.pending_members
     assert bench.join(member_id).error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_ids_that_are_not_used_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.coordinator.groups.classic.join.MOST_PENDING_MEMBERS", 3)
+    bench = ShardBench()
+    answers = [bench.join() for _ in range(5)]
+    assert [answer.error for answer in answers] == [
+        *[ErrorCode.MEMBER_ID_REQUIRED] * 3,
+        *[ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2,
+    ]
+    assert len(bench.group.pending_members) == 3
+    bench.join(joined(answers[0]).member_id)
+    assert bench.join().error is ErrorCode.MEMBER_ID_REQUIRED, "a client has joined with its id"
+    bench.advance(SESSION_MS)
+    assert bench.join().error is ErrorCode.MEMBER_ID_REQUIRED, "ids that were not used are forgotten"
 
 
 def test_a_member_of_an_unknown_group_is_unknown() -> None:

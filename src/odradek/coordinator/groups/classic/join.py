@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_REQUIRED_MEMBER_ID = 4  # KIP-394
 FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9  # KIP-814
+MOST_PENDING_MEMBERS = 10_000
+"""Of a group: clients were given so many ids that they have not joined with. Each is kept for a session timeout."""
 
 
 class Join(NamedTuple):
@@ -101,6 +103,8 @@ def _join_without_id(group: ClassicGroup, attempt: Join, decision: Decision) -> 
             _add(group, attempt, attempt.new_member_id, decision)
         else:
             _replace_static_member(group, holder, attempt, decision)
+    elif requires_member_id(attempt) and len(group.pending_members) >= MOST_PENDING_MEMBERS:
+        attempt.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, NO_MEMBER_ID, decision)  # clients try again after a pause
     elif requires_member_id(attempt):
         group.pending_members.add(attempt.new_member_id)
         decision.start_timer(
