@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.log.compaction.transactions import TransactionTracker
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
@@ -129,6 +130,37 @@ def test_an_index_that_was_cut_off_is_no_index() -> None:
     assert list(decode_transaction_index(encode_transaction_index(whole))) == whole
     with pytest.raises(MalformedMessage):
         list(decode_transaction_index(encode_transaction_index(whole)[:-1]))
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_an_index_that_is_being_written_is_read_again(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    """A segment that is rolled during the compaction gets its index, which is not written at once."""
+    written = WrittenLog(simulation)
+    written.put(1, (b"a", b"aborted"))
+    written.end(1, is_commit=False, first_offset=0)
+    written.put(2, (b"b", b"committed"))
+    written.end(2, is_commit=True)
+    log = written.open()
+    path = file_path(DIRECTORY, 0, TRANSACTION_INDEX_SUFFIX)
+    whole, reads = simulation.disk.read_file(path), []
+
+    def read_file(name: str) -> bytes:
+        if name != path:
+            return read(name)
+        reads.append(name)
+        return whole[:-1] if is_damaged or len(reads) == 1 else whole
+
+    read = simulation.disk.read_file
+    monkeypatch.setattr(simulation.disk, "read_file", read_file)
+    if is_damaged:
+        with pytest.raises(DamagedSegment):
+            compact_log(simulation, log)
+    else:
+        compact_log(simulation, log)
+        assert offsets(log) == [2]
+    assert len(reads) > 1
 
 
 def test_a_marker_of_another_kind_stays() -> None:

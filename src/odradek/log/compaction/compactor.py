@@ -28,6 +28,7 @@ from odradek.log.transaction_index import AbortedTransaction, decode_transaction
 from odradek.protocol.malformed import MalformedMessage
 
 NO_LIMIT = float("inf")
+INDEX_WRITE_MS = 100.0  # far longer than writing a transaction index takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ def compact(context: BackgroundContext, job: CompactionJob) -> Iterator[CleanedG
     outcome = CompactionOutcome()
     throttle = _Throttle(context, job.io_bytes_per_second)
     segments = [_segment_files(context.disk, job.directory, base_offset) for base_offset in job.base_offsets]
-    aborted = {*_read_aborted(context.disk, job.directory), *job.aborted_in_active_segment}
+    aborted = {*_read_aborted(context, job.directory), *job.aborted_in_active_segment}
     later = (each for each in aborted if each.last_offset >= job.first_dirty_offset)
     latest = _map_keys(context.disk, job, segments, TransactionTracker(later), throttle.spend)
     outcome.clean_offset = latest.next_offset
@@ -191,16 +192,26 @@ def _segment_files(disk: Disk, directory: str, base_offset: int) -> SegmentFiles
     return SegmentFiles(base_offset, *sizes)
 
 
-def _read_aborted(disk: Disk, directory: str) -> list[AbortedTransaction]:
+def _read_aborted(context: BackgroundContext, directory: str) -> list[AbortedTransaction]:
     """The aborted transactions of all segments: a marker may lie in a later segment than the data."""
     aborted: list[AbortedTransaction] = []
-    for name in disk.list_directory(directory):
+    for name in context.disk.list_directory(directory):
         if name.endswith(TRANSACTION_INDEX_SUFFIX):
-            try:
-                aborted += decode_transaction_index(disk.read_file(f"{directory}/{name}"))
-            except MalformedMessage as problem:
-                raise DamagedSegment(f"{directory}/{name}: {problem}") from problem
+            aborted += _read_transaction_index(context, f"{directory}/{name}")
     return aborted
+
+
+def _read_transaction_index(context: BackgroundContext, path: str) -> list[AbortedTransaction]:
+    """An index that is not whole may be one that the broker writes at this moment, when it rolls a segment. The job has
+    the entries of that index."""
+    try:
+        return list(decode_transaction_index(context.disk.read_file(path)))
+    except MalformedMessage:
+        context.pause_ms(INDEX_WRITE_MS)
+    try:
+        return list(decode_transaction_index(context.disk.read_file(path)))
+    except MalformedMessage as problem:
+        raise DamagedSegment(f"{path}: {problem}") from problem
 
 
 class _Throttle:

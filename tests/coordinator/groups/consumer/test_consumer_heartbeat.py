@@ -227,6 +227,31 @@ def test_assignments_wait_for_their_interval_and_what_was_unsubscribed_does_not(
     assert bench.beat("a", 2, owned=ALL).member_epoch == 3
 
 
+def test_a_clock_that_was_set_back_does_not_hold_up_assignments() -> None:
+    bench = ConsumerBench(assignment_interval_ms=1000)
+    bench.create_topic("topic", 4)
+    bench.join_consumer("a")
+    bench.timers.now_ms -= 3_600_000  # the coordinator's clock, or another broker coordinates
+    assert bench.join_consumer("b").member_epoch == 3
+    assert bench.consumers.target_epoch == 3
+    bench.advance(999)
+    bench.join_consumer("c")
+    assert bench.consumers.target_epoch == 3, "the interval counts from the last assignment"
+
+
+def test_a_clock_that_was_set_back_does_not_hold_up_patterns(bench: ConsumerBench) -> None:
+    bench.join_consumer("a", None, subscribed_topic_regex="topic.*")
+    bench.create_topic("topical", 1)
+    bench.timers.now_ms -= 3_600_000
+    bench.beat("a", 2)
+    assert len(bench.matches) == 1
+    bench.match()
+    assert bench.assigned(bench.beat("a", 2)) == ALL | {("topical", 0)}
+    bench.create_topic("topics", 1)
+    bench.beat("a", 3)
+    assert not bench.matches, "once"
+
+
 def test_a_pattern_is_matched_when_its_first_subscriber_joins(bench: ConsumerBench) -> None:
     bench.create_topic("topical", 1)
     bench.create_topic("other", 1)

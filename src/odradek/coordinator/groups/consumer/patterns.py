@@ -98,6 +98,8 @@ def _is_due(group: ConsumerGroup, decision: Decision) -> bool:
     if not group.patterns:
         return False
     age_ms = decision.now_ms - min(resolved.timestamp_ms for resolved in group.patterns.values())
+    if age_ms < 0:
+        return True  # the clock was set back, or was that of another coordinator: it may take long to catch up
     if age_ms <= LEAST_AGE_MS:
         return False
     return age_ms > decision.settings.pattern_refresh_interval_ms or _has_new_topics(group, decision.image)

@@ -39,7 +39,8 @@ def _is_due(group: ConsumerGroup, decision: Decision) -> bool:
     interval_ms = decision.consumer_settings(group.group_id).assignment_interval_ms
     if group.target_timestamp_ms == NO_TARGET_TIMESTAMP_MS or interval_ms == 0:
         return True
-    return decision.now_ms >= group.target_timestamp_ms + interval_ms
+    # A clock that was set back, or that of another coordinator, must not hold up the members until it has caught up.
+    return not 0 <= decision.now_ms - group.target_timestamp_ms < interval_ms
 
 
 def _subscriptions(group: ConsumerGroup, image: MetadataImage) -> dict[str, MemberSubscription]:
