@@ -1,4 +1,5 @@
-"""A follower's fetches from one leader: how changes of its partitions end the wait of a fetch."""
+"""A follower's fetches from one leader: how changes of its partitions end the wait of a fetch, and how its partitions
+are kept apart from each other and from earlier leader epochs."""
 
 from __future__ import annotations
 
@@ -6,10 +7,15 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from odradek.replica.followed_partition import Next, Step
 from odradek.replica.follower_fetcher import FollowerFetcher
+from tests.replica.test_followed_partition import EPOCH, Follower, follower
 
-CONFIG = SimpleNamespace(replica_socket_timeout_ms=1000, replica_fetch_backoff_ms=100)
+__all__ = ["follower"]
+
+CONFIG = SimpleNamespace(replica_socket_timeout_ms=1000, replica_fetch_backoff_ms=100, replica_fetch_max_bytes=1 << 20)
 PARTITIONS = 50
+NO_THROTTLE = SimpleNamespace(covers=lambda *_partition: False)
 
 
 class Leader:
@@ -50,3 +56,45 @@ def test_many_changes_end_the_wait_of_a_fetch_with_one_request() -> None:
         await asyncio.sleep(0)
 
     asyncio.run(story())
+
+
+class RecordingFetcher(FollowerFetcher):
+    """Records the positions of its fetches, which no leader answers."""
+
+    def __init__(self, follower: Follower) -> None:
+        self.sent: list[int] = []
+        self.has_sent = asyncio.Event()
+        leader: Any = Leader()
+        config: Any = lambda: CONFIG  # noqa: E731 - a name for a type that is not needed
+        throttle: Any = NO_THROTTLE
+        super().__init__(leader, 1, lambda: 5, config, follower.simulation.host.clock, throttle)
+
+    async def _fetch(self, changes: Any) -> None:
+        self.sent += [position.fetch_offset for position in changes.values() if position is not None]
+        self.has_sent.set()
+        self._has_changed.clear()
+        await self._has_changed.wait()
+
+
+def test_truncation_that_was_decided_in_an_earlier_leader_epoch_is_waited_for(follower: Follower) -> None:
+    """Metadata of the next epoch is applied in the turn of the event loop in which the truncation was decided."""
+    follower.append(0, 3, 2)
+    follower.append(3, 3, 4)
+
+    async def story() -> list[int]:
+        partition = follower.partition
+        earlier, later = RecordingFetcher(follower), RecordingFetcher(follower)
+        earlier.add(partition)
+        followed = next(iter(earlier._partitions.values()))
+        earlier._carry_out(followed, Step(Next.TRUNCATE, 3))
+        follower.follow(EPOCH + 1)
+        earlier.remove(followed.key)
+        later.add(partition)
+        await later.has_sent.wait()
+        earlier.stop()
+        later.stop()
+        await asyncio.sleep(0)
+        assert partition.log.log_end_offset == 3
+        return later.sent
+
+    assert follower.simulation.loop.run_until_complete(story()) == [3]

@@ -20,7 +20,7 @@ from odradek.replica.leader_log_range import fetch_log_range
 from odradek.replica.replication_counts import ReplicationCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
     from odradek.client.broker_client import BrokerClient
     from odradek.configuration.broker_configs import BrokerConfig
@@ -246,9 +246,9 @@ class FollowerFetcher:
                 self._delay(followed)
             case Next.TRUNCATE:
                 followed.report_truncation(step.offset)
-                self._hold(followed, follower_log.truncate_to(step.offset))
+                self._hold(followed, follower_log.begin_truncation(step.offset))
             case Next.RESTART:
-                self._hold(followed, self._restart(followed, step))
+                self._hold(followed, self._finish_restart(follower_log.begin_restart(step.offset), followed, step))
             case Next.FIND_RANGE:
                 self._hold(followed, self._find_range(followed))
             case Next.FETCH:
@@ -259,13 +259,13 @@ class FollowerFetcher:
         self._paused[followed.key] = followed
         self._changed[followed.key] = None
 
-    def _hold(self, followed: FollowedPartition, work: Coroutine[object, object, None]) -> None:
+    def _hold(self, followed: FollowedPartition, work: Awaitable[None]) -> None:
         """Leave the partition out of fetches until the work has ended."""
         followed.is_busy = True
         self._changed[followed.key] = None
         self._begin(self._after(followed, work))
 
-    async def _after(self, followed: FollowedPartition, work: Coroutine[object, object, None]) -> None:
+    async def _after(self, followed: FollowedPartition, work: Awaitable[None]) -> None:
         try:
             await work
         except (OSError, BrokerUnavailable) as problem:
@@ -279,8 +279,8 @@ class FollowerFetcher:
             self._changed[followed.key] = None
             self._wake()
 
-    async def _restart(self, followed: FollowedPartition, step: Step) -> None:
-        await followed.partition.follower_log.restart_at(step.offset)
+    async def _finish_restart(self, restart: Awaitable[None], followed: FollowedPartition, step: Step) -> None:
+        await restart
         if step.answer is not None:
             followed.append_after_restart(step.answer)
 
