@@ -6,10 +6,15 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
-from odradek.replica.followed_partition import Next, Step
+import pytest
+
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from odradek.replica.fetch_request_session import FetchPosition, PartitionKey
+from odradek.replica.followed_partition import FollowedPartition, Next, Step
 from odradek.replica.follower_fetcher import FollowerFetcher
-from tests.replica.test_followed_partition import EPOCH, Follower, follower
+from tests.replica.test_followed_partition import EPOCH, Follower, answer, follower
 
 __all__ = ["follower"]
 
@@ -98,3 +103,65 @@ def test_truncation_that_was_decided_in_an_earlier_leader_epoch_is_waited_for(fo
         return later.sent
 
     assert follower.simulation.loop.run_until_complete(story()) == [3]
+
+
+def response_with(*partitions: tuple[UUID, PartitionData]) -> FetchResponse:
+    topics = [FetchableTopicResponse(topic_id=topic_id, partitions=[data]) for topic_id, data in partitions]
+    return FetchResponse(session_id=1, responses=topics)
+
+
+def test_defect_in_one_partition_does_not_keep_others_from_following(
+    follower: Follower, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> RecordingFetcher:
+        fetcher = RecordingFetcher(follower)
+        fetcher.add(follower.partition)
+        defective = FollowedPartition(follower.partition)
+        defective.key = PartitionKey(UUID(int=7), 0)
+        fetcher._partitions[defective.key] = defective
+        for key in fetcher._partitions:
+            fetcher._session.sent[key] = follower.followed.position(1024)
+        taken = follower.followed.take
+
+        def take(data: PartitionData, sent: FetchPosition) -> Step:
+            raise AssertionError("a defect")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                FollowedPartition, "take", lambda self, *answer: (take if self is defective else taken)(*answer)
+            )
+            fetcher._take(
+                response_with((defective.key.topic_id, answer(0, 1)), (follower.partition.topic_id, answer(0, 3)))
+            )
+        fetcher.stop()
+        await asyncio.sleep(0)
+        return fetcher
+
+    fetcher = follower.simulation.loop.run_until_complete(story())
+    assert follower.partition.log.log_end_offset == 3
+    assert [key.topic_id for key in fetcher._paused] == [UUID(int=7)]
+    assert "a partition could not follow its leader" in caplog.text
+    caplog.clear()
+
+
+def test_fetcher_goes_on_after_a_defect_in_the_positions(follower: Follower, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> list[int]:
+        fetcher = RecordingFetcher(follower)
+        fetcher.client.address = "leader"  # type: ignore[assignment]
+        find_changes, failures = fetcher._changes, [AssertionError("a defect")]
+
+        def changes() -> Any:
+            if failures:
+                raise failures.pop()
+            return find_changes()
+
+        fetcher._changes = changes  # type: ignore[method-assign]
+        fetcher.add(follower.partition)
+        await fetcher.has_sent.wait()
+        fetcher.stop()
+        await asyncio.sleep(0)
+        return fetcher.sent
+
+    assert follower.simulation.loop.run_until_complete(story()) == [0]
+    assert "a fetch from a leader failed" in caplog.text
+    caplog.clear()

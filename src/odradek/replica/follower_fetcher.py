@@ -13,7 +13,7 @@ from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 from odradek.replica.fetch_request_session import FetchPosition, FetchRequestSession, PartitionKey
 from odradek.replica.followed_partition import FollowedPartition, Next, Step
 from odradek.replica.leader_log_range import fetch_log_range
@@ -130,12 +130,12 @@ class FollowerFetcher:
     async def _run(self) -> None:
         while True:
             self._has_changed.clear()
-            changes = self._changes()
-            if not self._session.sent and not any(changes.values()):
-                await self._pause(self._next_pause_end_ms())
-                continue
-            self._is_fetching, self._has_interrupted = True, False
             try:
+                changes = self._changes()
+                if not self._session.sent and not any(changes.values()):
+                    await self._pause(self._next_pause_end_ms())
+                    continue
+                self._is_fetching, self._has_interrupted = True, False
                 await self._fetch(changes)
             except BrokerUnavailable as problem:
                 log.info("a leader cannot be reached", leader=str(self.client.address), reason=str(problem))
@@ -232,10 +232,24 @@ class FollowerFetcher:
                 followed, position = self._partitions.get(key), sent.get(key)
                 self._changed[key] = None
                 if followed is not None and position is not None:
-                    self._counts.bytes_in += len(data.records or b"")
-                    if self._throttle.covers(followed.partition.topic, followed.partition.index):
-                        self._throttle.record(len(data.records))  # type: ignore[arg-type]  # no slices in a response
-                    self._carry_out(followed, followed.take(data, position))
+                    self._take_partition(followed, position, data)
+
+    def _take_partition(self, followed: FollowedPartition, position: FetchPosition, data: PartitionData) -> None:
+        """A defect that shows in one partition delays that one, and not the others of this leader."""
+        try:
+            self._counts.bytes_in += len(data.records or b"")
+            if self._throttle.covers(followed.partition.topic, followed.partition.index):
+                self._throttle.record(len(data.records))  # type: ignore[arg-type]  # no slices in a response
+            self._carry_out(followed, followed.take(data, position))
+        except Exception as problem:
+            self._report_defect(followed, problem)
+            self._delay(followed)
+
+    def _report_defect(self, followed: FollowedPartition, problem: Exception) -> None:
+        log.error(
+            "a partition could not follow its leader; retrying", topic=followed.partition.topic,
+            partition=followed.partition.index, exc_info=problem,
+        )  # fmt: skip
 
     # What follows from an answer
 
@@ -274,6 +288,9 @@ class FollowerFetcher:
                 partition=followed.partition.index, reason=str(problem),
             )  # fmt: skip
             self._delay(followed)
+        except Exception as problem:
+            self._report_defect(followed, problem)
+            self._delay(followed)
         finally:
             followed.is_busy = False
             self._changed[followed.key] = None
@@ -305,5 +322,10 @@ class FollowerFetcher:
     def _begin(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._end)
         return task
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            log.error("a task of a follower failed", leader=str(self.client.address), exc_info=problem)
