@@ -13,12 +13,15 @@ from odradek.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from odradek.replica.partition import Partition
-from tests.handlers.requests import alter_configs, create_topic, produce
+from tests.handlers.requests import alter_configs, batch, create_topic, produce
+from tests.replica.test_sparse_table import ELSEWHERE, HERE, change_partition
 
 if TYPE_CHECKING:
     from odradek.log.log_config import LogConfig
     from odradek.metadata.entities import PartitionImage
     from tests.handlers.brokers import SimulatedBroker
+
+BOTH = (HERE, ELSEWHERE)
 
 
 def test_a_partition_that_cannot_follow_its_metadata_does_not_stop_the_others(
@@ -57,3 +60,39 @@ def test_a_partition_that_cannot_be_configured_does_not_stop_the_others(
     assert broker.partition(name, 1).log.config.segment_bytes == 2_000_000
     assert caplog.messages == ["the configuration of a partition could not be applied"]
     caplog.clear()
+
+
+def test_a_partition_whose_leadership_is_applied_in_part_commits_nothing(
+    broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(broker, name)
+    partition = broker.partition(name)
+    change_partition(broker, name, 0, leader=ELSEWHERE, replicas=BOTH)
+    defects = ["defect"]
+
+    def fail() -> None:
+        if defects:
+            raise AssertionError(defects.pop())
+
+    forget = partition.on_leadership(fail)
+    change_partition(broker, name, 0, leader=HERE, replicas=BOTH)
+    assert not partition.is_leader
+    assert produce(broker, name).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.high_watermark == 0
+    forget()
+    change_partition(broker, name, 0, leader=HERE, replicas=BOTH)
+    assert partition.is_leader
+    assert partition.followers is not None
+    assert caplog.messages == ["leadership of a partition could not be applied"]
+    caplog.clear()
+
+
+def test_a_leader_without_its_followers_does_not_commit(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name)
+    partition = broker.partition(name)
+    change_partition(broker, name, 0, leader=HERE, replicas=BOTH)
+    before = partition.high_watermark
+    partition.followers = None
+    partition._has_too_few_in_sync = False
+    assert partition.append(memoryview(batch()), 1).error is ErrorCode.NONE
+    assert partition.high_watermark == before

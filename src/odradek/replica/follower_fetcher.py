@@ -13,14 +13,14 @@ from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 from odradek.replica.fetch_request_session import FetchPosition, FetchRequestSession, PartitionKey
 from odradek.replica.followed_partition import FollowedPartition, Next, Step
 from odradek.replica.leader_log_range import fetch_log_range
 from odradek.replica.replication_counts import ReplicationCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
     from odradek.client.broker_client import BrokerClient
     from odradek.configuration.broker_configs import BrokerConfig
@@ -130,12 +130,12 @@ class FollowerFetcher:
     async def _run(self) -> None:
         while True:
             self._has_changed.clear()
-            changes = self._changes()
-            if not self._session.sent and not any(changes.values()):
-                await self._pause(self._next_pause_end_ms())
-                continue
-            self._is_fetching, self._has_interrupted = True, False
             try:
+                changes = self._changes()
+                if not self._session.sent and not any(changes.values()):
+                    await self._pause(self._next_pause_end_ms())
+                    continue
+                self._is_fetching, self._has_interrupted = True, False
                 await self._fetch(changes)
             except BrokerUnavailable as problem:
                 log.info("a leader cannot be reached", leader=str(self.client.address), reason=str(problem))
@@ -232,10 +232,24 @@ class FollowerFetcher:
                 followed, position = self._partitions.get(key), sent.get(key)
                 self._changed[key] = None
                 if followed is not None and position is not None:
-                    self._counts.bytes_in += len(data.records or b"")
-                    if self._throttle.covers(followed.partition.topic, followed.partition.index):
-                        self._throttle.record(len(data.records))  # type: ignore[arg-type]  # no slices in a response
-                    self._carry_out(followed, followed.take(data, position))
+                    self._take_partition(followed, position, data)
+
+    def _take_partition(self, followed: FollowedPartition, position: FetchPosition, data: PartitionData) -> None:
+        """A defect that shows in one partition delays that one, and not the others of this leader."""
+        try:
+            self._counts.bytes_in += len(data.records or b"")
+            if self._throttle.covers(followed.partition.topic, followed.partition.index):
+                self._throttle.record(len(data.records))  # type: ignore[arg-type]  # no slices in a response
+            self._carry_out(followed, followed.take(data, position))
+        except Exception as problem:
+            self._report_defect(followed, problem)
+            self._delay(followed)
+
+    def _report_defect(self, followed: FollowedPartition, problem: Exception) -> None:
+        log.error(
+            "a partition could not follow its leader; retrying", topic=followed.partition.topic,
+            partition=followed.partition.index, exc_info=problem,
+        )  # fmt: skip
 
     # What follows from an answer
 
@@ -246,9 +260,9 @@ class FollowerFetcher:
                 self._delay(followed)
             case Next.TRUNCATE:
                 followed.report_truncation(step.offset)
-                self._hold(followed, follower_log.truncate_to(step.offset))
+                self._hold(followed, follower_log.begin_truncation(step.offset))
             case Next.RESTART:
-                self._hold(followed, self._restart(followed, step))
+                self._hold(followed, self._finish_restart(follower_log.begin_restart(step.offset), followed, step))
             case Next.FIND_RANGE:
                 self._hold(followed, self._find_range(followed))
             case Next.FETCH:
@@ -259,13 +273,13 @@ class FollowerFetcher:
         self._paused[followed.key] = followed
         self._changed[followed.key] = None
 
-    def _hold(self, followed: FollowedPartition, work: Coroutine[object, object, None]) -> None:
+    def _hold(self, followed: FollowedPartition, work: Awaitable[None]) -> None:
         """Leave the partition out of fetches until the work has ended."""
         followed.is_busy = True
         self._changed[followed.key] = None
         self._begin(self._after(followed, work))
 
-    async def _after(self, followed: FollowedPartition, work: Coroutine[object, object, None]) -> None:
+    async def _after(self, followed: FollowedPartition, work: Awaitable[None]) -> None:
         try:
             await work
         except (OSError, BrokerUnavailable) as problem:
@@ -274,13 +288,16 @@ class FollowerFetcher:
                 partition=followed.partition.index, reason=str(problem),
             )  # fmt: skip
             self._delay(followed)
+        except Exception as problem:
+            self._report_defect(followed, problem)
+            self._delay(followed)
         finally:
             followed.is_busy = False
             self._changed[followed.key] = None
             self._wake()
 
-    async def _restart(self, followed: FollowedPartition, step: Step) -> None:
-        await followed.partition.follower_log.restart_at(step.offset)
+    async def _finish_restart(self, restart: Awaitable[None], followed: FollowedPartition, step: Step) -> None:
+        await restart
         if step.answer is not None:
             followed.append_after_restart(step.answer)
 
@@ -305,5 +322,10 @@ class FollowerFetcher:
     def _begin(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._end)
         return task
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            log.error("a task of a follower failed", leader=str(self.client.address), exc_info=problem)

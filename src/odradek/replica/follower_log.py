@@ -94,23 +94,30 @@ class FollowerLog:
         """Wait for a running truncation and ignore its outcome."""
         await self._truncator.settle()
 
-    async def truncate_to(self, offset: int) -> None:
+    def begin_truncation(self, offset: int) -> Awaitable[None]:
         """Remove the records at and after `offset`, on a worker. The high watermark is lowered first, so that it never
-        passes the log end. The truncation continues if the caller is cancelled. OSError when the disk failed."""
+        passes the log end. `is_truncating` when this returns, so that no leader epoch begins between the decision and
+        the truncation. The truncation continues if its outcome is not awaited. OSError when the disk failed."""
+        self._lower_high_watermark(max(offset, self._partition.log.log_start_offset))
         if self._partition.move is not None:
             self._partition.move.note_truncation(offset)
-        self._begin_truncation(max(offset, self._partition.log.log_start_offset))
-        await self._truncator.truncate_to(offset)
+        return self._truncator.begin_truncation(offset)
 
-    async def restart_at(self, offset: int) -> None:
+    def begin_restart(self, offset: int) -> Awaitable[None]:
         """Remove all records and continue at `offset`: the leader's log begins after this one ends. Otherwise as
-        `truncate_to`."""
+        `begin_truncation`."""
+        self._lower_high_watermark(offset)
         if self._partition.move is not None:
             self._partition.move.note_truncation(0)
-        self._begin_truncation(offset)
-        await self._truncator.restart_at(offset)
+        return self._truncator.begin_restart(offset)
 
-    def _begin_truncation(self, end_offset: int) -> None:
+    async def truncate_to(self, offset: int) -> None:
+        await self.begin_truncation(offset)
+
+    async def restart_at(self, offset: int) -> None:
+        await self.begin_restart(offset)
+
+    def _lower_high_watermark(self, end_offset: int) -> None:
         partition = self._partition
         assert partition.leadership is Leadership.FOLLOWER, "only a follower truncates its log"
         partition.high_watermark = min(partition.high_watermark, end_offset)

@@ -34,6 +34,8 @@ def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) 
             "leadership of a partition could not be applied", topic=partition.topic, partition=partition.index,
             exc_info=problem,
         )  # fmt: skip
+        if partition.is_leader:
+            _withdraw(partition)
         return False
     if refusal is ErrorCode.INVALID_UPDATE_VERSION and partition.followers is not None:
         return False  # the leader knows a later change of its in-sync set from the controller's answer
@@ -43,6 +45,16 @@ def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) 
             leader_epoch=image.leader_epoch, partition_epoch=image.partition_epoch, reason=refusal.name,
         )  # fmt: skip
     return partition.is_leader and partition.leader_epoch != led_epoch
+
+
+def _withdraw(partition: Partition) -> None:
+    """A leader whose metadata is applied in part may lack its followers: it must not commit records alone."""
+    try:
+        partition.withdraw()
+    except Exception as problem:
+        log.error(
+            "a listener of a partition failed", topic=partition.topic, partition=partition.index, exc_info=problem
+        )
 
 
 def apply_config(partition: Partition, config: LogConfig) -> None:

@@ -166,6 +166,11 @@ class Partition:
         """Neither lead nor follow: the partition has no leader. Refusals as for `become_leader`."""
         return self._apply(image, Leadership.NONE)
 
+    def withdraw(self) -> None:
+        """Neither lead nor follow, until metadata is applied again: the newest could not be applied completely."""
+        self.leadership = Leadership.NONE
+        self._update_is_leader()
+
     def _apply(self, image: PartitionImage, leadership: Leadership) -> ErrorCode:
         refusal = self.epochs.refusal(image)
         if refusal is _NONE:
@@ -249,7 +254,9 @@ class Partition:
 
     def _advance_as_leader(self) -> None:
         """The leader's own part in the high watermark: its log end, or what is durable if `flush.messages` is reached.
-        A flush is begun in that case, and its end leads here again."""
+        A flush is begun in that case, and its end leads here again. Without followers only a single replica commits."""
+        if self.followers is None and not self._commits_alone:
+            return
         end_offset = self.log.log_end_offset
         if self.must_flush:
             end_offset = self.log.recovery_point_offset

@@ -46,6 +46,7 @@ PURPOSE = "replication"
 CHECKS_PER_LAG_TIME = 2  # of in-sync sets, as in Kafka
 SHORTEST_CHECK_MS = 100.0
 CONTACT_CHECK_MS = 500.0
+SHORTEST_LOOK_AHEAD_MS = 1.0  # answers to one request are taken a little after each other
 SILENCE_PER_SESSION_TIMEOUT = 1.4
 
 
@@ -72,7 +73,7 @@ class Replication:
         self._timer: Timer | None = None
         self._contact_timer: Timer | None = None
         self._check_timer: Timer | None = None
-        self._to_check: dict[Proposer, None] = {}
+        self._to_check: dict[Proposer, float] = {}  # when each is due
         self._is_stopped = False
         self.counts = ReplicationCounts()
         self.leader_throttle = self._throttle(LEADER)
@@ -109,16 +110,24 @@ class Replication:
         self.counts.in_sync_expands += joined
 
     def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None:
-        self._to_check[proposer] = None
+        self._to_check[proposer] = self._clock.monotonic_ms() + delay_ms
         if self._check_timer is None:
             self._check_timer = self._clock.call_after(delay_ms, self._check_refused)
 
     def _check_refused(self) -> None:
+        """One timer serves all: it is set again for those that are not due."""
         self._check_timer = None
-        refused, self._to_check = self._to_check, {}
-        if not self._is_stopped:
-            for proposer in refused:
-                proposer.check_in_sync()
+        if self._is_stopped:
+            return
+        now_ms = self._clock.monotonic_ms()
+        due = [proposer for proposer, due_ms in self._to_check.items() if due_ms <= now_ms]
+        for proposer in due:
+            del self._to_check[proposer]
+        if self._to_check:
+            delay_ms = max(min(self._to_check.values()) - now_ms, SHORTEST_LOOK_AHEAD_MS)
+            self._check_timer = self._clock.call_after(delay_ms, self._check_refused)
+        for proposer in due:
+            proposer.check_in_sync()
 
     # Life
 

@@ -39,20 +39,23 @@ class LogTruncator:
     def is_running(self) -> bool:
         return self._running is not None and not self._running.done()
 
-    async def truncate_to(self, offset: int) -> None:
-        """Return when the truncation has ended. OSError when the disk failed."""
-        await self._run(self._log.truncate_to, offset)
+    def begin_truncation(self, offset: int) -> asyncio.Future[None]:
+        """`is_running` when this returns. The result is done when the truncation has ended; OSError when the disk
+        failed."""
+        return self._begin(self._log.truncate_to, offset)
 
-    async def restart_at(self, offset: int) -> None:
-        """Remove all records; the log continues at `offset`. Otherwise as `truncate_to`."""
-        await self._run(self._log.truncate_fully_and_start_at, offset)
+    def begin_restart(self, offset: int) -> asyncio.Future[None]:
+        """Remove all records; the log continues at `offset`. Otherwise as `begin_truncation`."""
+        return self._begin(self._log.truncate_fully_and_start_at, offset)
 
-    async def _run(self, truncate: Callable[[int], None], offset: int) -> None:
+    def _begin(self, truncate: Callable[[int], None], offset: int) -> asyncio.Future[None]:
         assert not self.is_running, "two truncations of one log"
         self._log.begin_truncation()
         self._running = asyncio.ensure_future(self._truncate(truncate, offset))
-        self._running.add_done_callback(_retrieve_exception)
-        await asyncio.shield(self._running)
+        outcome = asyncio.shield(self._running)
+        for each in (self._running, outcome):
+            each.add_done_callback(_retrieve_exception)
+        return outcome
 
     async def _truncate(self, truncate: Callable[[int], None], offset: int) -> None:
         try:
