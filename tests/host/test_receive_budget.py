@@ -22,7 +22,12 @@ class Peer:
         self.frame_bytes = frame_bytes
         self.unread_bytes = 0
         self.is_reading = True
-        self.share = Share(lambda: (granted.append(self), setattr(self, "is_reading", True)))
+        self.share = Share(self._resume)
+        self._granted = granted
+
+    def _resume(self) -> None:
+        self._granted.append(self)
+        self.is_reading = True
 
     @property
     def missing_bytes(self) -> int:
