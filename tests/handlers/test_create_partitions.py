@@ -77,7 +77,12 @@ def test_topics_of_a_request_are_not_compared_with_each_other(
     simulated: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[object] = []
-    monkeypatch.setattr(Struct, "__eq__", lambda self, other: bool(compared.append((self, other))))
+
+    def compare(struct: Struct, other: object) -> bool:
+        compared.append((struct, other))
+        return False
+
+    monkeypatch.setattr(Struct, "__eq__", compare)
     missing = grow(simulated, *((f"{name}-{number}", 2) for number in range(50)))
     assert set(missing.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert len(missing) == 50

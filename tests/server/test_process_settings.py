@@ -47,6 +47,17 @@ def test_each_process_serves_metrics_on_the_next_port(value: str, of_each: list[
     assert found == [f"metrics.listener={each}" for each in of_each]
 
 
+@pytest.mark.parametrize(
+    ("path", "of_second"),
+    [("/var/log/audit.log", "/var/log/broker-8/audit.log"), ("audit.log", "broker-8/audit.log")],
+)
+def test_each_process_has_an_audit_log_of_its_own(path: str, of_second: str) -> None:
+    first, second = settings(2, "node.id=7", f"audit.log.path={path}")
+    assert first[-1] == f"audit.log.path={of_second.replace('8', '7')}"
+    assert second[-1] == f"audit.log.path={of_second}"
+    assert not any(each.startswith("audit.log.path") for each in settings(1)[0])
+
+
 def test_advertised_ports_follow_too() -> None:
     _, second = settings(2, "listeners=PLAINTEXT://:9092", "advertised.listeners=PLAINTEXT://kafka.example:19092")
     assert "advertised.listeners=PLAINTEXT://kafka.example:19093" in second

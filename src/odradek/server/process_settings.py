@@ -1,12 +1,12 @@
 """The settings of several broker processes on one machine, made from those of one broker. Pure.
 
-The processes have consecutive node ids and ports, and a subdirectory of each log directory. A subdirectory stays on the
-disk of its log directory when that is a mount point.
+The processes have consecutive node ids and ports, and each has a subdirectory of each log directory and of the
+directory of the audit log. A subdirectory stays on the disk of its log directory when that is a mount point.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from odradek.configuration.metrics_listener import address_text, metrics_address
 from odradek.server.properties import PropertiesError
@@ -26,6 +26,7 @@ class ProcessSettings(NamedTuple):
     advertised_listeners: tuple[Listener, ...]
     log_dirs: tuple[str, ...]
     metrics_listener: str = ""
+    audit_log_path: str = ""
 
     def overrides(self) -> list[str]:
         """Properties as `name=value`."""
@@ -38,6 +39,8 @@ class ProcessSettings(NamedTuple):
         }
         if self.advertised_listeners:
             properties["advertised.listeners"] = _listener_text(self.advertised_listeners)
+        if self.audit_log_path:
+            properties["audit.log.path"] = self.audit_log_path
         return [f"{name}={value}" for name, value in properties.items()]
 
     def with_ports(self, ports: dict[str, int]) -> ProcessSettings:
@@ -66,6 +69,7 @@ def process_settings(config: BrokerConfig, count: int) -> list[ProcessSettings]:
             _shifted(config.advertised_listeners, number),
             tuple(process_directory(path, config.node_id + number) for path in config.log_dirs),
             _shifted_metrics_listener(config.metrics_listener, number),
+            _audit_log_path(cast("str | None", config.values["audit.log.path"]), config.node_id + number),
         )
         for number in range(count)
     ]
@@ -81,6 +85,14 @@ def _shifted_metrics_listener(text: str, number: int) -> str:
             f"metrics.listener: process {number + 1} needs port {address.port + number}: choose a lower one"
         )
     return address_text(address.host, address.port + number)
+
+
+def _audit_log_path(path: str | None, node_id: int) -> str:
+    """Processes must not share the file: each writes at the position that it knows as the end."""
+    if not path:
+        return ""
+    directory, slash, name = path.rpartition("/")
+    return f"{directory}{slash}broker-{node_id}/{name}"
 
 
 def process_directory(log_dir: str, node_id: int) -> str:
