@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from tests.cluster.sessions import SESSION_S
-from tests.cluster.story import QUIET_S, TRANSACTION_TIMEOUTS_MS, ZOOKEEPER, Story
+from tests.cluster.story import QUIET_S, TRANSACTION_TIMEOUTS_MS, Story
+from tests.cluster.watched_cluster import ZOOKEEPER
 from tests.replication.invariants import Violation
 from tests.transactions.workload import look, make_clients
 

@@ -22,14 +22,12 @@ from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH
+from odradek.replica.committed_log import CommittedLog
 from odradek.replica.flushing import LogFlusher
 from odradek.replica.follower_log import FollowerLog
 from odradek.replica.followers import Followers
 from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
-from odradek.replica.partition_transactions import PartitionTransactions
-from odradek.replica.replica_watch import ReplicaWatches
 from odradek.replica.replication_context import NoReplication
-from odradek.replica.waiting_requests import size_between
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,23 +43,36 @@ if TYPE_CHECKING:
     from odradek.protocol.control_records import EndTransactionMarker
     from odradek.replica.ongoing_move import OngoingMove
     from odradek.replica.replication_context import ReplicationContext
-    from odradek.replica.waiting_requests import WaitingAcknowledgement, WaitingFetch
 
 ALL_IN_SYNC = -1  # acks=all
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes longer than comparing with it
 
 
-class Partition:
+class Partition(CommittedLog):
     """Owned by the partition table; changed only by its own methods, never across an await."""
 
     __slots__ = (
-        "_commits_alone", "_fail_directory", "_has_too_few_in_sync", "_high_watermark_listeners",
-        "_leadership_listeners", "_replication", "directory", "epoch_start_offset", "epochs", "flusher", "follower_log",
-        "followers", "high_watermark", "image", "index", "is_leader", "leader_epoch", "leadership", "log", "log_state",
-        "move", "replica_watches", "topic", "topic_id", "transactions", "waiting_acknowledgements", "waiting_fetches",
+        "_commits_alone",
+        "_fail_directory",
+        "_has_too_few_in_sync",
+        "_leadership_listeners",
+        "_replication",
+        "directory",
+        "epoch_start_offset",
+        "epochs",
+        "flusher",
+        "follower_log",
+        "followers",
+        "image",
+        "index",
+        "leader_epoch",
+        "leadership",
+        "move",
+        "topic",
+        "topic_id",
         "workers",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -78,7 +89,7 @@ class Partition:
         high_watermark: int = 0,
         replication: ReplicationContext | None = None,
     ) -> None:
-        """`high_watermark` is the checkpointed one, which the log's end may have fallen behind in a crash."""
+        super().__init__(log, log_state, high_watermark)
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -86,11 +97,7 @@ class Partition:
         self._use_log(log, directory, workers)
         self.move: OngoingMove | None = None  # to another log directory
         self._replication = replication or NoReplication()
-        self.transactions = PartitionTransactions(self)
-        self.log_state = log_state
         self.leadership = Leadership.NONE
-        self.is_leader = False
-        """Whether this broker leads the partition and its log is online: it may append and serve clients."""
         self.epochs = LeadershipEpochs()
         self.leader_epoch = self.epochs.leader_epoch
         self.image: PartitionImage | None = None  # the newest metadata that was applied
@@ -98,13 +105,7 @@ class Partition:
         self.epoch_start_offset = 0  # the log end when this broker began to lead in the leader epoch
         self._has_too_few_in_sync = False  # for acks=all, by `min.insync.replicas`
         self._commits_alone = False  # this broker leads the only replica
-        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
-        log.producers.transactions.commit_before(self.high_watermark)
         self.follower_log = FollowerLog(self, checkpoint_directory)
-        self.replica_watches = ReplicaWatches()
-        self.waiting_fetches: dict[WaitingFetch, None] = {}  # in the order of their arrival, as those below
-        self.waiting_acknowledgements: dict[WaitingAcknowledgement, None] = {}
-        self._high_watermark_listeners: list[Callable[[int], None]] = []
         self._leadership_listeners: list[Callable[[], None]] = []
 
     def _use_log(self, log: PartitionLog, directory: LogDirectory, workers: DirectoryWorkers) -> None:
@@ -120,10 +121,6 @@ class Partition:
         self.flusher.disconnect()
         self._use_log(log, directory, workers)
         self.follower_log.follow_exchange()
-
-    @property
-    def is_online(self) -> bool:
-        return self.log_state is LogState.ONLINE
 
     @property
     def partition_epoch(self) -> int:
@@ -145,7 +142,7 @@ class Partition:
                 self.replica_watches.wake()  # fetches that wait were sent in an older epoch
             self._update_followers(image, is_new_epoch)
             self._advance_as_leader()
-            self._check_acknowledgements()
+            self.check_acknowledgements()
         return refusal
 
     def _update_followers(self, image: PartitionImage, is_new_epoch: bool) -> None:
@@ -188,7 +185,7 @@ class Partition:
             self.wake_waiting_fetches()
         if was_leader and not self.is_leader:
             self._commits_alone, self.followers = False, None
-            self._check_acknowledgements()
+            self.check_acknowledgements()
         if was_leader != self.is_leader:
             for listener in tuple(self._leadership_listeners):
                 listener()
@@ -209,11 +206,6 @@ class Partition:
             self.log_state = LogState.FAILED
             self._update_is_leader()
 
-    @property
-    def absence(self) -> ErrorCode:
-        """Why a request that needs the leader is refused."""
-        return ErrorCode.KAFKA_STORAGE_ERROR if self.log_state is LogState.FAILED else ErrorCode.NOT_LEADER_OR_FOLLOWER
-
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """KIP-320: a client with older metadata is fenced, one with newer metadata must retry until it reaches us."""
         if not self.is_leader:
@@ -225,32 +217,6 @@ class Partition:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     # The high watermark
-
-    def advance_high_watermark(self, offset: int, new_bytes: int | None = None) -> None:
-        """Commit the records before `offset` and wake all that wait for them; no effect if they are committed.
-
-        `new_bytes` is the size of the newly committed records, if the caller knows it."""
-        before = self.high_watermark
-        if offset <= before:
-            return
-        assert offset <= self.log.log_end_offset, "the high watermark passed the log end"
-        self.high_watermark = offset
-        if self.log.producers.transactions.first_unstable_offset < offset:
-            self.transactions.advance_last_stable_offset(before)
-        elif self.waiting_fetches:
-            size_bytes = size_between(self.log, before, offset) if new_bytes is None else new_bytes
-            for fetch in tuple(self.waiting_fetches):
-                fetch.count_down(size_bytes)
-        if self.waiting_acknowledgements:
-            self._check_acknowledgements()
-        if self._high_watermark_listeners:
-            for listener in tuple(self._high_watermark_listeners):
-                listener(offset)
-
-    def on_high_watermark(self, listener: Callable[[int], None]) -> Callable[[], None]:
-        """Call the listener with each new high watermark, until the returned function is called."""
-        self._high_watermark_listeners.append(listener)
-        return lambda: self._high_watermark_listeners.remove(listener)
 
     def _advance_as_leader(self) -> None:
         """The leader's own part in the high watermark: its log end, or what is durable if `flush.messages` is reached.
@@ -287,21 +253,6 @@ class Partition:
         if self._has_too_few_in_sync:  # nothing is committed until there are enough
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return None if self.high_watermark < required_offset else _NONE
-
-    def _check_acknowledgements(self) -> None:
-        for each in tuple(self.waiting_acknowledgements):
-            each.check()
-
-    def wake_waiting_fetches(self) -> None:
-        self.replica_watches.wake()
-        for fetch in tuple(self.waiting_fetches):
-            fetch.finish()
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The end of what a read_committed consumer may read: the first offset of the oldest transaction that is open
-        or whose marker is not below the high watermark; else the high watermark."""
-        return self.transactions.last_stable_offset_at(self.high_watermark)
 
     # Appending
 
@@ -371,7 +322,7 @@ class Partition:
         if self.is_leader:
             self._has_too_few_in_sync = self.followers is not None and self.followers.has_too_few
             self._advance_as_leader()  # `flush.messages` may have been raised
-            self._check_acknowledgements()
+            self.check_acknowledgements()
 
     # Removing
 

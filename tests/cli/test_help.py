@@ -1,0 +1,185 @@
+"""The help of every command: options, examples, and what all commands have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from odradek.cli.framework.commands import Command, Group
+from odradek.cli.main import root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.cli.conftest import Run
+
+
+def commands_below(group: Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name), command
+        if isinstance(command, Group):
+            yield from commands_below(command, (*path, name))
+
+
+ALL_COMMANDS = {" ".join(path): command for path, command in commands_below(root)}
+LEAVES = sorted(path for path, command in ALL_COMMANDS.items() if isinstance(command, Command))
+
+
+def test_the_commands_of_the_issue_exist() -> None:
+    assert {
+        "broker", "topic create", "topic list", "topic describe", "topic alter", "topic delete", "produce", "consume",
+        "group list", "group describe", "group reset", "group delete",
+        "transaction list", "transaction describe", "transaction abort", "transaction find-hanging",
+        "topic trim", "config describe", "config alter", "cluster info",
+        "log dump", "bench produce", "bench consume", "bench latency", "demo", "completion",
+        "pipeline validate", "pipeline graph", "pipeline run", "pipeline start", "pipeline stop", "pipeline status",
+        "pipeline logs", "pipeline watch", "pipeline checkpoints", "pipeline reset", "pipeline backfill",
+        "pipeline rebuild",
+    } <= ALL_COMMANDS.keys()  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
+def test_every_command_has_help_and_an_example_of_itself(path: str) -> None:
+    command = ALL_COMMANDS[path]
+    assert command.help
+    assert isinstance(command, Command | Group)
+    assert command.examples
+    if isinstance(command, Command):
+        assert any(f"odradek {path}" in line for _meaning, line in command.examples)
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if path not in {"metrics dashboard", "metrics rules"}])
+def test_every_command_prints_text_or_json(path: str) -> None:
+    """The two others print a file."""
+    options = {option for parameter in ALL_COMMANDS[path].params for option in parameter.opts}
+    assert "--format" in options
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_every_option_is_explained(path: str) -> None:
+    for parameter in ALL_COMMANDS[path].params:
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            assert parameter.help, f"{path} {parameter.opts}"
+
+
+WITHOUT_A_CLUSTER = {
+    "broker",
+    "zookeeper",
+    "log dump",
+    "log verify",
+    "log repair",
+    "demo",
+    "up",
+    "metadata migrate",
+    "example copy",
+    "example list",
+    "completion",
+    "metrics dashboard",
+    "metrics rules",
+    "profile list",
+    "profile remove",
+    "profile show",
+    "secure init",
+} | {
+    path
+    for path in LEAVES
+    if path.startswith("pipeline ")  # their definitions say which
+}
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if path not in WITHOUT_A_CLUSTER])
+def test_commands_that_speak_to_a_cluster_say_how_to_reach_it(path: str) -> None:
+    options = {option for parameter in ALL_COMMANDS[path].params for option in parameter.opts}
+    assert {"--bootstrap-server", "-b", "-X"} <= options
+
+
+@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
+def test_examples_parse(path: str) -> None:
+    """An example that names an option which does not exist is worse than none."""
+    import shlex
+
+    command = ALL_COMMANDS[path]
+    assert isinstance(command, Command | Group)
+    for _meaning, line in command.examples:
+        for part in line.split(" | "):
+            words = shlex.split(part.split(">")[0].split("<")[0].replace("$(", "").replace(")", ""))
+            if words[:1] != ["odradek"]:
+                continue
+            chosen: click.Command = root
+            words = words[1:]
+            while isinstance(chosen, Group):
+                chosen = chosen.get_command(click.Context(chosen), words.pop(0)) or chosen
+            known = {option for parameter in chosen.params for option in (*parameter.opts, *parameter.secondary_opts)}
+            for word in words:
+                if word.startswith("-") and not word[1:2].isdigit():
+                    assert word.split("=")[0] in known, f"{line}: {word}"
+
+
+def test_help_lists_the_commands_and_shows_examples(offline: Run) -> None:
+    shown = offline("--help")
+    assert shown.code == 0
+    for name in ("broker", "topic", "produce", "consume", "group", "pipeline", "log", "bench", "demo", "completion"):
+        assert f"  {name} " in shown.output
+    assert "Examples:" in shown.output
+    assert "odradek topic create pump" in shown.output
+
+
+def test_help_of_a_command_shows_its_options_and_examples(offline: Run) -> None:
+    shown = offline("consume", "--help")
+    assert shown.code == 0
+    assert "--from-beginning" in shown.output
+    assert "--output-format" in shown.output
+    assert "odradek consume pump --from-beginning --until-end" in shown.output
+
+
+@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
+def test_examples_fit_a_terminal_of_80_columns(path: str) -> None:
+    """A line that wraps cannot be copied."""
+    command = ALL_COMMANDS[path]
+    assert isinstance(command, Command | Group)
+    for meaning, line in command.examples:
+        assert len(line) <= 78, line
+        assert len(meaning) <= 76, meaning
+
+
+def unquoted(line: str) -> str:
+    """The characters of a command line that a shell interprets: those outside of quotes, without escaped ones."""
+    found, quote, is_escaped = [], "", False
+    for character in line:
+        if is_escaped:
+            is_escaped = False
+        elif quote:
+            quote = "" if character == quote else quote
+            if quote == '"' and character == "!":
+                found.append(character)  # history expansion works inside double quotes
+        elif character == "\\":
+            is_escaped = True
+        elif character in "'\"":
+            quote = character
+        else:
+            found.append(character)
+    return "".join(found)
+
+
+@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
+def test_examples_work_in_zsh(path: str) -> None:
+    """zsh refuses a pattern that matches no file, and interprets brackets, =word and ! where bash may not."""
+    command = ALL_COMMANDS[path]
+    assert isinstance(command, Command | Group)
+    for _meaning, line in command.examples:
+        plain = unquoted(line)
+        assert not set(plain) & set("*?[]{}!^#;&`"), line
+        assert "(" not in plain, line
+        assert not any(word.startswith("=") for word in plain.split()), line
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_help_prints_no_bounds_of_machine_words(path: str, offline: Run) -> None:
+    shown = offline(*path.split(), "--help", COLUMNS="200").output
+    assert "2147483647" not in shown
+    assert "9223372036854775807" not in shown
