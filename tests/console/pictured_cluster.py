@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 TOPICS = {"orders": 12, "payments": 4, "shipments": 6, "customers": 3, "audit.log": 1, "rates.daily": 2}
-GROUP, SECOND_GROUP, TRANSACTION = "billing", "warehouse", "billing-1"
+GROUP, SECOND_GROUP, IDLE_GROUP, TRANSACTION = "billing", "warehouse", "reports", "billing-1"
 PROPERTIES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -70,6 +70,16 @@ def read(bootstrap_servers: str, group: str, topics: list[str], most: int, is_ov
     consumer.close()
 
 
+def read_once(bootstrap_servers: str, group: str, topic: str) -> None:
+    """As a group that has committed, and has no members."""
+    settings = {"bootstrap.servers": bootstrap_servers, "group.id": group, "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings)
+    consumer.subscribe([topic])
+    consumer.consume(200, timeout=30)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
 def grant(cluster: Cluster) -> None:
     """Users, their access rules and their quotas."""
     for name, mechanisms in USERS.items():
@@ -111,6 +121,7 @@ def pictured(bootstrap_servers: str) -> Iterator[None]:
     for thread in threads:
         thread.start()
     try:
+        read_once(bootstrap_servers, IDLE_GROUP, "payments")
         yield
     finally:
         is_over.set()

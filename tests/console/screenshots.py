@@ -14,17 +14,22 @@ from odradek.console.settings import SaslLogin
 from odradek.testing import cluster
 from tests.console.browsing import open_browser
 from tests.console.conftest import running_console
-from tests.console.pictured_cluster import GROUP, PROPERTIES, TRANSACTION, pictured
+from tests.console.pictured_cluster import GROUP, IDLE_GROUP, PROPERTIES, TRANSACTION, pictured
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 HISTORY_S = 150.0
 PATIENCE_MS = 60_000
+SHORTEST_PX = 520  # the menu and its foot
 # The menu is as high as the window: for a picture of the whole page it gets the height of the page.
 GROW_MENU = """() => {
   const menu = document.querySelector(".side-inner");
   if (menu && innerWidth > 760) menu.style.height = `${document.documentElement.scrollHeight}px`;
+}"""
+BOTTOM_PX = """() => {
+  const main = document.querySelector("main");
+  return Math.ceil(main.lastElementChild.getBoundingClientRect().bottom + scrollY + 32);
 }"""
 
 
@@ -49,7 +54,6 @@ PAGES = {
     "search": "/topics/orders/messages?start=oldest&field=json&name=%24.amount&comparison=greater&text=95",
     "groups": "/groups",
     "group": f"/group?name={GROUP}",
-    "reset": f"/group/reset?name={GROUP}",
     "brokers": "/brokers",
     "transactions": "/transactions",
     "transaction": f"/transaction?id={TRANSACTION}",
@@ -82,9 +86,15 @@ def await_history(browser: Browser) -> None:
 
 
 def shoot(page: Page, target: Path) -> None:
+    """The whole page, without the empty space below a short one."""
     page.wait_for_timeout(2500)  # charts and streams have begun
+    size = page.viewport_size
+    assert size is not None
+    shown_px = min(max(page.evaluate(BOTTOM_PX), SHORTEST_PX), size["height"])
+    page.set_viewport_size({"width": size["width"], "height": shown_px})
     page.evaluate(GROW_MENU)
     page.screenshot(path=target, full_page=True)
+    page.set_viewport_size(size)
     print(target, flush=True)
 
 
@@ -113,6 +123,17 @@ def take_messages(browser: Browser, address: str, directory: Path) -> None:
         page.keyboard.press("?")
         page.wait_for_selector("#help[open]")
         page.screenshot(path=directory / f"help-{screen.name}.png")
+        page.context.close()
+
+
+def take_reset(browser: Browser, address: str, directory: Path) -> None:
+    """The preview, of a group without members."""
+    for screen in SCREENS:
+        page = open_screen(browser, address, screen)
+        page.goto(f"/group/reset?name={IDLE_GROUP}")
+        page.click("button:has-text('Preview')")
+        page.wait_for_selector("th:has-text('After')")
+        shoot(page, directory / f"reset-{screen.name}.png")
         page.context.close()
 
 
@@ -154,6 +175,7 @@ def main() -> None:
         await_history(browser)
         take(browser, address, PAGES, directory)
         take_messages(browser, address, directory)
+        take_reset(browser, address, directory)
         take_login(browser, running.bootstrap_servers, directory)
         running.kill(3)
         page = open_screen(browser, address, SCREENS[0])

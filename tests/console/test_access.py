@@ -198,7 +198,7 @@ def test_only_exact_rules_are_removed(visitor: Visitor, code: str) -> None:
 def test_a_quota_is_set_listed_and_removed(visitor: Visitor, cluster: Cluster, new_name: Callable[[], str]) -> None:
     name = new_name()
     fields = {"user": name, "client-id-default": "on", "key": "producer_byte_rate", "limit": "1,048,576"}
-    assert "producer_byte_rate = 1 048 576 bytes/s" in visitor.post("/access/quotas", fields).text
+    assert "producer_byte_rate = 1,048,576 bytes/s" in visitor.post("/access/quotas", fields).text
     entity = (Part("user", name), Part("client-id", None))
     assert read_quotas(cluster, entity)[entity] == {"producer_byte_rate": 1048576.0}
     page = visitor.get(f"/access/quotas?q={name}")

@@ -101,7 +101,7 @@ def test_users_rules_and_quotas_from_login_to_logout(page: Page, new_name: Calla
     page.fill("input[name=user]", name)
     page.fill("input[name=limit]", "1048576")
     page.click("button:has-text('Set quota')")
-    page.wait_for_selector(f"text=user {name}: producer_byte_rate = 1 048 576 bytes/s")
+    page.wait_for_selector(f"text=user {name}: producer_byte_rate = 1,048,576 bytes/s")
 
     page.goto(f"/access/rules?principal=User:{name}")
     page.wait_for_selector("#rules tbody tr:nth-child(3):last-child")

@@ -24,7 +24,7 @@ from odradek.console.record import Record
 from odradek.console.record_filter import parse_filter
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
-from odradek.console.views.figures import age, compact, moment, number, ranges, rate, size, sparkline
+from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
 from odradek.console.views.groups import trend_of
 from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
@@ -57,6 +57,11 @@ def snapshot_of(topics: int, partitions: int = 1, in_sync: tuple[int, ...] = (1,
         (compact(999_950), "1.0 M"),
         (compact(3.1e9), "3.1 G"),
         (rate(0), "0"),
+        (setting_hint("retention.ms", "604800000"), "7 d"),
+        (setting_hint("segment.bytes", "1073741824"), "1.1 GB"),
+        (setting_hint("retention.bytes", "-1"), ""),
+        (setting_hint("retention.ms", "٣٣٣٣٣"), ""),
+        (setting_hint("file.delete.delay.ms", None), ""),
         (rate(2.25), "2.2"),
         (rate(5_200), "5.2 k"),
         (size(-1), "–"),
@@ -122,6 +127,13 @@ def test_a_page_of_ten_thousand_topics_is_as_small_as_one_of_a_hundred() -> None
         assert shown.count("<tr>") == 51
         sizes.append(len(shown))
     assert sizes[1] < sizes[0] * 1.1
+
+
+def test_partitions_of_users_come_before_internal_ones() -> None:
+    brokers = {1: KnownBroker(1, "kafka", 9091, None, False)}
+    found = [PartitionState(name, 0, 1, (1, 2), (1,)) for name in ("__consumer_offsets", "orders")]
+    health = examine(ClusterState(DescribedCluster("cluster", 1, brokers), found))
+    assert [each.topic for each in health.problems] == ["orders", "__consumer_offsets"]
 
 
 @pytest.mark.parametrize(

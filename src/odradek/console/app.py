@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
+from odradek.console.asset_files import Assets, read_assets, version_of
 from odradek.console.changes import Forbidden
 from odradek.console.cluster.connection import BadCredentials, Failure, NotAllowed, NotAuthorized
 from odradek.console.cluster.watch import ClusterWatch
@@ -30,32 +29,23 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import Scope
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.settings import ConsoleSettings
 
-ASSET_AGE_S = 86_400  # their addresses change with their contents
 MESSAGES = {404: "There is no such page.", 405: "This address takes no such request."}
-
-
-class Assets(StaticFiles):
-    """The files of the wheel, which browsers may keep."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        response.headers["cache-control"] = f"public, max-age={ASSET_AGE_S}"
-        return response
 
 
 def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     """Without a login there is one console for all browsers; with one, each session has its own (`login`)."""
     tokens = Tokens()
+    assets = read_assets()
     renderer = Renderer(
         tokens,
         addresses=cluster.bootstrap_servers.split(","),
         is_read_only=settings.is_read_only,
         is_https=settings.is_https,
+        assets_version=version_of(assets),
     )
     renderer.shows_section["rigs"] = has_rigs
     threads = Threads()
@@ -71,6 +61,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
         housekeeping = asyncio.create_task(logins.run_housekeeping()) if logins is not None else None
         if console is not None:
             console.watch.start()
+        threads.calls.submit(renderer.compile_templates)
         try:
             yield
         finally:
@@ -81,9 +72,8 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
             if console is not None:
                 console.stop_watches()
 
-    assets = Assets(directory=str(files("odradek.console").joinpath("assets")))
     app = Starlette(
-        routes=[*(route for page in PAGES for route in page.ROUTES), Mount("/assets", assets)],
+        routes=[*(route for page in PAGES for route in page.ROUTES), Route("/assets/{path:path}", Assets(assets).show)],
         middleware=[
             Middleware(
                 Safety,

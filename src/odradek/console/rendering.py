@@ -42,7 +42,15 @@ SECTIONS = (
 
 
 class Renderer:
-    def __init__(self, tokens: Tokens, *, addresses: Sequence[str], is_read_only: bool, is_https: bool = False) -> None:
+    def __init__(
+        self,
+        tokens: Tokens,
+        *,
+        addresses: Sequence[str],
+        is_read_only: bool,
+        is_https: bool = False,
+        assets_version: str = "",
+    ) -> None:
         self._tokens = tokens
         self.shows_section: dict[str, Callable[[Request], bool]] = {}  # of sections that are not always shown
         self._is_https = is_https
@@ -60,7 +68,12 @@ class Renderer:
         self.environment.filters["query"] = lambda fields: urlencode(
             {k: v for k, v in fields.items() if v not in ("", None)}
         )
-        self.environment.globals.update(addresses=addresses, is_read_only=is_read_only, assets=_asset_version())
+        self.environment.globals.update(addresses=addresses, is_read_only=is_read_only, assets=assets_version)
+
+    def compile_templates(self) -> None:
+        """Before a page needs them: compiling takes longer than rendering."""
+        for name in self.environment.list_templates():
+            self.environment.get_template(name)
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         notice = self._read_notice(request.cookies.get(FLASH_COOKIE, ""))
@@ -110,15 +123,6 @@ class Renderer:
 
 def _always(_request: Request) -> bool:
     return True
-
-
-def _asset_version() -> str:
-    """Changes with the assets, so that browsers may keep them."""
-    digest = hashlib.sha256()
-    for asset in sorted(files("odradek.console").joinpath("assets").iterdir(), key=lambda asset: asset.name):
-        if asset.is_file():
-            digest.update(asset.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 def event(name: str, data: Any) -> bytes:

@@ -187,6 +187,21 @@ class Cluster:
             return True
         return True
 
+    def find_topics(self, names: Iterable[str]) -> list[str]:
+        """Those of the topics that exist and that the user may see."""
+        wanted = list(names)
+        if not wanted:
+            return []
+        futures = self.admin().describe_topics(TopicCollection(wanted), request_timeout=REQUEST_TIMEOUT_S)
+        found = []
+        for name, future in futures.items():
+            try:
+                self.finish(future, f"topic {name}")
+            except (NoSuchTopic, NotAuthorized):
+                continue
+            found.append(name)
+        return found
+
     def describe_topics(self, names: Iterable[str]) -> list[TopicDescription]:
         futures = self.admin().describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
         return [self.finish(future, f"topic {name}") for name, future in futures.items()]

@@ -123,17 +123,16 @@ def read_lags(cluster: Cluster, group: GroupState) -> list[PartitionLag]:
 
 
 def read_ends(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
-    """End offsets of partitions; topics that do not exist are left out."""
+    """End offsets of partitions; topics that do not exist, or that the user may not see, are left out."""
     ends: dict[PartitionKey, int] = {}
     by_topic: dict[str, list[int]] = {}
     for topic, partition in keys:
         by_topic.setdefault(topic, []).append(partition)
-    existing = set(cluster.topic_names()) if by_topic else set()
-    for topic, partitions in by_topic.items():
-        if topic in existing:
-            ends.update(
-                ((topic, partition), offset) for partition, offset in cluster.latest_offsets(topic, partitions).items()
-            )
+    # These topics alone are asked for: the names of all would come with all partitions of the cluster.
+    for topic in cluster.find_topics(by_topic):
+        ends.update(
+            ((topic, partition), offset) for partition, offset in cluster.latest_offsets(topic, by_topic[topic]).items()
+        )
     return ends
 
 
@@ -153,7 +152,8 @@ def add_time_lags(cluster: Cluster, lags: list[PartitionLag]) -> None:
         consumer.assign([TopicPartition(*key, lag.committed_offset or 0) for key, lag in behind.items()])
         deadline = time.monotonic() + TIME_LAG_PATIENCE_S
         while behind and time.monotonic() < deadline:
-            for message in consumer.consume(100, 0.1):
+            first = consumer.poll(0.1)
+            for message in [] if first is None else [first, *consumer.consume(100, 0)]:
                 key = (message.topic() or "", message.partition() or 0)
                 lag = behind.pop(key, None)
                 if lag is None or message.error() is not None:

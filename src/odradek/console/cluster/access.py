@@ -22,7 +22,7 @@ from odradek.cli.acl.rules import (
 from odradek.cli.framework.failure import Failure
 from odradek.cli.quota.entity import KEYS_BY_TYPE, Entity, Part, entity_text
 from odradek.cli.quota.requests import alter_quotas, read_quotas
-from odradek.cli.quota.values import UNITS, value_text
+from odradek.cli.quota.values import UNITS
 from odradek.cli.user.credentials import (
     DEFAULT_ITERATIONS,
     MECHANISMS,
@@ -60,7 +60,6 @@ __all__ = [
     "as_row",
     "describe",
     "entity_text",
-    "value_text",
 ]
 
 

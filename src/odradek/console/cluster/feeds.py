@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from odradek.console.record_filter import RecordFilter
 
 MOST_MATCHES = 500
+TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches; narrow the search for more"
 FIRST_WINDOW = 1_000  # offsets of each partition
 MOST_SCANNED = 5_000_000
 SEARCH_S = 120.0
@@ -65,7 +66,10 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
                     found.add(matching)
                 feed.add(len(batch), [] if is_backward else matching[: MOST_MATCHES - matched])
                 matched += 0 if is_backward else len(matching)
-                if matched >= MOST_MATCHES or seen >= MOST_SCANNED or time.monotonic() > deadline:
+                if matched >= MOST_MATCHES:
+                    feed.end(TOO_MANY_MATCHES)
+                    return
+                if seen >= MOST_SCANNED or time.monotonic() > deadline:
                     feed.end(f"stopped after {seen:,} records; narrow the search for more")
                     return
             if is_backward:
@@ -74,7 +78,7 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
                 feed.add(0, newest[: MOST_MATCHES - matched])
                 matched += len(newest) + found.dropped
                 if matched >= MOST_MATCHES:
-                    feed.end(f"stopped after {MOST_MATCHES} matches; narrow the search for more")
+                    feed.end(TOO_MANY_MATCHES)
                     return
         feed.end()
     except Failure as failure:

@@ -31,6 +31,10 @@ MOST_PROBLEMS = 50
 Key = tuple[str, int]  # topic, partition
 
 
+def is_internal(topic: str) -> bool:
+    return topic.startswith("__")
+
+
 @dataclass(slots=True)
 class TopicSummary:
     name: str
@@ -44,7 +48,7 @@ class TopicSummary:
 
     @property
     def is_internal(self) -> bool:
-        return self.name.startswith("__")
+        return is_internal(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,15 @@ def examine(state: ClusterState) -> Health:
             problems.append(partition)
         if partition.is_reassigned:
             moving.append(partition)
-    worst = nsmallest(MOST_PROBLEMS, problems, key=lambda each: (not each.is_offline, not each.is_under_min_in_sync))
+    worst = nsmallest(MOST_PROBLEMS, problems, key=_urgency)
     return Health(
         offline, under_replicated, under_min_in_sync, tuple(worst), len(problems), tuple(moving), state.counts()
     )
+
+
+def _urgency(partition: PartitionState) -> tuple[bool, bool, bool]:
+    """The smallest is shown first."""
+    return not partition.is_offline, not partition.is_under_min_in_sync, is_internal(partition.topic)
 
 
 def summarize(

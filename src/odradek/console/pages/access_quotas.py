@@ -69,7 +69,7 @@ async def set_quota(request: Request) -> Response:
         await make_change(request, change, access.set_quota, entity, key, limit)
     except (Failure, FormError, views.AccessFormError) as problem:
         return await _page(request, form, str(problem))
-    notice = f"{access.entity_text(entity)}: {key} = {access.value_text(key, limit)}."
+    notice = f"{access.entity_text(entity)}: {key} = {views.quota_text(key, limit)}."
     return console.renderer.redirect("/access/quotas", notice)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.console.cluster.access import (
     OPERATIONS,
     TYPES,
+    UNITS,
     Access,
     AclBinding,
     AclFilter,
@@ -21,7 +22,6 @@ from odradek.console.cluster.access import (
     as_row,
     describe,
     entity_text,
-    value_text,
 )
 
 if TYPE_CHECKING:
@@ -140,10 +140,15 @@ class QuotaRow:
     limit: str
 
 
+def quota_text(key: str, value: float) -> str:
+    number = f"{value:,.0f}" if value == int(value) else f"{value:g}"
+    return f"{number} {UNITS.get(key, '')}".rstrip()
+
+
 def quota_rows(quotas: Mapping[Entity, Mapping[str, float]], search: str) -> list[QuotaRow]:
     words = search.lower().split()
     return [
-        QuotaRow(entity_text(entity), json.dumps([list(part) for part in entity]), key, value_text(key, value))
+        QuotaRow(entity_text(entity), json.dumps([list(part) for part in entity]), key, quota_text(key, value))
         for entity, limits in quotas.items()
         if all(word in entity_text(entity).lower() for word in words)
         for key, value in sorted(limits.items())

@@ -70,6 +70,15 @@ def moment(value_ms: int | None) -> str:
         return str(value_ms)
 
 
+def setting_hint(name: str, value: str | None) -> str:
+    """`7 d` for `retention.ms`, `1.1 GB` for `segment.bytes`; empty for small and special numbers."""
+    if value is None or not value.isascii() or not value.isdecimal() or len(value) > 15 or int(value) < 1_000:
+        return ""
+    if name.endswith(".ms"):
+        return age(int(value))
+    return size(int(value)) if name.endswith(".bytes") else ""
+
+
 def plural(count: float, noun: str) -> str:
     return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
 
@@ -108,4 +117,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "age": age,
     "moment": moment,
     "plural": plural,
+    "setting_hint": setting_hint,
 }
