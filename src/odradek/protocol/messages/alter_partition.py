@@ -23,7 +23,7 @@ class TopicData(Struct):
 
 
 class AlterPartitionRequest(Request, api_key=56, versions=(2, 3), flexible=0):
-    elements_per_level = 25_000  # a leader sends one for all its partitions
+    elements_per_level = 40_000  # a leader sends one for all its partitions
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)

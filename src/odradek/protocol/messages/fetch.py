@@ -47,7 +47,7 @@ class ForgottenTopic(Struct):
 
 
 class FetchRequest(Request, api_key=1, versions=(4, 18), flexible=12):
-    elements_per_level = 25_000  # followers send one for all partitions of a leader
+    elements_per_level = 40_000  # followers send one for all partitions of a leader
 
     cluster_id: str | None = string(versions="12+", nullable="12+", default=None, tag=0, tagged="12+")
     replica_id: int = int32(versions="0-14", default=-1)

@@ -15,7 +15,7 @@ class OffsetForLeaderTopic(Struct):
 
 
 class OffsetForLeaderEpochRequest(Request, api_key=23, versions=(2, 4), flexible=4):
-    elements_per_level = 25_000  # followers send one for all partitions of a leader
+    elements_per_level = 40_000  # followers send one for all partitions of a leader
 
     replica_id: int = int32(versions="3+", default=-2)
     topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
