@@ -25,7 +25,7 @@ from odradek.protocol.messages.create_partitions import (
 )
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.fetch import FetchPartition, FetchResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceResponse
 from tests.server.conftest import eventually, watched_broker
@@ -190,20 +190,22 @@ def test_a_client_that_takes_too_much_time_is_throttled(limited: RunningBroker, 
 def test_a_client_that_disconnects_during_its_requests_pays_for_their_time(
     limited: RunningBroker, admin: Admin
 ) -> None:
-    """The requests that are answered take far less than the quota."""
-    admin.limit("leaving", request_percentage=1.0)
-    waiting = encode_request(
-        fetch_request("t", end_offset(admin, "t"), max_wait_ms=600_000), VERSION, client_id="leaving"
-    )
-    deadline, throttle_ms = time.monotonic() + LONG_S / 2, 0
-    while throttle_ms == 0 and time.monotonic() < deadline:
-        for _ in range(100):
-            with WireClient(limited.port) as leaving:
-                leaving.send(waiting)
-        with patient(limited.port) as client:
-            answered = call_as(client, "leaving", MetadataRequest(topics=[]), MetadataResponse, 12)
-            throttle_ms = answered.throttle_time_ms
-    assert throttle_ms > 0
+    """The request that is answered takes far less than the quota."""
+    create_topic(admin, "wide", 200)
+    admin.limit("leaving", request_percentage=10.0)
+    fetch = fetch_request("wide", max_wait_ms=600_000)
+    partition = fetch.topics[0].partitions[0]
+    fetch.topics[0].partitions = [
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=partition.partition_max_bytes)
+        for index in range(200)
+    ]
+    waiting = encode_request(fetch, VERSION, client_id="leaving")
+    for _ in range(400):
+        with WireClient(limited.port) as leaving:
+            leaving.send(waiting)
+    with patient(limited.port) as client:
+        answered = call_as(client, "leaving", MetadataRequest(topics=[]), MetadataResponse, 12)
+    assert answered.throttle_time_ms > 0
 
 
 @pytest.mark.parametrize("how", ["ordered", "reset"])
