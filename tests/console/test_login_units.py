@@ -9,7 +9,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.console.login.attempts import MOST_OF_ADDRESS, MOST_OF_USER, WINDOW_S, LoginAttempts
 from odradek.console.login.gate import is_open, local_path
-from odradek.console.login.oidc_rules import PENDING_S, LoginRefused, PendingLogins, challenge_of, parse_provider
+from odradek.console.login.oidc_rules import (
+    MOST_PENDING,
+    MOST_PENDING_OF_ADDRESS,
+    PENDING_S,
+    LoginRefused,
+    PendingLogins,
+    challenge_of,
+    parse_provider,
+)
 from odradek.console.login.sessions import Session, Sessions, TooManySessions
 
 MOST, MOST_OF_ONE, IDLE_S, LONGEST_S = 6, 2, 10.0, 40.0
@@ -160,19 +168,28 @@ def test_few_paths_are_open() -> None:
 def test_a_pending_login_belongs_to_its_browser_and_counts_once() -> None:
     now = [0.0]
     pending = PendingLogins(lambda: now[0], most=3)
-    state, login = pending.begin("browser", "/topics", "http://127.0.0.1/login/callback")
+    state, login = pending.begin("browser", "/topics", "http://127.0.0.1/login/callback", "10.0.0.1")
     with pytest.raises(LoginRefused):
         pending.take(state, "another browser")
     assert pending.take(state, "browser") == login
     with pytest.raises(LoginRefused):
         pending.take(state, "browser")
-    state, _ = pending.begin("browser", "/", "x")
+    state, _ = pending.begin("browser", "/", "x", "10.0.0.1")
     now[0] = PENDING_S
     with pytest.raises(LoginRefused, match="too long"):
         pending.take(state, "browser")
     for _ in range(10):
-        pending.begin("browser", "/", "x")
+        pending.begin("browser", "/", "x", "10.0.0.1")
     assert len(pending) == 3
+
+
+def test_pending_logins_of_one_network_drop_those_of_no_other() -> None:
+    pending = PendingLogins(lambda: 0.0)
+    state, login = pending.begin("browser", "/", "x", "10.0.0.1")
+    for number in range(2 * MOST_PENDING):
+        pending.begin("attacker", "/", "x", f"2001:db8::{number:x}")
+    assert pending.take(state, "browser") == login
+    assert len(pending) == MOST_PENDING_OF_ADDRESS
 
 
 def test_the_challenge_is_that_of_rfc_7636() -> None:

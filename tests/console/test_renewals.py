@@ -46,7 +46,7 @@ class Renewing:
     def __init__(self, provider: Provider) -> None:
         login = OidcLogin(provider.issuer, CLIENT_ID, CLIENT_SECRET)
         client = OidcProvider(login)
-        state, pending = PendingLogins(time.monotonic).begin("s", "/", "http://127.0.0.1/login/callback")
+        state, pending = PendingLogins(time.monotonic).begin("s", "/", "http://127.0.0.1/login/callback", "127.0.0.1")
         callback = authorize(authorization_address(client.discover(), login, state, pending))
         self.grant: TokenGrant = client.exchange(parse_qs(urlsplit(callback).query)["code"][0], pending)
         plain = Cluster("127.0.0.1:1", {"security.protocol": "SASL_PLAINTEXT"})

@@ -115,7 +115,7 @@ async def _show_failure(request: Request, error: Exception) -> Response:
         return _error_page(request, 400, str(error))
     if isinstance(error, TooManyStreams):
         text = f"{STREAMS} tails, searches and exports are running; close one of them, and try again"
-        return _error_page(request, 503, text)
+        return _error_page(request, 503, str(error) or text)
     if isinstance(error, NotAllowed | NotAuthorized):
         return _error_page(request, 403, error.message)
     if isinstance(error, BadCredentials):

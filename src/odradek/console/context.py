@@ -10,7 +10,7 @@ from odradek.console.cluster.pipelines import PipelineWatch
 from odradek.console.cluster.rigs import RigWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from concurrent.futures import Future
 
     from starlette.requests import Request
@@ -24,6 +24,8 @@ CALLS = 8  # that block at the same time; further ones wait
 STREAMS = 12  # live tails, searches and exports at the same time; further ones are refused
 RENEWALS = 2  # of tokens at the same time: a provider that does not answer takes no threads of pages
 STREAMS_OF_SESSION = 6  # of these, so that one user leaves some to the others
+PAGE_STREAMS = 100  # of pages that update themselves: half of all connections
+PAGE_STREAMS_OF_SESSION = 20
 CALL_TIMEOUT_S = 30.0
 
 P = ParamSpec("P")
@@ -31,7 +33,7 @@ T = TypeVar("T")
 
 
 class TooManyStreams(Exception):
-    """The console runs as many tails, searches and exports as it allows."""
+    """The console runs as many tails, searches and exports, or updates as many pages, as it allows."""
 
 
 class Threads:
@@ -42,6 +44,7 @@ class Threads:
         self.streams = ThreadPoolExecutor(STREAMS, "console-stream")
         self.renewals = ThreadPoolExecutor(RENEWALS, "console-renewal")
         self.running_streams = 0
+        self.page_streams = 0
         self.is_stopping = False
 
     def begin_stop(self) -> None:
@@ -79,6 +82,7 @@ class Console:
         self._threads = threads or Threads()
         self._most_streams = most_streams
         self._running_streams = 0
+        self._page_streams = 0
         self._is_closed = False
 
     @property
@@ -127,6 +131,24 @@ class Console:
         self._running_streams -= 1
         if not future.cancelled():
             future.exception()  # a stream reports its failure to its reader
+
+    def update_page(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """The same events, of a page that updates itself; TooManyStreams when as many run as are allowed."""
+        # Without a login all browsers share this console.
+        most = PAGE_STREAMS if self.settings.login is None else PAGE_STREAMS_OF_SESSION
+        if self._threads.page_streams >= PAGE_STREAMS or self._page_streams >= most:
+            raise TooManyStreams("too many pages are open; close one of them, and try again")
+        return self._count_page(events)
+
+    async def _count_page(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        self._threads.page_streams += 1
+        self._page_streams += 1
+        try:
+            async for each in events:
+                yield each
+        finally:
+            self._threads.page_streams -= 1
+            self._page_streams -= 1
 
     def close(self) -> None:
         """End the streams of this session."""

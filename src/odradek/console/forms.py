@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from starlette.requests import ClientDisconnect
+
 if TYPE_CHECKING:
     from starlette.requests import Request
 
@@ -53,15 +55,18 @@ def parse_number(text: str, name: str, least: int, most: int, default: int | Non
 
 
 async def read_form(request: Request) -> Form:
-    """FormError for a body that is too large or not URL-encoded. It is read once for each request."""
+    """FormError for a body that is too large, not URL-encoded or cut off. It is read once for each request."""
     known: Form | None = getattr(request.state, "form", None)
     if known is not None:
         return known
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_BODY_BYTES:
-            raise FormError(f"the form is larger than {LARGEST_BODY_BYTES:,} bytes")
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > LARGEST_BODY_BYTES:
+                raise FormError(f"the form is larger than {LARGEST_BODY_BYTES:,} bytes")
+    except ClientDisconnect:  # or it took too long (`http_connections`)
+        raise FormError("the form is not complete") from None
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=LARGEST_FIELDS, errors="strict")
     except ValueError:

@@ -9,6 +9,7 @@ import uvicorn
 
 from odradek.console.app import build_app
 from odradek.console.cluster.connection import Failure
+from odradek.console.http_connections import MOST_CONNECTIONS, BoundedConnection, ProxiedConnection
 from odradek.console.settings import problem_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def make_server(cluster: Cluster, settings: ConsoleSettings) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=STOP_S,
-        limit_concurrency=200,
+        limit_concurrency=MOST_CONNECTIONS,
+        http=ProxiedConnection if settings.is_behind_proxy else BoundedConnection,
         ws="none",
         lifespan="on",
         proxy_headers=False,  # `changes.client_address` reads the address that a proxy has appended

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from odradek.console.login.attempts import network_of
 from odradek.console.settings import is_loopback
 from odradek.security.sasl.json_web_tokens import InvalidToken, TokenRules, check_claims, signed_claims
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 PENDING_S = 600.0
 MOST_PENDING = 1_000
+MOST_PENDING_OF_ADDRESS = 100  # so that one client, which needs no user for it, does not drop the logins of others
 CLOCK_SKEW_S = 60
 
 
@@ -49,6 +51,7 @@ class PendingLogin(NamedTuple):
     next: str
     redirect_uri: str
     ends_s: float
+    network: str
 
 
 class PendingLogins:
@@ -60,13 +63,22 @@ class PendingLogins:
     def __len__(self) -> int:
         return len(self._by_state)
 
-    def begin(self, session: str, next_path: str, redirect_uri: str) -> tuple[str, PendingLogin]:
-        """The state of a new login. Beyond the limit the oldest is dropped."""
+    def begin(self, session: str, next_path: str, redirect_uri: str, address: str) -> tuple[str, PendingLogin]:
+        """The state of a new login. Beyond the limits the oldest of the client's network, or of all, is dropped."""
         state = secrets.token_urlsafe(32)
         ends_s = self._now_s() + PENDING_S
         login = PendingLogin(
-            session, secrets.token_urlsafe(32), secrets.token_urlsafe(48), next_path, redirect_uri, ends_s
+            session,
+            secrets.token_urlsafe(32),
+            secrets.token_urlsafe(48),
+            next_path,
+            redirect_uri,
+            ends_s,
+            network_of(address),
         )
+        of_network = [other for other, each in self._by_state.items() if each.network == login.network]
+        if len(of_network) >= MOST_PENDING_OF_ADDRESS:
+            del self._by_state[of_network[0]]
         self._by_state[state] = login
         while len(self._by_state) > self._most:
             self._by_state.popitem(last=False)

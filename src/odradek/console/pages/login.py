@@ -158,7 +158,10 @@ async def begin_oidc(request: Request) -> Response:
     except (LoginRefused, _Busy, TimeoutError) as problem:
         return _page(request, str(problem) or BUSY, 502)
     state, pending = logins.pending.begin(
-        request.state.session, local_path(request.query_params.get("next", "/")), f"{base.rstrip('/')}/login/callback"
+        request.state.session,
+        local_path(request.query_params.get("next", "/")),
+        f"{base.rstrip('/')}/login/callback",
+        client_address(request),
     )
     return RedirectResponse(authorization_address(provider, logins.provider.login, state, pending), 303)
 

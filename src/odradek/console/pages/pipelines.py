@@ -53,7 +53,8 @@ async def show(request: Request) -> Response:
 
 
 async def stream(request: Request) -> Response:
-    return StreamingResponse(_samples(request, console_of(request)), media_type="text/event-stream")
+    console = console_of(request)
+    return StreamingResponse(console.update_page(_samples(request, console)), media_type="text/event-stream")
 
 
 async def _samples(request: Request, console: Console) -> AsyncIterator[bytes]:

@@ -57,7 +57,7 @@ async def show(request: Request) -> Response:
 async def stream(request: Request) -> Response:
     console = console_of(request)
     await console.run(console.rigs.prepare)
-    return StreamingResponse(_turns(request, console), media_type="text/event-stream")
+    return StreamingResponse(console.update_page(_turns(request, console)), media_type="text/event-stream")
 
 
 async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
