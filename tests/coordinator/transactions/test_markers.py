@@ -26,10 +26,13 @@ class Leaders:
 
     def __init__(self, refusing: set[TopicPartition] | None = None) -> None:
         self.appended: list[TopicPartition] = []
+        self.repeated: list[TopicPartition] = []
         self.in_turn = self.most_in_turn = 0
         self._refusing = refusing or set()
 
-    def append_marker(self, partition: TopicPartition, _: object, __: object) -> ErrorCode:
+    def append_marker(self, partition: TopicPartition, _: object, __: object, *, is_repeated: bool) -> ErrorCode:
+        if is_repeated:
+            self.repeated.append(partition)
         self.in_turn += 1
         self.most_in_turn = max(self.most_in_turn, self.in_turn)
         if partition in self._refusing:
@@ -94,6 +97,7 @@ def test_refused_markers_are_written_again_in_slices() -> None:
     leaders = Leaders(refusing=set(MANY[1:]))
     assert write(leaders, MANY) == (0, 1)
     assert leaders.appended == MANY
+    assert leaders.repeated == MANY[1:]
     assert leaders.most_in_turn == PARTITIONS_PER_SLICE
 
 

@@ -46,9 +46,15 @@ class PartitionMarkers(Protocol):
     """The partitions' leaders."""
 
     def append_marker(
-        self, partition: TopicPartition, marker: EndTransactionMarker, version: TransactionVersion
+        self,
+        partition: TopicPartition,
+        marker: EndTransactionMarker,
+        version: TransactionVersion,
+        *,
+        is_repeated: bool,
     ) -> Outcome:
-        """The outcome, at once or when the marker is committed."""
+        """The outcome, at once or when the marker is committed. Those that are repeated must not hold up others: their
+        partition may be slow."""
 
 
 class _Job(NamedTuple):
@@ -84,9 +90,14 @@ class MarkerWriter:
         else:
             done()
 
-    def _append(self, job: _Job, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Outcome]:
+    def _append(
+        self, job: _Job, partitions: Iterable[TopicPartition], *, is_repeated: bool = False
+    ) -> dict[TopicPartition, Outcome]:
         """The partitions whose outcome is open, or an error that passes."""
-        outcomes = {each: self._leaders.append_marker(each, job.marker, job.version) for each in partitions}
+        outcomes = {
+            each: self._leaders.append_marker(each, job.marker, job.version, is_repeated=is_repeated)
+            for each in partitions
+        }
         return {each: outcome for each, outcome in outcomes.items() if not _is_settled(outcome)}
 
     async def _write_all(self, job: _Job, partitions: Sequence[TopicPartition]) -> None:
@@ -94,7 +105,9 @@ class MarkerWriter:
         if job.is_wanted():
             await self._finish(job, waiting)
 
-    async def _append_in_slices(self, job: _Job, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Outcome]:
+    async def _append_in_slices(
+        self, job: _Job, partitions: Sequence[TopicPartition], *, is_repeated: bool = False
+    ) -> dict[TopicPartition, Outcome]:
         """The same as `_append`; it stops if the markers are not wanted any more."""
         waiting: dict[TopicPartition, Outcome] = {}
         for first in range(0, len(partitions), PARTITIONS_PER_SLICE):
@@ -102,7 +115,8 @@ class MarkerWriter:
                 await asyncio.sleep(0)
             if not job.is_wanted():
                 break
-            waiting |= self._append(job, partitions[first : first + PARTITIONS_PER_SLICE])
+            in_slice = partitions[first : first + PARTITIONS_PER_SLICE]
+            waiting |= self._append(job, in_slice, is_repeated=is_repeated)
         return waiting
 
     async def _finish(self, job: _Job, waiting: dict[TopicPartition, Outcome]) -> None:
@@ -114,7 +128,7 @@ class MarkerWriter:
                 log.debug("transaction markers are written again", partitions=len(failed), delay_ms=delay_ms)
                 await self._pause(delay_ms)
                 delay_ms = min(2 * delay_ms, LONGEST_RETRY_AFTER_MS)
-            waiting = await self._append_in_slices(job, failed)
+            waiting = await self._append_in_slices(job, failed, is_repeated=True)
             if not job.is_wanted():
                 return
         job.done()
