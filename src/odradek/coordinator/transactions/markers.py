@@ -8,7 +8,7 @@ event loop serves other requests.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
 log = get_logger(__name__)
+
+T = TypeVar("T")
 
 RETRY_AFTER_MS = 100.0
 LONGEST_RETRY_AFTER_MS = 5_000.0
@@ -62,6 +64,7 @@ class _Job(NamedTuple):
     version: TransactionVersion
     is_wanted: Callable[[], bool]
     done: Callable[[], None]
+    failed: Callable[[], None]
 
 
 class MarkerWriter:
@@ -79,16 +82,28 @@ class MarkerWriter:
         *,
         is_wanted: Callable[[], bool],
         done: Callable[[], None],
+        failed: Callable[[], None],
     ) -> None:
-        """`done` is called once, when no partition is left; never if `is_wanted` becomes false first."""
-        job = _Job(marker, version, is_wanted, done)
+        """`done` is called once, when no partition is left; never if `is_wanted` becomes false first. After an
+        exception in the background `failed` is called instead: then, and after one that is raised here, the markers
+        must be written again."""
+        job = _Job(marker, version, is_wanted, done, failed)
         in_order = sorted(partitions)
         if len(in_order) > PARTITIONS_PER_SLICE:
-            self._run(self._write_all(job, in_order))
+            self._run(self._supervise(job, self._write_all, in_order))
         elif waiting := self._append(job, in_order):
-            self._run(self._finish(job, waiting))
+            self._run(self._supervise(job, self._finish, waiting))
         else:
             done()
+
+    @staticmethod
+    async def _supervise(job: _Job, write: Callable[[_Job, T], Awaitable[None]], partitions: T) -> None:
+        try:
+            await write(job, partitions)
+        except Exception as problem:
+            log.error("the markers of a transaction could not be written", id=job.marker.producer_id, exc_info=problem)
+            if job.is_wanted():
+                job.failed()
 
     def _append(
         self, job: _Job, partitions: Iterable[TopicPartition], *, is_repeated: bool = False
