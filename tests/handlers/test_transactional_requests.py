@@ -64,6 +64,7 @@ def commit_offset(broker: SimulatedBroker, producer: tuple[int, int], version: i
 def depose(partition: Partition) -> None:
     """Another broker leads, and this one follows."""
     image = partition.image
+    assert image is not None
     deposed = replace(image, leader=9, leader_epoch=image.leader_epoch + 1, partition_epoch=image.partition_epoch + 1)
     assert partition.become_follower(deposed) is ErrorCode.NONE
 

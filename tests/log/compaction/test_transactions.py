@@ -144,7 +144,8 @@ def test_an_index_that_is_being_written_is_read_again(
     written.end(2, is_commit=True)
     log = written.open()
     path = file_path(DIRECTORY, 0, TRANSACTION_INDEX_SUFFIX)
-    whole, reads = simulation.disk.read_file(path), []
+    whole = simulation.disk.read_file(path)
+    reads: list[str] = []
 
     def read_file(name: str) -> bytes:
         if name != path:
