@@ -37,7 +37,7 @@ async def _replay_committed(machine: StateMachine, log: ShardLog, pending: Pendi
     return await replay_log(machine, _CommittedPart(log), pending)
 
 
-def _append_on_this_broker(self: ClusterMarkers, *args: Any) -> Any:
+def _append_on_this_broker(self: ClusterMarkers, *args: Any, **_: Any) -> Any:
     """As on a broker without others: a partition that it does not lead counts as deleted."""
     outcome = _append_locally(self._local, *args)
     is_elsewhere = isinstance(outcome, ErrorCode) and outcome is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,6 +1,6 @@
 """Verifications (KIP-890): a guard lasts until the next batch or marker of its producer."""
 
-from odradek.log.transaction_verification import VerificationGuard, Verifications
+from odradek.log.transaction_verification import VERIFICATIONS_LIMIT, VerificationGuard, Verifications
 from odradek.protocol.errors import ErrorCode
 
 PRODUCER = 7
@@ -91,3 +91,12 @@ def test_verifications_without_an_append_expire() -> None:
     assert verifications.is_valid(PRODUCER, guard)
     verifications.remove_expired(2000, 1000)
     assert not verifications.is_valid(PRODUCER, guard)
+
+
+def test_producers_that_never_write_do_not_fill_the_memory() -> None:
+    verifications = Verifications()
+    for producer_id in range(3 * VERIFICATIONS_LIMIT):
+        guard = verifications.begin(producer_id, 0, 0, supports_epoch_bump=True, now_ms=0)
+        assert verifications.is_valid(producer_id, guard)
+    assert len(verifications.pending) <= VERIFICATIONS_LIMIT
+    assert producer_id - VERIFICATIONS_LIMIT // 2 in verifications.pending, "the oldest are removed"

@@ -40,9 +40,9 @@ def answers_before_commit(patch: MonkeyPatch) -> None:
 def complete_before_markers(patch: MonkeyPatch) -> None:
     original = MarkerWriter.write
 
-    def write(self: MarkerWriter, *args: Any, done: Callable[[], None], is_wanted: Any) -> None:
+    def write(self: MarkerWriter, *args: Any, done: Callable[[], None], is_wanted: Any, failed: Any) -> None:
         done()
-        original(self, *args, is_wanted=lambda: True, done=lambda: None)
+        original(self, *args, is_wanted=lambda: True, done=lambda: None, failed=failed)
 
     patch.setattr(MarkerWriter, "write", write)
 

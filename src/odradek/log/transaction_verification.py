@@ -5,7 +5,13 @@ transaction version of its newest epoch. In Kafka it keeps that of its first bat
 client uses version 1, a marker does not end it, and a batch that arrives late is appended after its transaction was
 aborted."""
 
+from itertools import islice
+
 from odradek.protocol.errors import ErrorCode
+
+# Kafka bounds the number of pending verifications only by expiry; a client that uses a new producer id for each batch
+# leaves one with each that the coordinator refuses. A verification takes milliseconds: nobody waits for the oldest.
+VERIFICATIONS_LIMIT = 10_000
 
 
 class VerificationGuard:
@@ -55,10 +61,17 @@ class Verifications:
         """The guard that the append needs. All batches that wait for the same verification share it."""
         pending = self.pending.get(producer_id)
         if pending is None:
+            if len(self.pending) >= VERIFICATIONS_LIMIT:
+                self._remove_oldest()
             pending = self.pending[producer_id] = PendingVerification(now_ms, epoch, sequence, supports_epoch_bump)
         else:
             pending.add(epoch, sequence, supports_epoch_bump)
         return pending.guard
+
+    def _remove_oldest(self) -> None:
+        """Removes an eighth of the limit. A batch that waits for one of them is refused with INVALID_TXN_STATE."""
+        for producer_id in list(islice(self.pending, VERIFICATIONS_LIMIT // 8)):
+            del self.pending[producer_id]
 
     def is_valid(self, producer_id: int, guard: VerificationGuard | None) -> bool:
         pending = self.pending.get(producer_id)

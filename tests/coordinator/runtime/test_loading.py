@@ -9,6 +9,7 @@ import pytest
 
 from odradek.coordinator.groups.group_records import group_metadata_tombstone, offset_tombstone
 from odradek.coordinator.groups.offsets.offset_operations import expire_offsets
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.runtime.loading import replay_log
 from odradek.coordinator.runtime.pending_transactions import PendingTransactions
 from odradek.coordinator.runtime.record_batches import BatchProducer, build_coordinator_batch
@@ -25,7 +26,6 @@ from tests.simulation.simulated_host import Simulation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.coordinator.runtime.shard import Shard
 
 
@@ -167,6 +167,17 @@ def test_a_tombstone_removes_the_pending_records_of_its_key(simulation: Simulati
     if not is_loaded:
         assert shard.write([tombstone]) is ErrorCode.NONE
         assert shard.end_transaction(marker, 0) is ErrorCode.NONE
+    assert offsets(shard.machine, "g") == {("t", 1): 6}
+
+
+def test_a_record_that_cannot_be_read_does_not_stop_the_others_of_its_transaction(simulation: Simulation) -> None:
+    partition = LogPartition(simulation)
+    of_later_version = offset("g", "t", 0, 5)._replace(value=b"\0\x63")
+    in_transaction(partition, 1, of_later_version, offset("g", "t", 1, 6), CoordinatorRecord(b"\0\1?", b"?"))
+    shard = new_shard(partition, simulation)
+    simulation.loop.run_until_complete(replay_log(shard.machine, shard.log, shard.pending_transactions))
+    shard.activate()
+    assert shard.end_transaction(EndTransactionMarker(1, 0, ControlRecordType.COMMIT, 0), 0) is ErrorCode.NONE
     assert offsets(shard.machine, "g") == {("t", 1): 6}
 
 

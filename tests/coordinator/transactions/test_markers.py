@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from odradek.coordinator.transactions.markers import PARTITIONS_PER_SLICE, MarkerWriter
 from odradek.coordinator.transactions.transaction import TransactionVersion
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
@@ -22,14 +24,20 @@ MANY: list[TopicPartition] = [("t", index) for index in range(10 * PARTITIONS_PE
 
 
 class Leaders:
-    """Each partition refuses its first marker if it is among `refusing`."""
+    """Each partition refuses its first marker if it is among `refusing`. Repeated ones raise `problem`."""
 
-    def __init__(self, refusing: set[TopicPartition] | None = None) -> None:
+    def __init__(self, refusing: set[TopicPartition] | None = None, problem: Exception | None = None) -> None:
+        self._problem = problem
         self.appended: list[TopicPartition] = []
+        self.repeated: list[TopicPartition] = []
         self.in_turn = self.most_in_turn = 0
         self._refusing = refusing or set()
 
-    def append_marker(self, partition: TopicPartition, _: object, __: object) -> ErrorCode:
+    def append_marker(self, partition: TopicPartition, _: object, __: object, *, is_repeated: bool) -> ErrorCode:
+        if is_repeated and self._problem is not None:
+            raise self._problem
+        if is_repeated:
+            self.repeated.append(partition)
         self.in_turn += 1
         self.most_in_turn = max(self.most_in_turn, self.in_turn)
         if partition in self._refusing:
@@ -47,9 +55,9 @@ class Leaders:
 def write(
     leaders: Leaders, partitions: list[TopicPartition], is_wanted: Callable[[], bool] = lambda: True
 ) -> tuple[int, int]:
-    """How many markers were appended when `write` returned, and how often `done` was called."""
+    """How many markers were appended when `write` returned, and how often `done` was called: -1 for `failed`."""
     simulation = Simulation(0)
-    done: list[None] = []
+    done: list[int] = []
 
     async def scenario() -> int:
         tasks: list[asyncio.Task[None]] = []
@@ -60,7 +68,14 @@ def write(
         writer = MarkerWriter(leaders, simulation.clock, run)
         counting = asyncio.ensure_future(leaders.count_turns())
         version = TransactionVersion.V2
-        writer.write(MARKER, version, partitions, is_wanted=is_wanted, done=lambda: done.append(None))
+        writer.write(
+            MARKER,
+            version,
+            partitions,
+            is_wanted=is_wanted,
+            done=lambda: done.append(1),
+            failed=lambda: done.append(-1),
+        )
         at_once = len(leaders.appended)
         for _ in range(1000):
             await asyncio.sleep(0)
@@ -72,7 +87,7 @@ def write(
         return at_once
 
     try:
-        return simulation.loop.run_until_complete(scenario()), len(done)
+        return simulation.loop.run_until_complete(scenario()), sum(done)
     finally:
         simulation.close()
 
@@ -94,7 +109,18 @@ def test_refused_markers_are_written_again_in_slices() -> None:
     leaders = Leaders(refusing=set(MANY[1:]))
     assert write(leaders, MANY) == (0, 1)
     assert leaders.appended == MANY
+    assert leaders.repeated == MANY[1:]
     assert leaders.most_in_turn == PARTITIONS_PER_SLICE
+
+
+@pytest.mark.parametrize("partitions", [MANY[:2], MANY])
+def test_the_caller_gets_to_know_of_markers_that_failed(
+    partitions: list[TopicPartition], caplog: pytest.LogCaptureFixture
+) -> None:
+    leaders = Leaders(refusing={MANY[1]}, problem=RuntimeError("a bug"))
+    assert write(leaders, partitions)[1] == -1
+    assert [repr(record.exc_info and record.exc_info[1]) for record in caplog.records] == ["RuntimeError('a bug')"]
+    caplog.clear()
 
 
 def test_markers_that_are_not_wanted_any_more_are_not_written() -> None:

@@ -35,9 +35,14 @@ class FakeMarkers:
 
     def __init__(self) -> None:
         self.done: list[Callable[[], None]] = []
+        self.failed: list[Callable[[], None]] = []
+        self.problems: list[Exception] = []  # of the next writes
         self.is_immediate = False
 
-    def write(self, *_: object, done: Callable[[], None], **__: object) -> None:
+    def write(self, *_: object, done: Callable[[], None], failed: Callable[[], None], **__: object) -> None:
+        if self.problems:
+            raise self.problems.pop()
+        self.failed.append(failed)
         if self.is_immediate:
             done()
         else:
@@ -175,6 +180,21 @@ def test_markers_that_are_due_are_left_to_the_next_coordinator(shard: ShardOfTra
     shard.shard.unload()
     shard.end_turn()
     assert not shard.markers.done
+
+
+def test_markers_that_could_not_be_written_are_written_again(shard: ShardOfTransactions) -> None:
+    """Otherwise the transaction would hold the last stable offset of its partitions until the next load."""
+    shard.markers.problems.append(RuntimeError("in a record of another version"))
+    shard.load(prepared())
+    assert not shard.markers.done
+    shard.fire()
+    assert len(shard.markers.done) == 1
+    shard.markers.failed.pop()()  # in the task that waits for the partitions
+    shard.fire()
+    assert len(shard.markers.done) == 2
+    assert shard.state() is TransactionState.PREPARE_COMMIT
+    shard.markers.done.pop()()
+    assert shard.state() is TransactionState.COMPLETE_COMMIT
 
 
 async def test_a_transaction_that_does_not_fit_into_a_batch_is_refused_and_nothing_changes(

@@ -20,6 +20,7 @@ from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.host.logs import get_logger
 from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -178,7 +179,10 @@ class Shard(Generic[M]):
         if marker.type is not ControlRecordType.COMMIT:
             self.pending_transactions.abort(marker.producer_id)
         for record in self.pending_transactions.commit(marker.producer_id):
-            self.machine.replay(record.key, record.value)
+            try:
+                self.machine.replay(record.key, record.value)
+            except MalformedMessage as problem:  # loaded from the log of another version: as when it is loaded
+                logger.error("a coordinator record cannot be read", partition=self.log.name, reason=str(problem))
         return error
 
     def write_each(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:

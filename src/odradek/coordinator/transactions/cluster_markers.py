@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.coordinator.transactions.outbox import Outbox
-from odradek.coordinator.transactions.peers import MARKERS
+from odradek.coordinator.transactions.peers import MARKERS, REPEATED_MARKERS
 from odradek.coordinator.transactions.transaction_records import by_topic
 from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.errors import ErrorCode
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from odradek.coordinator.transactions.local_markers import LocalMarkers
     from odradek.coordinator.transactions.peers import Peers
     from odradek.coordinator.transactions.transaction import TransactionVersion
+    from odradek.host.clock import Clock
     from odradek.protocol.control_records import EndTransactionMarker
     from odradek.protocol.topic_partition import TopicPartition
 
-TIMEOUT_MS = 10_000.0
+TIMEOUT_MS = 10_000.0  # longer than leaders wait for their replicas, so that they say which markers are committed
 MARKERS_PER_REQUEST = 1_000
 
 
@@ -42,13 +43,25 @@ class _Marker(NamedTuple):
 
 
 class ClusterMarkers:
-    def __init__(self, local: LocalMarkers, peers: Peers, run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+    def __init__(
+        self, local: LocalMarkers, peers: Peers, clock: Clock, run: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
         self._local = local
         self._peers = peers
-        self._outbox: Outbox[_Marker] = Outbox(self, run, MARKERS_PER_REQUEST)
+        self._first: Outbox[_Marker] = Outbox(
+            _Sender(peers, MARKERS), run, clock, most_items=MARKERS_PER_REQUEST, lane_count=len(MARKERS)
+        )
+        self._repeated: Outbox[_Marker] = Outbox(
+            _Sender(peers, (REPEATED_MARKERS,)), run, clock, most_items=MARKERS_PER_REQUEST
+        )
 
     def append_marker(
-        self, partition: TopicPartition, marker: EndTransactionMarker, version: TransactionVersion
+        self,
+        partition: TopicPartition,
+        marker: EndTransactionMarker,
+        version: TransactionVersion,
+        *,
+        is_repeated: bool = False,
     ) -> ErrorCode | Awaitable[ErrorCode]:
         """The outcome, now or later. UNKNOWN_TOPIC_OR_PARTITION only for a topic that was deleted: a leader that does
         not know it yet will."""
@@ -64,17 +77,23 @@ class ClusterMarkers:
         if address is None:
             return ErrorCode.LEADER_NOT_AVAILABLE
         item = _Marker(partition, marker, version, asyncio.get_running_loop().create_future())
-        self._outbox.add(address, item)
+        (self._repeated if is_repeated else self._first).add(address, item)
         return item.outcome
 
-    # BatchSender
 
-    async def send(self, address: BrokerAddress, items: Sequence[_Marker]) -> None:
+class _Sender:
+    """A `BatchSender` of markers, with a connection for each lane."""
+
+    def __init__(self, peers: Peers, purposes: Sequence[str]) -> None:
+        self._peers = peers
+        self._purposes = purposes
+
+    async def send(self, address: BrokerAddress, items: Sequence[_Marker], lane: int) -> None:
         by_marker: defaultdict[tuple[EndTransactionMarker, TransactionVersion], list[_Marker]] = defaultdict(list)
         for item in items:
             by_marker[item.marker, item.version].append(item)
         request = WriteTxnMarkersRequest(markers=[_encode(*key, group) for key, group in by_marker.items()])
-        client = self._peers.client(address, MARKERS)
+        client = self._peers.client(address, self._purposes[lane])
         response = await client.call(request, WriteTxnMarkersResponse, timeout_ms=TIMEOUT_MS)
         for group, answer in zip(by_marker.values(), response.markers, strict=False):
             outcomes = _outcomes(answer)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.internal_topic import InternalTopic
     from odradek.coordinator.transactions.peers import Peers
     from odradek.coordinator.transactions.transaction import ProducerIdentity
+    from odradek.host.clock import Clock
     from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -82,12 +83,12 @@ class ClusterConfirmations:
     """Of the coordinators of a cluster. One that is not reached answers as one that is not available."""
 
     def __init__(
-        self, coordinator: Coordinator, peers: Peers, run: Callable[[Coroutine[Any, Any, None]], None]
+        self, coordinator: Coordinator, peers: Peers, clock: Clock, run: Callable[[Coroutine[Any, Any, None]], None]
     ) -> None:
         self._coordinator = coordinator
         self._local = LocalConfirmations(coordinator)
         self._peers = peers
-        self._outbox: Outbox[_Sent] = Outbox(self, run, CONFIRMATIONS_PER_REQUEST)
+        self._outbox: Outbox[_Sent] = Outbox(self, run, clock, most_items=CONFIRMATIONS_PER_REQUEST)
 
     def confirm(self, wanted: ConfirmationRequest) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
         leader = self._coordinator.topic.leader_of(wanted.transactional_id)
@@ -104,7 +105,8 @@ class ClusterConfirmations:
 
     # BatchSender
 
-    async def send(self, address: BrokerAddress, items: Sequence[_Sent]) -> None:
+    async def send(self, address: BrokerAddress, items: Sequence[_Sent], lane: int) -> None:
+        assert lane == 0
         request = AddPartitionsToTxnRequest(transactions=[_encode(item.wanted) for item in items])
         client = self._peers.client(address, CONFIRMATIONS)
         response = await client.call(request, AddPartitionsToTxnResponse, timeout_ms=TIMEOUT_MS)

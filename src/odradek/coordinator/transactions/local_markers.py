@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-COMMIT_TIMEOUT_MS = 30_000
+COMMIT_TIMEOUT_MS = 8_000  # less than the coordinator on another broker waits for the answer
 
 
 class LocalMarkers:
@@ -32,7 +32,12 @@ class LocalMarkers:
         self._clock = clock
 
     def append_marker(
-        self, partition: TopicPartition, marker: EndTransactionMarker, version: TransactionVersion
+        self,
+        partition: TopicPartition,
+        marker: EndTransactionMarker,
+        version: TransactionVersion,
+        *,
+        is_repeated: bool = False,  # noqa: ARG002 - the shape of all leaders
     ) -> ErrorCode | Awaitable[ErrorCode]:
         topic, index = partition
         if topic == OFFSETS_TOPIC:

@@ -8,7 +8,7 @@ event loop serves other requests.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
 log = get_logger(__name__)
+
+T = TypeVar("T")
 
 RETRY_AFTER_MS = 100.0
 LONGEST_RETRY_AFTER_MS = 5_000.0
@@ -46,9 +48,15 @@ class PartitionMarkers(Protocol):
     """The partitions' leaders."""
 
     def append_marker(
-        self, partition: TopicPartition, marker: EndTransactionMarker, version: TransactionVersion
+        self,
+        partition: TopicPartition,
+        marker: EndTransactionMarker,
+        version: TransactionVersion,
+        *,
+        is_repeated: bool,
     ) -> Outcome:
-        """The outcome, at once or when the marker is committed."""
+        """The outcome, at once or when the marker is committed. Those that are repeated must not hold up others: their
+        partition may be slow."""
 
 
 class _Job(NamedTuple):
@@ -56,6 +64,7 @@ class _Job(NamedTuple):
     version: TransactionVersion
     is_wanted: Callable[[], bool]
     done: Callable[[], None]
+    failed: Callable[[], None]
 
 
 class MarkerWriter:
@@ -73,20 +82,37 @@ class MarkerWriter:
         *,
         is_wanted: Callable[[], bool],
         done: Callable[[], None],
+        failed: Callable[[], None],
     ) -> None:
-        """`done` is called once, when no partition is left; never if `is_wanted` becomes false first."""
-        job = _Job(marker, version, is_wanted, done)
+        """`done` is called once, when no partition is left; never if `is_wanted` becomes false first. After an
+        exception in the background `failed` is called instead: then, and after one that is raised here, the markers
+        must be written again."""
+        job = _Job(marker, version, is_wanted, done, failed)
         in_order = sorted(partitions)
         if len(in_order) > PARTITIONS_PER_SLICE:
-            self._run(self._write_all(job, in_order))
+            self._run(self._supervise(job, self._write_all, in_order))
         elif waiting := self._append(job, in_order):
-            self._run(self._finish(job, waiting))
+            self._run(self._supervise(job, self._finish, waiting))
         else:
             done()
 
-    def _append(self, job: _Job, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Outcome]:
+    @staticmethod
+    async def _supervise(job: _Job, write: Callable[[_Job, T], Awaitable[None]], partitions: T) -> None:
+        try:
+            await write(job, partitions)
+        except Exception as problem:
+            log.error("the markers of a transaction could not be written", id=job.marker.producer_id, exc_info=problem)
+            if job.is_wanted():
+                job.failed()
+
+    def _append(
+        self, job: _Job, partitions: Iterable[TopicPartition], *, is_repeated: bool = False
+    ) -> dict[TopicPartition, Outcome]:
         """The partitions whose outcome is open, or an error that passes."""
-        outcomes = {each: self._leaders.append_marker(each, job.marker, job.version) for each in partitions}
+        outcomes = {
+            each: self._leaders.append_marker(each, job.marker, job.version, is_repeated=is_repeated)
+            for each in partitions
+        }
         return {each: outcome for each, outcome in outcomes.items() if not _is_settled(outcome)}
 
     async def _write_all(self, job: _Job, partitions: Sequence[TopicPartition]) -> None:
@@ -94,7 +120,9 @@ class MarkerWriter:
         if job.is_wanted():
             await self._finish(job, waiting)
 
-    async def _append_in_slices(self, job: _Job, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Outcome]:
+    async def _append_in_slices(
+        self, job: _Job, partitions: Sequence[TopicPartition], *, is_repeated: bool = False
+    ) -> dict[TopicPartition, Outcome]:
         """The same as `_append`; it stops if the markers are not wanted any more."""
         waiting: dict[TopicPartition, Outcome] = {}
         for first in range(0, len(partitions), PARTITIONS_PER_SLICE):
@@ -102,7 +130,8 @@ class MarkerWriter:
                 await asyncio.sleep(0)
             if not job.is_wanted():
                 break
-            waiting |= self._append(job, partitions[first : first + PARTITIONS_PER_SLICE])
+            in_slice = partitions[first : first + PARTITIONS_PER_SLICE]
+            waiting |= self._append(job, in_slice, is_repeated=is_repeated)
         return waiting
 
     async def _finish(self, job: _Job, waiting: dict[TopicPartition, Outcome]) -> None:
@@ -114,7 +143,7 @@ class MarkerWriter:
                 log.debug("transaction markers are written again", partitions=len(failed), delay_ms=delay_ms)
                 await self._pause(delay_ms)
                 delay_ms = min(2 * delay_ms, LONGEST_RETRY_AFTER_MS)
-            waiting = await self._append_in_slices(job, failed)
+            waiting = await self._append_in_slices(job, failed, is_repeated=True)
             if not job.is_wanted():
                 return
         job.done()

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
 
-MARKERS = "markers"
+# Markers of a partition whose replicas are slow have others behind them on the same connection: there are several, and
+# one for markers that are repeated.
+MARKERS = ("markers-0", "markers-1", "markers-2")
+REPEATED_MARKERS = "repeated-markers"
 CONFIRMATIONS = "transactions"
-PURPOSES = (MARKERS, CONFIRMATIONS)
+PURPOSES = (*MARKERS, REPEATED_MARKERS, CONFIRMATIONS)
 
 
 class Peers(NamedTuple):

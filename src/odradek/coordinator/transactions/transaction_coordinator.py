@@ -108,13 +108,13 @@ class TransactionCoordinator:
         )
         self.leaders = LocalMarkers(partitions, groups, host.clock)
         run = self._runtime.run
-        leaders = self.leaders if peers is None else ClusterMarkers(self.leaders, peers, run)
+        leaders = self.leaders if peers is None else ClusterMarkers(self.leaders, peers, host.clock, run)
         self._markers = MarkerWriter(leaders, host.clock, run)
         self.confirmations: LocalConfirmations | ClusterConfirmations
         if peers is None:
             self.confirmations = LocalConfirmations(self)
         else:
-            self.confirmations = ClusterConfirmations(self, peers, run)
+            self.confirmations = ClusterConfirmations(self, peers, host.clock, run)
         self.find = self._runtime.find
         self.shards = self._runtime.shards
         self.present_shards = self._runtime.present_shards

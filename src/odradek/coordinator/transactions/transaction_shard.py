@@ -51,6 +51,7 @@ class TransactionShard:
         self._unwritten: set[str] = set()  # transactional ids with a write that waits to share a batch
         self._unmarked: dict[str, Transaction] = {}  # their end is committed, and their markers are due in this turn
         self._is_writing_markers = False
+        self._to_mark_again: set[str] = set()  # writing their markers failed; a timer of the shard runs
         self.transactions: dict[str, Transaction] = {}
         self.now_ms = now_ms
 
@@ -147,13 +148,19 @@ class TransactionShard:
         """No request waits inside: answers that wait for their records belong to the runtime. The next coordinator
         writes the markers that are due."""
         self._unmarked.clear()
+        self._to_mark_again.clear()
 
     def on_timer(self, key: Hashable) -> None:
-        """The transaction has reached its timeout, or its end could not be recorded and is tried again."""
+        """The transaction has reached its timeout, or its end could not be marked or recorded and is tried again."""
         assert isinstance(key, str)
         transaction = self.get(key)
+        must_mark = key in self._to_mark_again
+        self._to_mark_again.discard(key)
         if transaction is not None and transaction.state.is_ending:
-            self._complete(key, transaction)
+            if must_mark:
+                self.write_markers_soon(key, transaction)
+            else:
+                self._complete(key, transaction)
         if transaction is None or transaction.state is not TransactionState.ONGOING:
             return
         log.info("transaction timed out", transactional_id=key, producer_id=transaction.producer_id)
@@ -192,8 +199,15 @@ class TransactionShard:
                 self.write_markers(transactional_id, transaction)
             except Exception as problem:
                 log.error("the markers of a transaction could not be written", id=transactional_id, exc_info=problem)
+                self._mark_again(transactional_id)
         self._is_writing_markers = False
         self._shard.append_pending()
+
+    def _mark_again(self, transactional_id: str) -> None:
+        """After a pause: otherwise the transaction would stay open until the next load."""
+        if self.is_active:
+            self._to_mark_again.add(transactional_id)
+            self._shard.timers.start(transactional_id, RETRY_AFTER_MS)
 
     def write_markers(self, transactional_id: str, transaction: Transaction) -> None:
         commits = transaction.state is TransactionState.PREPARE_COMMIT
@@ -209,6 +223,7 @@ class TransactionShard:
             transaction.partitions,
             is_wanted=lambda: self.is_active and self.transactions.get(transactional_id) is transaction,
             done=lambda: self._complete(transactional_id, transaction),
+            failed=lambda: self._mark_again(transactional_id),
         )
 
     def _complete(self, transactional_id: str, transaction: Transaction) -> None:
