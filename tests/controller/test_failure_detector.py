@@ -47,6 +47,7 @@ class Scene:
         self.removed_claims: list[int] = []
         self.step_downs = 0
         self.store_failures = 0
+        self.failure: Exception = StoreError("ZooKeeper does not answer")
         self.silent: list[int] = []
         controller = SimpleNamespace(is_active=True, cluster=SimpleNamespace(fence_brokers=self._fence))
         self.detector = FailureDetector(
@@ -68,7 +69,7 @@ class Scene:
     async def _fence(self, registrations: dict[int, int]) -> None:
         if self.store_failures:
             self.store_failures -= 1
-            raise StoreError("ZooKeeper does not answer")
+            raise self.failure
         self.fenced |= registrations
 
     async def _remove_claim(self, node_id: int) -> None:
@@ -204,15 +205,33 @@ def test_the_successor_fences_a_broker_that_has_ended_together_with_the_controll
     scene.run(story())
 
 
-def test_a_broker_is_fenced_again_when_the_store_has_failed() -> None:
+@pytest.mark.parametrize("failure", [StoreError("ZooKeeper does not answer"), RuntimeError("a defect")])
+def test_a_broker_is_fenced_again_when_fencing_has_failed(failure: Exception) -> None:
     scene = Scene()
     scene.store_failures = 2
+    scene.failure = failure
 
     async def story() -> None:
         scene.network.crash("broker-2")
-        await pass_timeouts(1)
+        await pass_timeouts(2)
         assert scene.store_failures == 0
         assert scene.fenced == {2: 12}
+
+    scene.run(story())
+
+
+def test_a_broker_that_answers_again_is_fenced_when_it_falls_silent_again() -> None:
+    """The metadata that has it fenced and unfenced may be loaded in one step, so that it is watched all the time."""
+    scene = Scene()
+
+    async def story() -> None:
+        for _ in range(2):
+            scene.cut(2)
+            await pass_timeouts(2)
+            assert scene.fenced == {2: 12}
+            scene.fenced.clear()
+            scene.network.heal()
+            await pass_timeouts(2)
 
     scene.run(story())
 

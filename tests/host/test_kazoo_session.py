@@ -127,6 +127,14 @@ async def test_requests_that_wait_for_a_server_end_when_the_session_is_closed(
         await waiting
 
 
+async def test_watcher_that_watches_a_node_again_is_kept_once(session: KazooSession) -> None:
+    has_changed, other = asyncio.Event(), asyncio.Event()
+    for _ in range(3):
+        await session.exists("/node", has_changed.set)
+    await session.exists("/node", other.set)
+    assert len(session._client._data_watchers["/node"]) == 2
+
+
 async def _until_answered(session: KazooSession) -> object:
     while True:
         try:

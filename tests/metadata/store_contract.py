@@ -19,6 +19,7 @@ from odradek.metadata.commit_parts import MAX_COMMIT_BYTES, MAX_PART_BYTES, enco
 from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.store import CommitOutcome, CommitTooLarge
+from odradek.metadata.zookeeper_store import ZooKeeperStore
 from tests.metadata.random_changes import commits
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ async def commit_all(store: MetadataStore, image: MetadataImage, made: Sequence[
         outcome = await store.commit(changes, expected_version=image.version, controller_epoch=controller_epoch)
         assert outcome is CommitOutcome.COMMITTED
         image = image.apply_all(changes)
+        if isinstance(store, ZooKeeperStore):
+            await store.settle()  # a snapshot in the background ends at a known version
     return image
 
 

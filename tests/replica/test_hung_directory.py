@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -29,6 +30,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.replica import log_opening, log_openings, name_releases
 from odradek.server.node import Node
 from tests.handlers.brokers import joined
 from tests.handlers.requests import BY_NAME, batch, produce_request
@@ -59,13 +61,20 @@ class HangingFile(RealFile):
 
 
 class HangingDisk(RealDisk):
-    """A sync or replacement of files below `hung_path` blocks its thread until `may_sync` is set."""
+    """A sync or replacement of files below `hung_path` blocks its thread until `may_sync` is set; with
+    `hangs_creation`, so does the creation of directories."""
 
     def __init__(self, hung_path: str) -> None:
         super().__init__()
         self.hung_path = hung_path
         self.may_sync = threading.Event()
         self.may_sync.set()
+        self.hangs_creation = False
+
+    def make_directories(self, path: str) -> None:
+        if self.hangs_creation and path.startswith(self.hung_path):
+            self.may_sync.wait()
+        super().make_directories(path)
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         file = super().open(path, create=create)
@@ -191,3 +200,82 @@ async def test_a_topic_of_a_healthy_disk_is_created_again_while_another_disk_han
     async with asyncio.timeout(TIMEOUT_SECONDS):
         assert await broker.delete("healthy") == ErrorCode.NONE
         assert await broker.create("healthy", 1) == ErrorCode.NONE
+
+
+@pytest.fixture
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_openings, "OPENING_LIMIT_S", 0.5)
+    monkeypatch.setattr(name_releases, "RELEASE_LIMIT_S", 0.5)
+
+
+async def wait_until_online(broker: TwoDirectories, topic: str) -> None:
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while await broker.produce(topic, 0) != ErrorCode.NONE:  # noqa: ASYNC110 - work of other threads
+            await asyncio.sleep(0.05)  # a poll's pause
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.usefixtures("short_limits")
+async def test_a_partition_on_a_hung_disk_is_created_without_delaying_other_metadata(
+    broker: TwoDirectories, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await broker.create("healthy", 1) == ErrorCode.NONE
+    broker.disk.hangs_creation = True
+    broker.disk.may_sync.clear()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        assert await broker.create("hung", 1) == ErrorCode.NONE
+        assert broker.partitions_in("/two", "hung") == [0]
+        assert await broker.produce("hung", 0) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await broker.create("another", 2) == ErrorCode.NONE
+        assert broker.partitions_in("/one", "another") == [0, 1], "not in a directory that hangs"
+        assert await broker.produce("another", 1) == ErrorCode.NONE
+        assert await broker.produce("healthy", 0) == ErrorCode.NONE
+    broker.disk.may_sync.set()
+    await wait_until_online(broker, "hung")
+    assert broker.partitions_in("/two", "hung") == [0]
+    assert caplog.messages == ["a log directory does not respond: its new partitions are opened when it does"]
+    caplog.clear()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.usefixtures("short_limits")
+async def test_a_topic_is_deleted_and_created_again_while_its_disk_hangs(
+    broker: TwoDirectories, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await broker.create("healthy", 1) == ErrorCode.NONE
+    broker.disk.hangs_creation = True
+    broker.disk.may_sync.clear()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        assert await broker.create("hung", 1) == ErrorCode.NONE
+        assert await broker.delete("hung") == ErrorCode.NONE
+        assert await broker.create("hung", 1) == ErrorCode.NONE
+        assert await broker.produce("hung", 0) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await broker.create("another", 1) == ErrorCode.NONE
+        assert await broker.produce("another", 0) == ErrorCode.NONE
+    broker.disk.may_sync.set()
+    table = broker.node.dispatcher._services.partitions
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        await table.removals.settle()
+        await table.open_missing()
+    await wait_until_online(broker, "hung")
+    assert [each.topic for each in table if each.topic == "hung"] == ["hung"]
+    assert all("a log directory does not respond" in each for each in caplog.messages)
+    caplog.clear()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.usefixtures("short_limits")
+async def test_many_logs_that_are_opened_one_after_the_other_are_not_a_hung_disk(
+    broker: TwoDirectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = log_opening._open_log
+
+    def open_slowly(*arguments: Any) -> Any:
+        time.sleep(0.1)
+        return real(*arguments)
+
+    monkeypatch.setattr(log_opening, "_open_log", open_slowly)
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        assert await broker.create("large", 40) == ErrorCode.NONE
+        for partition in (0, 39):
+            assert await broker.produce("large", partition) == ErrorCode.NONE

@@ -122,3 +122,23 @@ def test_a_follower_that_is_elected_during_its_truncation_leads_after_it(
     assert truncating.done()
     assert follower.is_leader
     assert follower.log.leader_epochs.entries[-1].start_offset == 2
+
+
+def test_a_truncation_that_hangs_does_not_delay_other_metadata(
+    broker: SimulatedBroker, workers: HeldWorkers, follower: Partition, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    workers.held.add("truncate_to")
+    truncating = begin_truncation(broker, follower, 2)
+    broker.run(begin_change(broker, name, 0, leader=HERE, replicas=BOTH))
+    assert not follower.is_leader
+    assert broker.services.partitions.is_delayed(follower)
+    create_topic(broker, f"{name}-other")
+    assert produce(broker, f"{name}-other").base_offset == 0
+    workers.release_all()
+    broker.simulation.loop.run_until_complete(truncating)
+    broker.step()
+    assert follower.is_leader
+    assert not broker.services.partitions.has_delays
+    assert follower.log.leader_epochs.entries[-1].start_offset == 2
+    assert caplog.messages[-1] == "a truncation takes long: the partition is led when it has ended"
+    caplog.clear()

@@ -142,6 +142,9 @@ class Election:
     async def _read_live_brokers(self) -> dict[int, LiveBroker]:
         live: dict[int, LiveBroker] = {}
         for name in await self._session.children(BROKER_IDS, self._may_have_changed.set):
+            if not name.isdecimal():
+                log.error("a node that is not the id of a broker is ignored", path=f"{BROKER_IDS}/{name}")
+                continue
             node_id = int(name)
             try:
                 # A registration that is replaced changes the children twice.

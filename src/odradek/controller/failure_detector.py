@@ -39,6 +39,7 @@ log = get_logger(__name__)
 PURPOSE = "liveness"
 PROBE_TIMEOUT_MS = 500.0
 RETRY_PAUSE_S = 0.1
+PAUSE_AFTER_DEFECT_S = 1.0
 ELECTION_PAUSE_S = 0.02
 FAILURES_OF_SILENCE = 2  # one may be late because this process was suspended
 SMALLEST_CLUSTER_WITH_MAJORITY = 3
@@ -150,6 +151,7 @@ class FailureDetector:
                 failures = 0
                 self._heard_ms[address] = self._clock.monotonic_ms()
                 self._silent.discard(address)
+                self._fenced.discard(address)  # it is active, or will be unfenced
                 self._judge()
                 await self._pause(client)
 
@@ -194,16 +196,25 @@ class FailureDetector:
         return 1 + sum(self._heard_ms.get(each, since_ms) > since_ms for each in self._watched.keys() - self._ended)
 
     async def _fence(self, registrations: dict[int, int]) -> None:
+        try:
+            if await self._fence_as_controller(registrations):
+                return
+        except Exception as problem:
+            is_expected = isinstance(problem, StoreError)
+            log.warning(
+                "brokers could not be fenced; retrying", brokers=sorted(registrations), reason=str(problem),
+                exc_info=None if is_expected else problem,
+            )  # fmt: skip
+            await asyncio.sleep(RETRY_PAUSE_S if is_expected else PAUSE_AFTER_DEFECT_S)
+        self._fenced.clear()
+        self._judge()  # some of them may have answered in the pause
+
+    async def _fence_as_controller(self, registrations: dict[int, int]) -> bool:
+        """False when another broker is the controller."""
         while self._cache.image.controller_id == self._node_id:
             controller = self._find_controller()
             if controller is not None and controller.is_active:
-                try:
-                    await controller.cluster.fence_brokers(registrations)
-                except StoreError as problem:
-                    log.warning("brokers could not be fenced", brokers=sorted(registrations), reason=str(problem))
-                    await asyncio.sleep(RETRY_PAUSE_S)
-                    self._fenced.clear()
-                    self._judge()  # some of them may have answered in the pause
-                return
+                await controller.cluster.fence_brokers(registrations)
+                return True
             await asyncio.sleep(ELECTION_PAUSE_S)  # it is elected, and reads the metadata
-        self._fenced.clear()
+        return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from contextlib import suppress
+from dataclasses import dataclass
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -232,8 +233,8 @@ class KazooSession:
         client_id = client.client_id
         self._post(self._follow_state, state, client_id[0] if client_id else 0)
 
-    def _on_loop(self, watcher: Callable[[], None] | None) -> Callable[[object], None] | None:
-        return None if watcher is None else lambda _event: self._post(self._call_watcher, watcher)
+    def _on_loop(self, watcher: Callable[[], None] | None) -> _Watch | None:
+        return None if watcher is None else _Watch(self, watcher)
 
     # On the event loop
 
@@ -272,6 +273,17 @@ class KazooSession:
         log.info("ZooKeeper session", state=event.name.lower(), session=f"{self._session_id:#x}")
         for listener in tuple(self._listeners):
             listener(event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """kazoo keeps the watchers of a node in a set until it changes: one watcher that watches it again is equal."""
+
+    session: KazooSession
+    watcher: Callable[[], None]
+
+    def __call__(self, _event: object) -> None:
+        self.session._post(self.session._call_watcher, self.watcher)  # noqa: SLF001 - a part of the session
 
 
 _EVENTS = {

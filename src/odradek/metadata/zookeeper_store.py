@@ -107,7 +107,7 @@ class ZooKeeperStore:
         self._host = host
         self._session = session
         self.claims = ControllerClaim(session, host.clock)
-        self._snapshots = Snapshots(session, self.load, self.read_head, host.workers, host.entropy)
+        self._snapshots = Snapshots(session, self.load, self.read_head, self._changing_head, host.workers, host.entropy)
         self._recent = RecentCommits()
         self._watchers: list[Callable[[], None]] = []
         self._follower: asyncio.Task[None] | None = None
@@ -115,6 +115,7 @@ class ZooKeeperStore:
         self._is_prepared = False
         self._may_be_behind = True  # the server of this session may lack commits of others
         self._known_head: tuple[Head, int] | None = None  # with the version of its node
+        self._one_change_of_head = asyncio.Lock()
         session.subscribe(self._follow_session)
 
     async def cluster_id(self) -> str:
@@ -160,12 +161,18 @@ class ZooKeeperStore:
             self._notify_watchers()
         if outcome is CommitOutcome.COMMITTED:
             self._recent.add(Commit(attempt.version, controller_epoch, tuple(changes)))
-            await self._take_snapshot_if_due(controller_epoch)
+            if self._known_head is not None:
+                self._snapshots.begin_if_due(self._known_head[0], lambda: self.claims.fence(controller_epoch))
         else:
             self._may_be_behind = True
         return outcome
 
+    async def settle(self) -> None:
+        """Wait for the snapshot that is being taken."""
+        await self._snapshots.settle()
+
     async def close(self) -> None:
+        await self._snapshots.stop()
         if self._follower is not None:
             self._follower.cancel()
         await self._session.close()
@@ -296,7 +303,8 @@ class ZooKeeperStore:
     async def _commit(self, attempt: _Attempt) -> CommitOutcome:
         for _ in range(COMMIT_ATTEMPTS):
             try:
-                outcome = await self._try_commit(attempt)
+                async with self._one_change_of_head:
+                    outcome = await self._try_commit(attempt)
             except Fenced:
                 return CommitOutcome.FENCED
             except NoAnswer:
@@ -347,13 +355,9 @@ class ZooKeeperStore:
         node = decode_change((await self._session.get(change_path(attempt.version)))[0])
         return CommitOutcome.COMMITTED if node.token == attempt.token else CommitOutcome.VERSION_CONFLICT
 
-    async def _take_snapshot_if_due(self, controller_epoch: int) -> None:
-        """A snapshot that fails is taken after a later commit: the commits are enough to load from."""
-        known = self._known_head
-        if known is None or not self._snapshots.is_due(known[0]):
-            return
-        self._known_head = None
-        try:
-            await self._snapshots.take(await self.claims.fence(controller_epoch))
-        except (ZooKeeperError, StoreError, MalformedMessage, Fenced) as problem:
-            log.warning("metadata snapshot failed", reason=str(problem) or type(problem).__name__)
+    @asynccontextmanager
+    async def _changing_head(self) -> AsyncIterator[None]:
+        """For a change of the head that is not a commit."""
+        async with self._one_change_of_head:
+            self._known_head = None
+            yield

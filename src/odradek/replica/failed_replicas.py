@@ -1,5 +1,5 @@
-"""Reports replicas on failed log directories to the controller, so that other replicas lead, and leaders do
-not wait for them.
+"""Reports replicas on log directories that failed or hang to the controller, so that other replicas lead, and leaders
+do not wait for them.
 
 A replica is reported while the metadata counts on it, and once for each state of its partition: the controller leaves
 a partition as it is where no other replica has the records.
@@ -65,12 +65,14 @@ class FailedReplicas:
 
     def _unreported(self) -> dict[OfflineReplica, int]:
         """The replicas to report, with the epochs of their partitions."""
-        if self._table is None or all(each.failure is None for each in self._table.directories):
+        table = self._table
+        if table is None or not (table.has_delays or any(each.failure is not None for each in table.directories)):
             return {}
         found: dict[OfflineReplica, int] = {}
-        for partition in self._table:
+        for partition in table:
             image = partition.image
-            if partition.directory.failure is None or image is None or not counts_on(image, self._node_id):
+            is_unusable = partition.directory.failure is not None or table.is_delayed(partition)
+            if not is_unusable or image is None or not counts_on(image, self._node_id):
                 continue
             key = OfflineReplica(partition.topic_id, partition.index)
             if self._reported.get(key) != image.partition_epoch:

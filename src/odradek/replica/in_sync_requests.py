@@ -14,6 +14,7 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from odradek.controller.in_sync_decisions import InSyncProposal
     from odradek.host.clock import Clock, Timer
     from odradek.replica.in_sync_proposal import InSyncChannel, Proposer
 
@@ -71,7 +72,7 @@ class InSyncRequests:
         unknown = [
             proposer
             for (proposer, proposal), result in zip(sent, results, strict=True)
-            if not proposer.resolve(proposal, result)
+            if not _resolve(proposer, proposal, result)
         ]
         self._waiting |= dict.fromkeys(unknown)
         if unknown and not self._is_stopped:
@@ -89,3 +90,12 @@ class InSyncRequests:
     def _retry(self) -> None:
         self._retry_timer = None
         self._begin()
+
+
+def _resolve(proposer: Proposer, proposal: InSyncProposal, result: InSyncResult) -> bool:
+    """A defect that shows in one partition leaves its proposal to be repeated, and the others are resolved."""
+    try:
+        return proposer.resolve(proposal, result)
+    except Exception as problem:
+        log.error("the answer to a change of an in-sync set could not be applied; retrying", exc_info=problem)
+        return False

@@ -168,7 +168,7 @@ def hosted_partitions(image: MetadataImage, node_id: int) -> dict[TopicPartition
 
 
 def open_logs(
-    pending: Sequence[PendingLog], host: Host, is_new: bool
+    pending: Sequence[PendingLog], host: Host, is_new: bool, after_each: Callable[[], None] = lambda: None
 ) -> tuple[list[tuple[PendingLog, PartitionLog]], list[PendingLog]]:
     """Open logs in one log directory: the opened ones, and those that could not be opened. After one failure the rest
     is not tried: it would fail for the same reason."""
@@ -176,6 +176,7 @@ def open_logs(
     for number, each in enumerate(pending):
         try:
             opened.append((each, _open_log(each, host, is_new)))
+            after_each()
         except OSError as problem:
             log.error(
                 "a partition cannot be opened", topic=each.topic.name, partition=each.partition.index,

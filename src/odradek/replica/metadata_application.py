@@ -47,6 +47,17 @@ def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) 
     return partition.is_leader and partition.leader_epoch != led_epoch
 
 
+def postpone_leadership(partition: Partition, image: PartitionImage) -> None:
+    """The partition has no leader in the image's leader epoch until `apply_leadership` is called for it."""
+    try:
+        partition.resign(image)
+    except Exception as problem:
+        log.error(
+            "leadership of a partition could not be applied", topic=partition.topic, partition=partition.index,
+            exc_info=problem,
+        )  # fmt: skip
+
+
 def _withdraw(partition: Partition) -> None:
     """A leader whose metadata is applied in part may lack its followers: it must not commit records alone."""
     try:

@@ -25,7 +25,7 @@ class PartitionRemovals:
     def __init__(
         self, host: Host, forget_moves: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
     ) -> None:
-        """`forget_moves` ends moves of partitions to other log directories."""
+        """`forget_moves` ends moves of partitions to other log directories, and waits for logs that are opened."""
         self._host = host
         self._forget_moves = forget_moves
         self._renames: dict[asyncio.Future[None], frozenset[TopicPartition]] = {}
@@ -84,6 +84,10 @@ class PartitionRemovals:
         self._removals.discard(removal)
         if not removal.cancelled() and (problem := removal.exception()) is not None:
             log.error("removal of deleted partitions failed", exc_info=problem)
+
+    def uses_names(self, keys: Set[TopicPartition]) -> bool:
+        """Whether a directory of a removed partition has one of these names."""
+        return any(not names.isdisjoint(keys) for names in self._renames.values())
 
     async def wait_for_names(self, keys: Set[TopicPartition]) -> None:
         """Return when no directory of a removed partition has one of these names."""

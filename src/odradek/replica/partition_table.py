@@ -18,8 +18,10 @@ from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.hosted_topic import HostedTopic
+from odradek.replica.elections import Elections
+from odradek.replica.hosted_partitions import HostedPartitions
 from odradek.replica.leadership import LogState
 from odradek.replica.log_moves import LogMoves
 from odradek.replica.log_opening import (
@@ -27,19 +29,20 @@ from odradek.replica.log_opening import (
     choose_copies,
     has_stale_names,
     hosted_partitions,
-    open_logs,
     plan_openings,
     spread_evenly,
     survey,
 )
+from odradek.replica.log_openings import LogOpenings, Openings
 from odradek.replica.log_removal import close_directory, close_logs
-from odradek.replica.metadata_application import apply_config, apply_leadership
+from odradek.replica.metadata_application import apply_config
+from odradek.replica.name_releases import NameReleases
 from odradek.replica.offset_checkpoints import OffsetCheckpoints
 from odradek.replica.partition import Partition
 from odradek.replica.partition_removal import PartitionRemovals
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from odradek.configuration.broker_configs import BrokerConfig
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from odradek.host.workers import DirectoryWorkers
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
-    from odradek.metadata.entities import TopicImage
+    from odradek.metadata.entities import PartitionImage, TopicImage
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.replication_context import ReplicationContext
@@ -57,7 +60,7 @@ log = get_logger(__name__)
 CONCURRENT_CLOSES = 4  # per log directory: each waits for several fsyncs, which a disk does at the same time
 
 
-class PartitionTable:
+class PartitionTable(HostedPartitions):
     def __init__(
         self,
         host: Host,
@@ -70,37 +73,26 @@ class PartitionTable:
     ) -> None:
         """`run_in_order` runs a job while `follow` is not running, and keeps `follow` from running during it. A broker
         without others has no `replication`."""
+        super().__init__(directories)
         self.directories = tuple(directories)
         self._node_id = node_id
         self._directory_failed = directory_failed
         self._run_in_order = run_in_order
         self._replication = replication
         self.leader_throttle = None if replication is None else replication.leader_throttle
-        self._partition_counts = dict.fromkeys(self.directories, 0)
         self._host = host
         self._broker_config = broker_config
-        self._by_name: dict[str, HostedTopic] = {}
-        self._by_id: dict[UUID, HostedTopic] = {}
         self._image: MetadataImage | None = None
         self.after_late_opening: Callable[[], None] = lambda: None  # a retry opened logs; the metadata did not change
         self._unopened: dict[TopicPartition, PendingLog] = {}  # in the table with a failed log, to be opened later
         self.moves = LogMoves(self, host, broker_config)
-        self.removals = PartitionRemovals(host, self.moves.forget)
+        self.removals = PartitionRemovals(host, self._end_other_work)
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed, self.moves.rows)
+        self._names = NameReleases(self.removals, self._checkpoints, self.checkpoint)
+        self._openings = LogOpenings(host, self._take_late)
+        self.elections = Elections(node_id, run_in_order, self._report_late_change)
+        self._adoptions: set[asyncio.Task[None]] = set()
         self.is_ending = False
-        self.election_count = 0  # how often this broker began to lead a partition
-
-    # Looking up
-
-    def topic(self, name: str) -> HostedTopic | None:
-        return self._by_name.get(name)
-
-    def topic_by_id(self, topic_id: UUID) -> HostedTopic | None:
-        return self._by_id.get(topic_id)
-
-    def find(self, topic: str, index: int) -> Partition | None:
-        partitions = self._by_name.get(topic)
-        return None if partitions is None else partitions.get(index)
 
     def absence(self, topic: str | UUID, index: int) -> ErrorCode:
         """Why the partition of a topic, by name or id, is not in the table: all its replicas are on other brokers, or
@@ -116,10 +108,6 @@ class PartitionTable:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return unknown if self._node_id in known.partitions[index].replicas else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    def __iter__(self) -> Iterator[Partition]:
-        for partitions in self._by_name.values():
-            yield from partitions.values()
-
     # Following the metadata
 
     async def load(self, image: MetadataImage) -> None:
@@ -132,7 +120,10 @@ class PartitionTable:
         chosen = await self._host.workers.run(choose_copies, contents, self._host)
         failed = [each for each in self.directories if each.failure is not None]
         pending = plan_openings(hosted, contents, chosen, failed, lambda topic: self._log_config(image, topic))
-        for each in await self._open_all(pending):
+        found = await self._openings.open(pending, is_new=False, has_limit=False)
+        for each, partition_log in found.opened:
+            self._add(each, partition_log, LogState.ONLINE)
+        for each in found.unopened:
             assert each.problem is not None
             if each.directory is self.directories[0] or is_refusal(each.problem):
                 raise LogDirectoryError(f"{each.directory.path} cannot be used: {each.problem}")
@@ -150,24 +141,21 @@ class PartitionTable:
         if before.topics is not after.topics:
             changed = [topic for name, topic in after.topics.items() if before.topics.get(name) is not topic]
             self._remove_absent(before, after, changed)
-            for topic in changed:
-                await self._apply_leaderships(topic)
+            await self.elections.apply_all(self._present(changed))
             missing = [each for topic in changed for each in self._missing_logs(topic, after)]
             if missing:
-                await self._release_names({each.key for each in missing})
+                await self._names.release(frozenset(each.key for each in missing))
                 await self._create(missing)
         if before.configs is not after.configs:
             self._reconfigure(before, after)
 
-    async def _apply_leaderships(self, topic: TopicImage) -> None:
-        """Apply leadership to the topic's partitions in the table. A follower leads when its truncation has ended."""
-        present: Mapping[int, Partition] = self._by_name.get(topic.name) or {}
-        for image in topic.partitions:
-            if image.index in present:
-                partition = present[image.index]
-                if image.leader == self._node_id and partition.follower_log.is_truncating:
-                    await partition.follower_log.settle()
-                self.election_count += apply_leadership(partition, image, self._node_id)
+    def _present(self, changed: Iterable[TopicImage]) -> Iterator[tuple[Partition, PartitionImage]]:
+        """The topics' partitions in the table, with their metadata."""
+        for topic in changed:
+            present: Mapping[int, Partition] = self._by_name.get(topic.name) or {}
+            for image in topic.partitions:
+                if image.index in present:
+                    yield present[image.index], image
 
     def _missing_logs(self, topic: TopicImage, image: MetadataImage) -> list[PendingLog]:
         """The topic's hosted partitions that are not in the table."""
@@ -181,33 +169,55 @@ class PartitionTable:
     # Opening
 
     async def _create(self, pending: Sequence[PendingLog]) -> None:
-        """Create partitions. One that cannot be created is in the table with a failed log, and tried again later."""
-        placed = self.moves.place(spread_evenly(pending, self._partition_counts))
-        unopened = await self._open_all(placed, is_new=True)
-        for each in unopened:
+        """Create partitions. One that cannot be created is in the table with a failed log, and tried again later, as is
+        one whose name is in use, or whose log directory hangs."""
+        ready, delayed = [], []
+        for each in pending:
+            is_delayed = self._names.is_running(each.key) or each.key in self._openings.late_keys
+            (delayed if is_delayed else ready).append(each)
+        hung = self._openings.hung_directories
+        counts = {each: count for each, count in self._partition_counts.items() if each not in hung}
+        placed = self.moves.place(spread_evenly(ready, counts or self._partition_counts))
+        self._take(await self._openings.open(placed, is_new=True, has_limit=True), delayed)
+
+    def _take(self, openings: Openings, delayed: Iterable[PendingLog] = ()) -> None:
+        for each, partition_log in openings.opened:
+            self._add(each, partition_log, LogState.ONLINE, is_new=True)
+        for each in (*openings.unopened, *openings.late, *delayed):
             if each.key not in self._unopened:
                 self._add_failed(each)
             self._unopened[each.key] = each
-        for each in unopened:
+        for each in openings.unopened:
             if each.problem is not None and not is_refusal(each.problem):
                 self.fail_directory(each.directory, each.problem)
 
-    async def _open_all(self, pending: Sequence[PendingLog], *, is_new: bool = False) -> list[PendingLog]:
-        """Open logs with one job per topic and log directory; those that could not be opened."""
-        jobs: dict[tuple[str, LogDirectory], list[PendingLog]] = {}
-        for each in pending:
-            jobs.setdefault((each.topic.name, each.directory), []).append(each)
-        unopened: list[PendingLog] = []
-        for opened, rest in await asyncio.gather(
-            *(
-                self._workers(directory).files.run(open_logs, job, self._host, is_new)
-                for (_, directory), job in jobs.items()
-            )
-        ):
-            for each, partition_log in opened:
-                self._add(each, partition_log, LogState.ONLINE, is_new=is_new)
-            unopened += rest
-        return unopened
+    def _take_late(self, openings: Openings) -> None:
+        adoption = asyncio.ensure_future(self._adopt_in_order(openings))
+        self._adoptions.add(adoption)
+        adoption.add_done_callback(self._adoptions.discard)
+
+    async def _adopt_in_order(self, openings: Openings) -> None:
+        try:
+            await self._run_in_order(lambda: self._adopt(openings))
+        except StoreError:  # the broker is stopping
+            for _, opened in openings.opened:
+                opened.release()
+
+    async def _adopt(self, openings: Openings) -> None:
+        """Partitions whose logs were opened late. Those that were removed since are left to their removal."""
+        opened = [(self._refreshed(each), found) for each, found in openings.opened if self._awaits(each)]
+        for each, found in openings.opened:
+            if not self._awaits(each):
+                found.release()
+        self._take(Openings(opened, [each for each in openings.unopened if self._awaits(each)], []))
+        self._report_late_change()
+
+    def _report_late_change(self) -> None:
+        self.after_late_opening()
+
+    def _awaits(self, pending: PendingLog) -> bool:
+        unopened = self._unopened.get(pending.key)
+        return unopened is not None and unopened.topic.topic_id == pending.topic.topic_id
 
     async def open_missing(self) -> None:
         """Try to open the logs that could not be created: the disk may have room again."""
@@ -250,15 +260,8 @@ class PartitionTable:
         )
         if self._replication is not None and not is_new:
             partition.epochs.leader_epoch_at_start = pending.partition.leader_epoch
-        self.election_count += apply_leadership(partition, pending.partition, self._node_id)
-        partitions = self._by_name.get(topic.name)
-        if partitions is None:
-            partitions = self._by_name[topic.name] = self._by_id[topic.topic_id] = HostedTopic(
-                topic.name, topic.topic_id
-            )
-        assert partition.index not in partitions, "a partition was opened twice"
-        partitions[partition.index] = partition
-        self._partition_counts[directory] += 1
+        self.elections.apply(partition, pending.partition)
+        self._insert(partition)
 
     # Removing
 
@@ -282,22 +285,13 @@ class PartitionTable:
     def _discard(self, partition: Partition) -> None:
         """Take the partition out of the table."""
         partition.retire()
-        partitions = self._by_name[partition.topic]
-        del partitions[partition.index]
-        if not partitions:
-            del self._by_name[partitions.name], self._by_id[partitions.topic_id]
+        self._take_out(partition)
         self._unopened.pop((partition.topic, partition.index), None)
-        self._partition_counts[partition.directory] -= 1
 
-    async def _release_names(self, keys: Set[TopicPartition]) -> None:
-        """Before partitions with the names of removed ones are created: the directories of the removed ones must be
-        renamed, and after a crash their checkpoints must not be applied to the new partitions. Only the log directories
-        of the removed partitions are waited for. A start removes stale checkpoints too, so a deletion need not wait."""
-        await self.removals.wait_for_names(keys)
-        try:
-            await self.checkpoint(self._checkpoints.directories_with_stale(keys))
-        except OSError as problem:
-            log.error("checkpoints could not be written", reason=str(problem))
+    async def _end_other_work(self, partitions: Sequence[Partition]) -> None:
+        """Before the files of removed partitions are renamed."""
+        await self._openings.settle((each.topic, each.index) for each in partitions)
+        await self.moves.forget(partitions)
 
     # Configuration
 
@@ -335,14 +329,17 @@ class PartitionTable:
                 partition.fail()
         self._directory_failed(directory)
 
-    def count_move(self, source: LogDirectory, target: LogDirectory) -> None:
-        """A replica was moved."""
-        self._partition_counts[source] -= 1
-        self._partition_counts[target] += 1
-
     @property
     def has_failures(self) -> bool:
         return bool(self._unopened) or any(directory.failure is not None for directory in self.directories)
+
+    @property
+    def has_delays(self) -> bool:
+        """Whether partitions wait for log directories that hang."""
+        return self.elections.has_late or bool(self._openings.late_keys)
+
+    def is_delayed(self, partition: Partition) -> bool:
+        return self.elections.is_late(partition) or (partition.topic, partition.index) in self._openings.late_keys
 
     def has_failed(self, topic: str, index: int) -> bool:
         """Whether the partition is on this broker with a log that cannot be used."""
@@ -376,6 +373,7 @@ class PartitionTable:
 
     async def close(self) -> None:
         """Flush and close every log, then write the clean-shutdown files that let the next start skip recovery."""
+        self.elections.stop()
         await self.moves.stop()
         await self.removals.stop()
         await asyncio.gather(*(self._close_directory(directory) for directory in self.directories))

@@ -169,7 +169,6 @@ class Replication:
         if before.brokers is not after.brokers:
             self._brokers = dict(after.brokers)
             self.follow_all()
-            return
         if before.topics is after.topics:
             return
         for name, topic in before.topics.items():

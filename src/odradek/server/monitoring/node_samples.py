@@ -27,7 +27,7 @@ class NodeSamples:
         yield Sample("odradek_build_info", (self._version, self._python, str(node_id), image.cluster_id), 1)
         yield Sample("odradek_active_brokers", (), sum(each.is_active for each in image.brokers.values()))
         yield Sample("odradek_controller_active", (), int(coordination.is_controller))
-        yield Sample("odradek_leader_elections_total", (), services.partitions.election_count)
+        yield Sample("odradek_leader_elections_total", (), services.partitions.elections.count)
         yield Sample("odradek_fetch_sessions", (), len(services.fetch_sessions))
         if services.telemetry is not None:
             yield Sample("odradek_client_instances", (), services.telemetry.instance_count)
