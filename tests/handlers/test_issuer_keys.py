@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from joserfc import jwk
 
-from odradek.handlers.issuer_keys import IssuerKeys
+from odradek.handlers.issuer_keys import SHORTEST_INTERVAL_MS, IssuerKeys
 from odradek.security.sasl.json_web_tokens import InvalidToken, UnknownKey
 from tests.metadata.inline_host import inline_host
 
@@ -64,6 +64,28 @@ async def test_keys_are_due_after_an_interval() -> None:
     await keys.read(URL)
     assert not keys.is_due(URL, 1e9)
     assert keys.is_due(URL, 0)
+
+
+async def test_keys_that_could_never_be_read_are_read_again_soon() -> None:
+    """The issuer may be away for a moment while the broker starts; the usual interval is an hour."""
+
+    class FixedClock:
+        now_ms = 0.0
+
+        def monotonic_ms(self) -> float:
+            return self.now_ms
+
+    issuer, clock = Issuer(), FixedClock()
+    host: Any = replace(inline_host(), read_document=issuer.read)
+    keys = IssuerKeys(replace(host, clock=clock))
+    await keys.read(URL)
+    assert not keys.is_due(URL, 3_600_000)
+    clock.now_ms += SHORTEST_INTERVAL_MS
+    assert keys.is_due(URL, 3_600_000)
+    issuer.publish("one")
+    await keys.read(URL)
+    clock.now_ms += SHORTEST_INTERVAL_MS
+    assert not keys.is_due(URL, 3_600_000)
 
 
 async def test_keys_come_from_a_file(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from odradek.host.host import real_host
 from odradek.host.tls_network import TlsNetwork
 from odradek.security.tls.store_problem import StoreProblem
 from odradek.server import certificates as certificates_module
+from odradek.server import tls_context as tls_context_module
 from odradek.server.certificates import Certificates
 from odradek.server.tls_context import RefreshedContext
 from tests.security.tls.certificates import write_certificates
@@ -106,3 +107,37 @@ def test_handshakes_between_brokers_do_not_wait_for_those_of_strangers(tmp_path:
     finally:
         held.set()
         certificates.close()
+
+
+async def test_a_check_of_the_files_does_not_undo_a_change_of_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The check has read the former settings, and ends after the change."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    old, new = config_of(tmp_path / "old"), config_of(tmp_path / "new")
+    configs, calls = [old], list[object]()
+    certificates = Certificates(old, real_host())
+    await certificates.load(lambda: configs[-1])
+    loop, has_begun, has_changed = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    file_versions = tls_context_module.file_versions
+
+    def note(settings: Any, disk: Any) -> Any:
+        calls.append(settings)
+        if len(calls) == 1:
+            loop.call_soon_threadsafe(has_begun.set)
+            has_changed.wait(0.5)  # the change waits for the check: it does not come in this time
+        return file_versions(settings, disk)
+
+    monkeypatch.setattr(tls_context_module, "file_versions", note)
+    async with asyncio.timeout(PATIENCE_S):
+        checking = asyncio.ensure_future(certificates.refresh())
+        await has_begun.wait()
+        configs.append(new)
+        changing = asyncio.ensure_future(certificates.refresh())
+        changing.add_done_callback(lambda _: has_changed.set())
+        await asyncio.gather(checking, changing)
+    certificates.close()
+    listener = certificates.of_listener("SSL")
+    assert listener is not None
+    assert listener.context._settings == new.listener_tls("SSL")

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-SHORTEST_INTERVAL_MS = 10_000.0  # between two readings because of unknown keys
+SHORTEST_INTERVAL_MS = 10_000.0
+"""Between two readings because of unknown keys, or because the keys could never be read."""
 
 
 class IssuerKeys:
@@ -29,7 +30,10 @@ class IssuerKeys:
         return keys
 
     def is_due(self, url: str, interval_ms: float) -> bool:
+        """Whether to read the keys again. Without keys every token is refused, so they are read as often as allowed."""
         last_ms = self._read_ms.get(url)
+        if url not in self._by_url:
+            interval_ms = min(interval_ms, SHORTEST_INTERVAL_MS)
         return last_ms is None or self._host.clock.monotonic_ms() - last_ms >= interval_ms
 
     async def read(self, url: str) -> None:

@@ -57,6 +57,7 @@ class Certificates:
             self.broker_network = TlsNetwork(host.network, lambda: context.current, self._broker_resources)
         self._timer: Timer | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._one_at_a_time = asyncio.Lock()  # a check with the settings before a change must not undo the change
         self._config: Callable[[], BrokerConfig] = lambda: config
 
     async def load(self, config: Callable[[], BrokerConfig]) -> None:
@@ -94,9 +95,9 @@ class Certificates:
         self._broker_resources.close()
 
     async def refresh(self) -> None:
-        config = self._config()
-        for listener, context in self._contexts:
-            await context.refresh(config.listener_tls(listener))
+        async with self._one_at_a_time:
+            for listener, context in self._contexts:
+                await context.refresh(self._config().listener_tls(listener))
 
     async def refusal(self, config: BrokerConfig) -> str | None:
         """Why a context cannot be made with these settings; None if all can, or are the present ones."""
