@@ -66,7 +66,7 @@ def test_a_pattern_is_matched_on_a_worker_with_ids_that_the_client_may_describe(
 
     monkeypatch.setattr("odradek.handlers.list_transactions.matching_names", remember)
     workers = CountingWorkers(broker)
-    broker.services.groups.pattern_turns = PatternTurns(workers)  # type: ignore[arg-type]
+    broker.services.groups.pattern_turns = PatternTurns(workers)  # type: ignore[arg-type]  # a stand-in for tests
     assert listed(broker, "a.*") == ["a-2"]
     assert matched == [["a-2", "b-1"]]
     assert workers.count == 1
@@ -88,4 +88,4 @@ class CountingWorkers:
 
     async def run(self, function: object, *arguments: object) -> object:
         self.count += 1
-        return await self._workers.run(function, *arguments)  # type: ignore[arg-type]
+        return await self._workers.run(function, *arguments)  # type: ignore[arg-type]  # a stand-in for tests

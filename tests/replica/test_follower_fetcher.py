@@ -147,7 +147,7 @@ def test_defect_in_one_partition_does_not_keep_others_from_following(
 def test_fetcher_goes_on_after_a_defect_in_the_positions(follower: Follower, caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> list[int]:
         fetcher = RecordingFetcher(follower)
-        fetcher.client.address = "leader"  # type: ignore[assignment]
+        fetcher.client.address = "leader"  # type: ignore[assignment]  # a stand-in for tests
         find_changes, failures = fetcher._changes, [AssertionError("a defect")]
 
         def changes() -> Any:
@@ -155,7 +155,7 @@ def test_fetcher_goes_on_after_a_defect_in_the_positions(follower: Follower, cap
                 raise failures.pop()
             return find_changes()
 
-        fetcher._changes = changes  # type: ignore[method-assign]
+        fetcher._changes = changes  # type: ignore[method-assign]  # a stand-in for tests
         fetcher.add(follower.partition)
         await fetcher.has_sent.wait()
         fetcher.stop()

@@ -106,7 +106,7 @@ def test_millions_of_tagged_fields(attacker: WireClient) -> None:
 
 
 def test_as_many_elements_as_a_message_may_have(attacker: WireClient) -> None:
-    topics = [MetadataRequestTopic(name="plain") for _ in range(50_000)]
+    topics = [MetadataRequestTopic(name="plain") for _ in range(MetadataRequest.elements_per_level)]
     answer = attacker.call(MetadataRequest(topics=topics, allow_auto_topic_creation=False), MetadataResponse, 12)
     assert answer.topics
 
