@@ -23,7 +23,12 @@ from odradek.server.connection import (
     LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES,
     Connection,
 )
-from odradek.server.connection_watch import FIRST_FRAME_LIMIT_MS, FRAME_LIMIT_MS, ConnectionWatch
+from odradek.server.connection_watch import (
+    AUTHENTICATION_LIMIT_MS,
+    FIRST_FRAME_LIMIT_MS,
+    FRAME_LIMIT_MS,
+    ConnectionWatch,
+)
 from odradek.server.refusal_log import RefusalLog
 from tests.server.manual_clock import ManualClock
 
@@ -294,6 +299,35 @@ def test_frames_before_authentication_are_few(stranger: Peer) -> None:
     stranger.send(FRAME)
     assert stranger.transport.is_aborted
     assert stranger.owner.handled == FRAMES_BEFORE_AUTHENTICATION
+
+
+def test_authentication_has_one_time_for_all_its_frames(stranger: Peer) -> None:
+    for _ in range(3):
+        stranger.send(FRAME)
+        stranger.owner.clock.advance(AUTHENTICATION_LIMIT_MS / 4)
+    stranger.send(FRAME)
+    assert not stranger.transport.is_aborted
+    stranger.owner.clock.advance(AUTHENTICATION_LIMIT_MS / 4 + 1_000)
+    assert stranger.transport.is_aborted
+
+
+def test_an_authenticated_client_may_be_silent(stranger: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    stranger.send(FRAME)
+    stranger.owner.clock.advance(AUTHENTICATION_LIMIT_MS / 2)
+    monkeypatch.setattr(ClientConnection, "is_authenticated", True)
+    stranger.owner.clock.advance(10 * AUTHENTICATION_LIMIT_MS)
+    assert not stranger.transport.is_aborted
+    assert len(stranger.owner.watch) == 0
+
+
+def test_the_time_of_authentication_begins_when_the_turn_of_a_connection_comes(stranger: Peer) -> None:
+    stranger.connection.mute(25_000)
+    stranger.owner.clock.advance(25_000)
+    stranger.send(FRAME)
+    stranger.owner.clock.advance(AUTHENTICATION_LIMIT_MS - 1_500)
+    assert not stranger.transport.is_aborted
+    stranger.owner.clock.advance(2_500)
+    assert stranger.transport.is_aborted
 
 
 def test_authentication_lifts_both_limits(stranger: Peer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from odradek.host.network import SocketWriter, peer_has_closed
 from odradek.host.tls_connection import TlsConnection
 from odradek.protocol.malformed import MalformedMessage
 from odradek.server.connection_counts import CloseReason
-from odradek.server.connection_watch import delaying_frame_limit_ms, frame_limit_ms
+from odradek.server.connection_watch import AUTHENTICATION_LIMIT_MS, delaying_frame_limit_ms, frame_limit_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -70,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_awaited",
         "_awaits_first_frame",
+        "_begun_ms",
         "_client",
         "_frame_started_ms",
         "_frames",
@@ -119,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, *(peer[:2] if peer else ("",)))
         self._frames.set_owner(self._client.host)
-        self.last_active_ms = self._frame_started_ms = self._listener.clock.monotonic_ms()
+        self.last_active_ms = self._frame_started_ms = self._begun_ms = self._listener.clock.monotonic_ms()
         self._listener.dispatcher.begin_connection(self._client)
         self._listener.watch.add(self)
         self._listener.connection_opened(self)
@@ -228,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         self._resume_clock()
         if self._awaits_first_frame:
-            self._frame_started_ms = self.last_active_ms
+            self._frame_started_ms = self._begun_ms = self.last_active_ms
         self._proceed_if_open()
 
     def refuse_after(self, delay_ms: float) -> None:
@@ -247,13 +248,19 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def needs_watch(self) -> bool:
-        return self._is_muted or self._awaits_first_frame or self._frame_started_ms != _NO_FRAME
+        return self._is_muted or self._frame_started_ms != _NO_FRAME or self._awaits_authentication
+
+    @property
+    def _awaits_authentication(self) -> bool:
+        return self._frames_left != _UNRESTRICTED and not self._client.is_authenticated
 
     def overdue(self, now_ms: float) -> str | None:
         if self._is_muted:
             is_held = isinstance(self._transport, TlsConnection) and self._transport.is_held
             is_closed = (self._is_paused or is_held) and peer_has_closed(self._transport)
             return "the client has disconnected while it was throttled" if is_closed else None
+        if self._awaits_authentication and now_ms - self._begun_ms >= AUTHENTICATION_LIMIT_MS:
+            return f"not authenticated within {AUTHENTICATION_LIMIT_MS // 1000} s"
         if self._frame_started_ms == _NO_FRAME or self._frames.is_waiting:
             return None
         if self._frames.delays_others:

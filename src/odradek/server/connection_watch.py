@@ -1,7 +1,8 @@
 """Time limits of connections: a peer that connects and sends nothing, sends a frame very slowly, or closes its socket
 while it is throttled, is noticed within a second after its time.
 
-Only connections in such a state are visited: those that wait for the rest of a frame, and throttled ones.
+Only connections in such a state are visited: those that wait for the rest of a frame, throttled ones, and those that
+must authenticate first, which have one time for all of it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ log = get_logger(__name__)
 SWEEP_INTERVAL_MS = 1_000
 FIRST_FRAME_LIMIT_MS = 10_000
 FRAME_LIMIT_MS = 30_000
+AUTHENTICATION_LIMIT_MS = 60_000
+"""For the whole first authentication, from the opening of the connection. Kafka has `connections.max.idle.ms` only."""
 DELAYING_FRAME_LIMIT_MS = 5_000
 SLOWEST_BYTES_PER_MS = 64.0
 """A frame may take longer than its limit only while it arrives faster than this on average."""
