@@ -67,7 +67,7 @@ class World:
                 step()
                 for _ in range(5):
                     await asyncio.sleep(0)
-            await asyncio.sleep(wait_ms / 1000)  # simulated time
+            await asyncio.sleep(wait_ms / 1000)  # a poll's pause: simulated time
 
         self.simulation.loop.run_until_complete(run())
 
