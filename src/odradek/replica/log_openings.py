@@ -14,7 +14,7 @@ from odradek.host.logs import get_logger
 from odradek.replica.log_opening import PendingLog, open_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
@@ -38,11 +38,12 @@ Job = asyncio.Future[tuple[list[tuple[PendingLog, "PartitionLog"]], list[Pending
 
 
 class LogOpenings:
-    def __init__(self, host: Host, take_late: Callable[[Openings], None]) -> None:
-        """`take_late` gets the outcome of a job that has exceeded the limit, in a turn of its own of the event loop."""
+    def __init__(self, host: Host, take_late: Callable[[Openings], Awaitable[None]]) -> None:
+        """`take_late` gets the outcome of a job that has exceeded the limit. The job is late until it has returned."""
         self._host = host
         self._take_late = take_late
         self._late: dict[Job, list[PendingLog]] = {}
+        self._hand_overs: set[asyncio.Task[None]] = set()
         self.late_keys: frozenset[TopicPartition] = frozenset()
         self._opened_counts: dict[LogDirectory, int] = {}
 
@@ -60,7 +61,9 @@ class LogOpenings:
         late = await self._wait(jobs) if has_limit else []
         for job in late:
             self._late[job] = jobs.pop(job)
-            job.add_done_callback(self._end_late)
+            hand_over = asyncio.ensure_future(self._hand_over(job))
+            self._hand_overs.add(hand_over)
+            hand_over.add_done_callback(self._hand_overs.discard)
         self._update_keys()
         found = Openings([], [], [each for job in late for each in self._late[job]])
         for opened, unopened in await asyncio.gather(*jobs):
@@ -101,15 +104,14 @@ class LogOpenings:
     def _has_progressed(self, directory: LogDirectory, before: dict[LogDirectory, int]) -> bool:
         return self._opened_counts.get(directory) != before.get(directory)
 
-    def _end_late(self, job: Job) -> None:
-        pending = self._late.pop(job)
-        self._update_keys()
-        if job.cancelled():
-            return
-        if (problem := job.exception()) is not None:
-            log.error("partitions could not be opened", partitions=len(pending), exc_info=problem)
-            return
-        self._take_late(Openings(*job.result(), []))
+    async def _hand_over(self, job: Job) -> None:
+        try:
+            await self._take_late(Openings(*await job, []))
+        except Exception as problem:
+            log.error("partitions could not be opened", partitions=len(self._late[job]), exc_info=problem)
+        finally:
+            del self._late[job]
+            self._update_keys()
 
     def _update_keys(self) -> None:
         self.late_keys = frozenset(each.key for pending in self._late.values() for each in pending)

@@ -89,9 +89,8 @@ class PartitionTable(HostedPartitions):
         self.removals = PartitionRemovals(host, self._end_other_work)
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed, self.moves.rows)
         self._names = NameReleases(self.removals, self._checkpoints, self.checkpoint)
-        self._openings = LogOpenings(host, self._take_late)
+        self._openings = LogOpenings(host, self._adopt_in_order)
         self.elections = Elections(node_id, run_in_order, self._report_late_change)
-        self._adoptions: set[asyncio.Task[None]] = set()
         self.is_ending = False
 
     def absence(self, topic: str | UUID, index: int) -> ErrorCode:
@@ -190,11 +189,6 @@ class PartitionTable(HostedPartitions):
         for each in openings.unopened:
             if each.problem is not None and not is_refusal(each.problem):
                 self.fail_directory(each.directory, each.problem)
-
-    def _take_late(self, openings: Openings) -> None:
-        adoption = asyncio.ensure_future(self._adopt_in_order(openings))
-        self._adoptions.add(adoption)
-        adoption.add_done_callback(self._adoptions.discard)
 
     async def _adopt_in_order(self, openings: Openings) -> None:
         try:
