@@ -170,7 +170,8 @@ class PartitionTable(HostedPartitions):
     async def _create(self, pending: Sequence[PendingLog]) -> None:
         """Create partitions. One that cannot be created is in the table with a failed log, and tried again later, as is
         one whose name is in use, or whose log directory hangs."""
-        ready, delayed = [], []
+        ready: list[PendingLog] = []
+        delayed: list[PendingLog] = []
         for each in pending:
             is_delayed = self._names.is_running(each.key) or each.key in self._openings.late_keys
             (delayed if is_delayed else ready).append(each)
