@@ -37,6 +37,7 @@ TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 FAULTY_S = 30.0
 QUIET_S = 90.0
 TRANSACTION_TIMEOUTS_MS = [5_000, 20_000]
+Fault = tuple[int, "Callable[[], Coroutine[Any, Any, None] | None]"]  # how often, relative to others
 
 
 class Result(NamedTuple):
@@ -110,7 +111,16 @@ class Story(WatchedCluster):
 
     async def _cause_faults(self) -> None:
         end = self._loop.time() + FAULTY_S
-        faults: list[tuple[int, Callable[[], Coroutine[Any, Any, None] | None]]] = [
+        faults = self._faults()
+        while self._loop.time() < end:
+            await asyncio.sleep(self._chance.random() ** 2 * 4)  # a poll's pause
+            fault = self._chance.choices([each for _, each in faults], [weight for weight, _ in faults])[0]
+            outcome = fault()
+            if outcome is not None:
+                await outcome
+
+    def _faults(self) -> list[Fault]:
+        return [
             (4, self._kill),
             (2, self._kill_controller),
             (2, self._lose_power),
@@ -126,12 +136,6 @@ class Story(WatchedCluster):
             (1, self._kill_all),
             (3, self._change_min_in_sync),
         ]
-        while self._loop.time() < end:
-            await asyncio.sleep(self._chance.random() ** 2 * 4)  # a poll's pause
-            fault = self._chance.choices([each for _, each in faults], [weight for weight, _ in faults])[0]
-            outcome = fault()
-            if outcome is not None:
-                await outcome
 
     def _recover(self) -> None:
         self._heal()

@@ -51,17 +51,21 @@ class OldCopyRemoval:
     async def run(self, move: LogMove) -> None:
         """Of the old copy of a move."""
         try:
-            if await self._flush(move):
-                await self._mark(move)
-                await self._delay(move)
-                await self._release(move)
-                await self._remove(move)
-            else:
-                log.warning("the old copy of a moved replica stays until the next start", path=move.old_path)
+            await self._make_durable_and_remove(move)
         except Exception as problem:
             log.error("the old copy of a moved replica stays until the next start", reason=repr(problem))
-        finally:
             await self._release(move)
+
+    async def _make_durable_and_remove(self, move: LogMove) -> None:
+        is_durable = await self._flush(move)
+        if is_durable:
+            await self._mark(move)
+            await self._delay(move)
+        await self._release(move)
+        if is_durable:
+            await self._remove(move)
+        else:
+            log.warning("the old copy of a moved replica stays until the next start", path=move.old_path)
 
     async def _flush(self, move: LogMove) -> bool:
         """Make the new copy durable, its name included. A full disk may refuse that: the flush is tried again until the

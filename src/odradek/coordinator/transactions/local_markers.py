@@ -3,7 +3,7 @@ offsets that the transaction committed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.host.logs import get_logger
@@ -11,7 +11,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.replica.waiting_requests import WaitingProduce
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Generator
 
     from odradek.coordinator.groups.group_coordinator import GroupCoordinator
     from odradek.coordinator.transactions.transaction import TransactionVersion
@@ -52,9 +52,15 @@ class LocalMarkers:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if result.error is not ErrorCode.NONE or result.last_offset < hosted.high_watermark:
             return result.error
-        return _wait(WaitingProduce([(hosted, result.last_offset + 1)], COMMIT_TIMEOUT_MS, self._clock))
+        return _CommitWait(WaitingProduce([(hosted, result.last_offset + 1)], COMMIT_TIMEOUT_MS, self._clock))
 
 
-async def _wait(waiting: WaitingProduce) -> ErrorCode:
-    (error,) = await waiting.wait()
-    return error
+class _CommitWait:
+    """Not a coroutine: a request that is cancelled while it waits for one marker awaits none of the others."""
+
+    def __init__(self, waiting: WaitingProduce) -> None:
+        self._waiting = waiting
+
+    def __await__(self) -> Generator[Any, None, ErrorCode]:
+        (error,) = yield from self._waiting.wait().__await__()
+        return error
