@@ -19,9 +19,9 @@ from tests.console.pictured_cluster import GROUP, IDLE_GROUP, PROPERTIES, TRANSA
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-HISTORY_S = 150.0
 PATIENCE_MS = 60_000
 SHORTEST_PX = 520  # the menu and its foot
+LONGEST_PX = 4_000  # of longer pages the first screen is shown
 # The menu is as high as the window: for a picture of the whole page it gets the height of the page.
 GROW_MENU = """() => {
   const menu = document.querySelector(".side-inner");
@@ -80,9 +80,9 @@ def open_screen(browser: Browser, address: str, screen: Screen) -> Page:
     return context.new_page()
 
 
-def await_history(browser: Browser) -> None:
+def await_history(browser: Browser, seconds: float) -> None:
     """Until the charts have lines."""
-    browser.new_page().wait_for_timeout(HISTORY_S * 1000)
+    browser.new_page().wait_for_timeout(seconds * 1000)
 
 
 def shoot(page: Page, target: Path) -> None:
@@ -92,8 +92,10 @@ def shoot(page: Page, target: Path) -> None:
     assert size is not None
     shown_px = min(max(page.evaluate(BOTTOM_PX), SHORTEST_PX), size["height"])
     page.set_viewport_size({"width": size["width"], "height": shown_px})
-    page.evaluate(GROW_MENU)
-    page.screenshot(path=target, full_page=True)
+    is_long = page.evaluate("document.documentElement.scrollHeight") > LONGEST_PX
+    if not is_long:
+        page.evaluate(GROW_MENU)
+    page.screenshot(path=target, full_page=not is_long)
     page.set_viewport_size(size)
     print(target, flush=True)
 
@@ -157,12 +159,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("-b", "--bootstrap-server")
+    parser.add_argument("--history", type=float, default=150.0, help="seconds that the charts show")
     given = parser.parse_args()
     directory: Path = given.directory
     directory.mkdir(parents=True, exist_ok=True)
     if given.bootstrap_server:
         with running_console(given.bootstrap_server) as address, open_browser() as browser:
-            await_history(browser)
+            await_history(browser, given.history)
             take(browser, address, PAGES_OF_THE_DEMO, directory)
             take_pipeline(browser, address, directory)
         return
@@ -172,7 +175,7 @@ def main() -> None:
         running_console(running.bootstrap_servers) as address,
         open_browser() as browser,
     ):
-        await_history(browser)
+        await_history(browser, given.history)
         take(browser, address, PAGES, directory)
         take_messages(browser, address, directory)
         take_reset(browser, address, directory)

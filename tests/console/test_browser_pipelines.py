@@ -107,7 +107,15 @@ def test_dead_letters_are_redriven_after_a_confirmation(page: Page, living: Clus
 
 def test_the_pages_are_accessible_and_fit_a_phone(page: Page, living: Cluster) -> None:
     faults: list[str] = []
-    paths = ("/", "/rigs", "/pipelines", f"/pipeline?key={NAME}@machine-7", f"/dead-letters?topic={NAME}-dead")
+    reason = b"expectation 'a pressure that is plausible for a pump of this kind and age' not met: " + b"pressure " * 30
+    living.create_topic(f"{NAME}-long", 1)
+    producer = living.producer({})
+    headers: list[tuple[str, str | bytes | None]] = [
+        *zip(WITH_ORIGIN, (reason, b"p", b"s", b"rigs", b"0:1", b"id"), strict=True)
+    ]
+    producer.produce(f"{NAME}-long", b"{}" * 100, headers=headers)
+    producer.flush(30)
+    paths = ("/", "/rigs", "/pipelines", f"/pipeline?key={NAME}@machine-7", f"/dead-letters?topic={NAME}-long")
     page.goto("/pipelines")
     page.wait_for_selector(f"text={NAME}")
     for theme in ("light", "dark"):

@@ -4,6 +4,7 @@
   const section = document.querySelector("[data-stream]");
   if (!section || typeof uPlot === "undefined") return;
   const HOUR = 3600;
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600]; // seconds between two marks of the time
   const data = { time: [] };
   const charts = [];
   let range = 300;
@@ -43,7 +44,7 @@
       cursor: { y: false, points: { size: 7 } },
       scales: { x: { time: true, range: span },
                 y: { range: (_chart, _low, high) => [0, Math.max(high * 1.15 || 0, unit === "bytes" ? 1000 : 1)] } },
-      axes: [{ ...axis, size: 26, space: 70, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 54, space: 30, values: axisText(unit) }],
+      axes: [{ ...axis, size: 26, space: 62, incrs: STEPS, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 54, space: 30, values: axisText(unit) }],
       series: [{}, { stroke: color("--accent"), width: 1.75, fill: color("--accent-fill"), points: { show: false }, spanGaps: true }],
       hooks: { setCursor: [(chart) => show(figure, chart.cursor.idx)] },
     }, [[], []], place);
