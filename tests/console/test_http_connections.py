@@ -155,7 +155,7 @@ def test_one_address_has_a_part_of_the_connections(protocol: type[BoundedConnect
 def test_a_session_updates_a_bounded_number_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odradek.console.context.PAGE_STREAMS", MOST)
     threads = Threads()
-    console = Console(ConsoleSettings(), None, None, None, threads, pipelines=object(), rigs=object())  # type: ignore[arg-type]
+    console = Console(ConsoleSettings(), None, None, None, threads, pipelines=object(), rigs=object())  # type: ignore[arg-type]  # not used here
 
     async def events() -> AsyncIterator[bytes]:
         yield b"first"
@@ -167,7 +167,7 @@ def test_a_session_updates_a_bounded_number_of_pages(monkeypatch: pytest.MonkeyP
             assert await anext(page) == b"first"
         with pytest.raises(TooManyStreams):
             console.update_page(events())
-        await pages[0].aclose()  # type: ignore[attr-defined]
+        await pages[0].aclose()  # type: ignore[attr-defined]  # it is a generator
         assert await anext(console.update_page(events())) == b"first"
 
     asyncio.run(run())

@@ -271,7 +271,7 @@ async def test_many_logs_that_are_opened_one_after_the_other_are_not_a_hung_disk
     real = log_opening._open_log
 
     def open_slowly(*arguments: Any) -> Any:
-        time.sleep(0.1)
+        time.sleep(0.1)  # a measured time
         return real(*arguments)
 
     monkeypatch.setattr(log_opening, "_open_log", open_slowly)

@@ -29,7 +29,7 @@ class BoundedConnection(H11Protocol):
     _received_part: object = None  # the state of the request for which the timer runs
     _sending: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn gives no other transports
         super().connection_made(transport)
         if self.most_of_address is not None and self._connections_of_address() > self.most_of_address:
             transport.abort()
