@@ -4,6 +4,7 @@ delay others; and everything is given back."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -216,13 +217,26 @@ def test_the_owner_with_the_least_memory_is_next() -> None:
     blocking = Peer(budget, LARGEST_FRAME_BYTES, order, "a")
     while not blocking.share.is_granted:
         blocking.receive(TURN_BYTES)
-    holder = Peer(budget, 1 << 20, order, "a")
-    while holder.is_reading:
-        holder.receive(256 * KIBIBYTE)
-    first, second = Peer(budget, 1 << 20, order, "a"), Peer(budget, 1 << 20, order, "b")
-    for peer in (first, second):
+    second, third, last = (Peer(budget, 1 << 20, order, owner) for owner in "acb")
+    for peer in (second, third, last):
         while peer.is_reading:
             peer.receive(256 * KIBIBYTE)
     assert order == []
     blocking.close()
-    assert order[0] is second
+    assert order == [last]
+
+
+@pytest.mark.parametrize(
+    ("owners", "connections", "frame_bytes"), [(8, 1, 1_000_000), (5, 2, 1_000_000), (10, 3, 200_000)]
+)
+def test_addresses_with_large_frames_take_turns(owners: int, connections: int, frame_bytes: int) -> None:
+    """All of them send one frame after another, a tenth at a time."""
+    budget = ReceiveBudget(4 << 20)
+    peers = [Peer(budget, frame_bytes, [], str(owner)) for owner in range(owners) for _ in range(connections)]
+    completed = dict.fromkeys((peer.share.owner for peer in peers), 0)
+    for _ in range(600):
+        for peer in peers:
+            if peer.is_reading:
+                completed[peer.share.owner] += peer.receive(frame_bytes // 10)
+    assert min(completed.values()) > 10
+    assert max(completed.values()) < 3 * min(completed.values())

@@ -17,7 +17,12 @@ import pytest
 from odradek.host.receive_budget import FREE_BYTES, ReceiveBudget
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
-from odradek.server.connection_watch import DELAYING_FRAME_LIMIT_MS, FIRST_FRAME_LIMIT_MS, FRAME_LIMIT_MS
+from odradek.server.connection_watch import (
+    DELAYING_FRAME_LIMIT_MS,
+    FIRST_FRAME_LIMIT_MS,
+    FRAME_LIMIT_MS,
+    SLOWEST_BYTES_PER_MS,
+)
 from tests.metrics.exposed import exposed
 from tests.security.tls.certificates import write_certificates
 from tests.server.conftest import eventually, watched_broker
@@ -125,7 +130,7 @@ def test_a_frame_that_makes_others_wait_has_less_time(peers: list[Peer]) -> None
     first.owner.clock.advance(DELAYING_FRAME_LIMIT_MS + SWEEP_MS)
     assert not first.transport.is_aborted, "nobody waits"
     send_until_it_waits(second, LARGE_FRAME)
-    first.owner.clock.advance(SWEEP_MS)
+    first.owner.clock.advance(len(LARGE_FRAME) / SLOWEST_BYTES_PER_MS)
     assert first.transport.is_aborted
     assert not second.transport.is_aborted
 

@@ -205,7 +205,7 @@ producer.id.expiration.check.interval.ms INT 600000 [1,] internal
     How often forgotten producers are looked for.
 producer.id.expiration.ms INT 86400000 [1,] cluster
     After how long without a write a producer's sequence numbers are forgotten.
-queued.max.request.bytes LONG 4194304 - -
+queued.max.request.bytes LONG 8388608 - -
     How many bytes of incomplete and waiting requests are in memory before other large requests wait; -1 is no limit.
 quota.window.num INT 11 [1,] -
     How many samples the rates of client quotas are measured over.

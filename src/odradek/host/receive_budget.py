@@ -6,9 +6,10 @@ fit into, and waits if its frame is longer. A connection that waits is granted t
 for it, or when no other connection reads beyond the limit. So one connection always makes progress, whatever the size
 of its frame is, and it delays no frame that there is room for.
 
-All connections of one address are an owner. An owner gets at most three quarters of the limit, and of those that wait,
+All connections of one address are an owner. An owner gets at most half of the limit, and of those that wait,
 the owner with the least memory comes first: a host that leaves its requests incomplete delays its own requests, and
-hardly those of others.
+hardly those of others. What an owner has read beyond the limit since somebody began to wait counts as its memory here,
+so that owners take turns.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Share:
         self.owner = owner
         self.charged_bytes = 0
         self.missing_bytes = 0
-        """Of the frame, when the connection began to wait."""
+        """Of the frame, when the time for it began: when its memory was granted, or when its first bytes came."""
         self.is_granted = False
         """Whether the connection may read the rest of its frame."""
 
@@ -48,6 +49,7 @@ class ReceiveBudget:
         "_held",
         "_largest_held_bytes",
         "_limit_bytes",
+        "_read_beyond",
         "_used_bytes",
         "_waiting",
         "is_short",
@@ -56,12 +58,13 @@ class ReceiveBudget:
     def __init__(self, limit_bytes: int = 0) -> None:
         """0 or less is no limit."""
         self._limit_bytes = limit_bytes if limit_bytes > 0 else UNLIMITED_BYTES
-        self._largest_held_bytes = self._limit_bytes * 3 // 4
+        self._largest_held_bytes = self._limit_bytes // 2
         self._used_bytes = 0  # charged to shares, and copied
         self._copied_bytes = 0
         self._held: dict[str, int] = {}  # charged to the shares of each owner
         self._waiting: dict[str, dict[Share, None]] = {}  # of each owner, in the order in which they began to wait
         self._beyond: Share | None = None  # which reads beyond the limit, and is charged nothing
+        self._read_beyond: dict[str, int] = {}  # by each owner, since somebody began to wait
         self.is_short = self._limit_bytes < TURN_BYTES
         """Whether a connection must ask how much it may read at once: there may be less room than TURN_BYTES."""
 
@@ -110,6 +113,8 @@ class ReceiveBudget:
             share.missing_bytes = missing_bytes
             waiting[share] = None
             self._grant(share)
+            if share.is_granted:
+                share.missing_bytes += unread_bytes  # it has not waited, so its time runs since the frame began
         return share.is_granted
 
     def release(self, share: Share) -> None:
@@ -158,11 +163,13 @@ class ReceiveBudget:
             share.is_granted = True
             if share is not asking:
                 share.resume()
+        if not self._waiting:
+            self._read_beyond.clear()
         self.is_short = bool(self._waiting) or self._limit_bytes - self._used_bytes < TURN_BYTES
 
     def _take_grant(self) -> Share | None:
         """The connection that is next, with the memory for it; of each owner the one that has waited longest."""
-        for owner in sorted(self._waiting, key=lambda owner: self._held.get(owner, 0)):
+        for owner in sorted(self._waiting, key=self._taken_by):
             share = next(iter(self._waiting[owner]))
             missing_bytes = share.missing_bytes
             if self._used_bytes + missing_bytes <= self._limit_bytes and missing_bytes <= self._room_of(owner):
@@ -172,5 +179,9 @@ class ReceiveBudget:
             if self._beyond is None and self._copied_bytes <= self._limit_bytes // 2:
                 self._hold(share, -share.charged_bytes)
                 self._beyond = share
+                self._read_beyond[owner] = self._read_beyond.get(owner, 0) + missing_bytes
                 return share
         return None
+
+    def _taken_by(self, owner: str) -> int:
+        return self._held.get(owner, 0) + self._read_beyond.get(owner, 0)
