@@ -167,10 +167,13 @@ class KazooSession:
         await asyncio.to_thread(client.start_async)
 
     async def _replace_client(self) -> None:
-        await asyncio.to_thread(self._kazoo.stop, self._client)
+        ended: Any = self._client
         while not self._is_closed:
             await asyncio.sleep(REPLACEMENT_PAUSE_S)
             try:
+                if ended is not None:
+                    await asyncio.to_thread(self._kazoo.stop, ended)
+                    ended = None
                 await self._start_client()
                 return
             except Exception as problem:
