@@ -12,7 +12,6 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.replica import moved_copies
-from odradek.replica.log_move import LogMove
 from odradek.replica.move_markers import read_new_copy
 from tests.cluster.story import Story
 from tests.cluster.test_whole_cluster import seeds
@@ -81,8 +80,8 @@ def read_incomplete(path: str, host: Host) -> MovedFrom | None:
     return None if found is None else found._replace(is_complete=False)
 
 
+# A copy that does not follow truncations is found by tests/replica, not by 100 seeds here.
 BUGS: dict[str, list[tuple[Any, str, Any]]] = {
-    "a copy does not follow truncations": [(LogMove, "note_truncation", lambda *_: None)],
     "old copies are used after a crash": [
         (moved_copies, "read_old_copy", lambda *_: None),
         (moved_copies, "read_new_copy", read_incomplete),
