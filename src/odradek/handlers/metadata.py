@@ -93,8 +93,12 @@ async def _create_then_answer(
 
 
 async def _answer_in_turns(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
-    wanted = _once(request.topics or [])
-    return _answer(request, context, [_one_topic(each, request, context) async for each in each_in_turn(wanted)])
+    """Each element is dropped when it is answered, so that a large request and its response are not in memory twice."""
+    wanted = [*_once(request.topics or [])]
+    request.topics = []
+    wanted.reverse()
+    topics = [_one_topic(wanted.pop(), request, context) async for _ in each_in_turn(range(len(wanted)))]
+    return _answer(request, context, topics)
 
 
 def _answer(request: MetadataRequest, context: RequestContext, topics: list[MetadataResponseTopic]) -> MetadataResponse:
