@@ -6,23 +6,17 @@ truncate their logs: nothing is lost, and the replicas are identical.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.protocol.errors import ErrorCode
-from odradek.replica import moved_copies
-from odradek.replica.move_markers import read_new_copy
 from tests.cluster.story import Story
 from tests.cluster.test_whole_cluster import seeds
-from tests.replication.planted_bugs import seeds_until_found
 
 if TYPE_CHECKING:
-    from odradek.host.host import Host
-    from odradek.replica.move_markers import MovedFrom
     from tests.cluster.story import Fault
 
-MOST_SEEDS = 100
 DIRECTORIES = ("/data", "/more")
 PROPERTIES = {"log.dirs": ",".join(DIRECTORIES), "log.segment.delete.delay.ms": "500"}
 RATES = ["1000", "20000", None]
@@ -73,27 +67,3 @@ def test_many_seeds(part: int) -> None:
     """200 seeds, unless others are chosen."""
     for seed in seeds("1000-1199")[part::10]:
         check(seed)
-
-
-def read_incomplete(path: str, host: Host) -> MovedFrom | None:
-    found = read_new_copy(path, host)
-    return None if found is None else found._replace(is_complete=False)
-
-
-# A copy that does not follow truncations is found by tests/replica, not by 100 seeds here.
-BUGS: dict[str, list[tuple[Any, str, Any]]] = {
-    "old copies are used after a crash": [
-        (moved_copies, "read_old_copy", lambda *_: None),
-        (moved_copies, "read_new_copy", read_incomplete),
-        (moved_copies, "keeps_moved_copy", lambda *_: False),
-    ],
-}
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize("bug", BUGS)
-def test_planted_bugs_are_found(bug: str) -> None:
-    found_after = seeds_until_found(BUGS[bug], check, MOST_SEEDS)
-    print(f"{bug}: {found_after} seeds")
-    assert found_after is not None

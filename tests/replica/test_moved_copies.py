@@ -142,3 +142,20 @@ def test_a_complete_copy_is_kept_whatever_the_old_one_has(broker: SimulatedBroke
     start(broker)
     assert broker.partition(name).directory.path == "/two"
     assert not broker.host.disk.exists(f"/one/{name}-0")
+
+
+def test_batches_after_lost_ones_do_not_hide_them(name: str) -> None:
+    """A power loss took the end of a segment of the new copy, and left a record of the next segment."""
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    exchanged(broker, name)
+    workers.held.add("flush")
+    assert produce(broker, name).base_offset == 20
+    assert not broker.host.disk.exists(f"/one/{name}-0/{MOVED_TO_FILE}")
+    die(broker)
+    file = broker.host.disk.open(f"/two/{name}-0/{0:020}.log")
+    file.truncate(file.size() - 10)
+    workers.release_all()
+    start(broker)
+    assert offsets(broker, name) == [*range(20)]
+    broker.close()

@@ -98,7 +98,8 @@ def choose_copies(contents: Mapping[LogDirectory, DirectoryContents], host: Host
             other = chosen.setdefault(key, directory)
             if other is directory:
                 continue
-            if (moved := choose_moved_copy(key, directory, other, host)) is not None:
+            recovery_points = {each: contents[each].recovery_points.get(key, 0) for each in (directory, other)}
+            if (moved := choose_moved_copy(key, recovery_points, host)) is not None:
                 chosen[key] = moved
                 continue
             is_larger = _segments_size_bytes(directory, key, host) > _segments_size_bytes(other, key, host)

@@ -21,30 +21,26 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.replica.move_markers import MovedFrom
 
 log = get_logger(__name__)
 
 
-def choose_moved_copy(key: TopicPartition, one: LogDirectory, other: LogDirectory, host: Host) -> LogDirectory | None:
-    """The log directory of the copy to keep; None when neither was moved from the other. The old copy is to be removed
-    when the moved one is complete; a moved copy that is not is set aside."""
+def choose_moved_copy(
+    key: TopicPartition, recovery_points: Mapping[LogDirectory, int], host: Host
+) -> LogDirectory | None:
+    """The log directory of the copy to keep, of two that have one; None when neither was moved from the other. The old
+    copy is to be removed when the moved one is complete; a moved copy that is not is set aside."""
+    one, other = recovery_points
     for moved, original in ((one, other), (other, one)):
         marker = read_new_copy(moved.partition_directory(*key), host)
         if marker is not None and marker.source_id == id_of(original):
-            return _choose(key, moved, original, marker, host)
+            ends = (_log_end(each.partition_directory(*key), recovery_points[each], host) for each in (moved, original))
+            if marker.is_complete or keeps_moved_copy(*ends):
+                _delete(original, key, host)
+                return moved
+            log.warning("an incomplete copy of a moved partition set aside", renamed_to=moved.set_aside(*key))
+            return original
     return None
-
-
-def _choose(
-    key: TopicPartition, moved: LogDirectory, original: LogDirectory, marker: MovedFrom, host: Host
-) -> LogDirectory:
-    moved_path, original_path = (each.partition_directory(*key) for each in (moved, original))
-    if marker.is_complete or keeps_moved_copy(_log_end(moved_path, host), _log_end(original_path, host)):
-        _delete(original, key, host)
-        return moved
-    log.warning("an incomplete copy of a moved partition set aside", renamed_to=moved.set_aside(*key))
-    return original
 
 
 def remove_if_moved(key: TopicPartition, directory: LogDirectory, usable: Collection[LogDirectory], host: Host) -> bool:
@@ -81,18 +77,25 @@ def forget_moves(chosen: Mapping[TopicPartition, LogDirectory], usable: Collecti
             mark_new_copy(path, marker.source_id, host, is_complete=True)
 
 
-def _log_end(path: str, host: Host) -> LogEnd:
-    """Of the last sound batch of a copy. Without a batch, a single segment says that those before it were removed on
-    purpose. The name of an empty segment after other ones says nothing: it may outlive a power loss that took the
-    batches before it."""
+def _log_end(path: str, recovery_point_offset: int, host: Host) -> LogEnd:
+    """Of the last sound batch that a recovery would keep: a power loss may have taken batches before others that it
+    left. Without a batch, a single segment says that those before it were removed on purpose. The name of an empty
+    segment after other ones says nothing: it may outlive the batches before it."""
     names = sorted(name for name in host.disk.list_directory(path) if name.endswith(LOG_SUFFIX))
-    for name in reversed(names):
+    durable_count = sum(_base_offset(name) < recovery_point_offset for name in names)
+    end = None
+    for name in names[max(0, durable_count - 1) :]:
+        if end is not None and end.end_offset != _base_offset(name):
+            break
         file = host.disk.open(f"{path}/{name}")
-        end = None
-        for _, header in scan_checked(file, file.size()):
+        sound_bytes = 0
+        for position, header in scan_checked(file, file.size()):
             end = LogEnd(header.partition_leader_epoch, header.last_offset + 1)
-        if end is not None:
-            return end
+            sound_bytes = position + header.size_bytes
+        if sound_bytes < file.size():
+            break
+    if end is not None:
+        return end
     if len(names) == 1:
         return LogEnd(_latest_epoch(path, host), _base_offset(names[0]))
     return LogEnd(NO_EPOCH, _base_offset(names[0]) if names else 0)
