@@ -9,8 +9,8 @@ import pytest
 
 from odradek.configuration.config_descriptions import describe_topic_configs
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.handlers import describe_configs, repeated_names, turns
-from odradek.handlers.repeated_names import Repetitions, approximate_size_bytes
+from odradek.handlers import describe_configs, repeated_names
+from odradek.handlers.repeated_names import answer_each, approximate_size_bytes, distinct
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -54,7 +54,6 @@ REPEATED_BYTES = 5_000
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[GroupWorld]:
     monkeypatch.setattr(repeated_names, "MOST_REPEATED_BYTES", REPEATED_BYTES)
-    monkeypatch.setattr(turns, "ELEMENTS_PER_TURN", 50)  # the bounds are those of all parts of a request together
     world = GroupWorld(1, {"offsets.topic.num.partitions": "3"})
     world.run(world.prepare())
     yield world
@@ -184,17 +183,14 @@ def test_the_offset_of_a_partition_is_answered_as_often_as_fits(world: GroupWorl
 
 
 def test_names_that_come_once_get_their_answers_in_order() -> None:
-    repetitions = Repetitions()
-    assert repetitions.new_names(["b", "a", "b"]) == ["b", "a"]
-    assert repetitions.answer_each(["b", "a"], ["B", "A"], str) == ["B", "A"]
-    assert repetitions.new_names(["a", "c"]) == ["c"], "in the next part of the request"
-    assert repetitions.answer_each(["a", "c"], ["C"], str) == ["A", "C"]
+    assert answer_each(["b", "a"], ["B", "A"], str) == ["B", "A"]
+    assert list(distinct(["b", "a", "b"])) == ["b", "a"]
 
 
 def test_a_large_answer_that_no_longer_fits_leaves_room_for_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_names, "MOST_REPEATED_BYTES", 100)
     names = ["large", "small", "large", "small", "large"]
-    assert Repetitions().answer_each(names, ["x" * 200, "s"], lambda name: f"no {name}") == [
+    assert answer_each(names, ["x" * 200, "s"], lambda name: f"no {name}") == [
         "x" * 200,
         "s",
         "no large",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.consumer.group import ConsumerGroup, no_consumer_group
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard, offers_consumer_protocol
-from odradek.handlers.repeated_names import TOO_OFTEN, repetitions_of
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -40,12 +40,10 @@ def handle(
         error = ErrorCode.UNSUPPORTED_VERSION
         refused = [DescribedGroup(group_id=group_id, error_code=error) for group_id in request.group_ids]
         return ConsumerGroupDescribeResponse(groups=refused)
-    names, repetitions = request.group_ids, repetitions_of(context)
-    with_operations = request.include_authorized_operations
-    parts = [_describe(group_id, with_operations, context) for group_id in repetitions.new_names(names)]
+    names = request.group_ids
+    parts = [_describe(group_id, request.include_authorized_operations, context) for group_id in distinct(names)]
     return join_answers(
-        parts,
-        lambda new: ConsumerGroupDescribeResponse(groups=repetitions.answer_each(names, new, _refuse_repetition)),
+        parts, lambda described: ConsumerGroupDescribeResponse(groups=answer_each(names, described, _refuse_repetition))
     )
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from odradek.handlers.fetch_sessions import FetchSessions
     from odradek.handlers.produce_conversions import ProduceConversions
     from odradek.handlers.quota_enforcement import QuotaEnforcement, RequestMeter
-    from odradek.handlers.repeated_names import Repetitions
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
@@ -177,7 +176,7 @@ class RequestContext:
     """The services, client, API version and client id of one request; its meter if quotas are configured. `waits` are
     the times of a request that waited for several things, by stage (see `request_record`)."""
 
-    __slots__ = ("api_name", "api_version", "client_id", "connection", "meter", "repetitions", "services", "waits")
+    __slots__ = ("api_name", "api_version", "client_id", "connection", "meter", "services", "waits")
 
     def __init__(
         self,
@@ -195,7 +194,6 @@ class RequestContext:
         self.api_name = api_name
         self.meter = meter
         self.waits: dict[str, float] | None = None
-        self.repetitions: Repetitions | None = None  # of a request that names things to describe
 
     def abandon(self) -> None:
         """The request ends without an answer: what it has used counts all the same."""

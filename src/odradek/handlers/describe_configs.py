@@ -19,7 +19,7 @@ from odradek.configuration.config_descriptions import (
 )
 from odradek.configuration.config_types import ConfigEntry, ConfigResourceType
 from odradek.handlers.config_access import config_refusal
-from odradek.handlers.repeated_names import TOO_OFTEN, approximate_size_bytes, repetitions_of
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, approximate_size_bytes, distinct
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
@@ -55,17 +55,17 @@ async def handle(request: DescribeConfigsRequest, context: RequestContext) -> De
         for each in request.resources
     ]
     results = []
-    repetitions = repetitions_of(context)
-    for count, resource in enumerate(repetitions.new_names(names), 1):
-        if repetitions.described_bytes < MOST_DESCRIBED_BYTES:
+    left_bytes = MOST_DESCRIBED_BYTES
+    for count, resource in enumerate(distinct(names), 1):
+        if left_bytes > 0:
             result = _describe(resource, request, context)
-            repetitions.described_bytes += approximate_size_bytes(result)
+            left_bytes -= approximate_size_bytes(result)
         else:
             result = _refuse(resource, Refusal(ErrorCode.INVALID_REQUEST, TOO_MANY))
         results.append(result)
         if not count % RESOURCES_AT_ONCE:
             await asyncio.sleep(0)
-    return DescribeConfigsResponse(results=repetitions.answer_each(names, results, _refuse_repetition))
+    return DescribeConfigsResponse(results=answer_each(names, results, _refuse_repetition))
 
 
 def _describe(resource: _Resource, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResult:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
-from odradek.handlers.repeated_names import TOO_OFTEN, repetitions_of
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -29,11 +29,10 @@ FIRST_VERSION_WITH_UNKNOWN_GROUP = 6
 def handle(
     request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
-    names, repetitions, with_operations = request.groups, repetitions_of(context), request.include_authorized_operations
-    parts = [_describe(group_id, with_operations, context) for group_id in repetitions.new_names(names)]
+    names = request.groups
+    parts = [_describe(group_id, request.include_authorized_operations, context) for group_id in distinct(names)]
     return join_answers(
-        parts,
-        lambda new: DescribeGroupsResponse(groups=repetitions.answer_each(names, new, _refuse_repetition)),
+        parts, lambda described: DescribeGroupsResponse(groups=answer_each(names, described, _refuse_repetition))
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from odradek.handlers.repeated_names import TOO_OFTEN, repetitions_of
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
     names = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    repetitions = repetitions_of(context)
-    described = [_describe(topic, index, context) for topic, index in repetitions.new_names(names)]
-    each = iter(repetitions.answer_each(names, described, _refuse_repetition))
+    described = [_describe(topic, index, context) for topic, index in distinct(names)]
+    each = iter(answer_each(names, described, _refuse_repetition))
     return DescribeProducersResponse(
         topics=[
             TopicResponse(name=topic.name, partitions=list(islice(each, len(topic.partition_indexes))))

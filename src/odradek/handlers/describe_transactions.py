@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.coordinator.transactions.transaction_records import by_topic
-from odradek.handlers.repeated_names import repetitions_of
+from odradek.handlers.repeated_names import answer_each, distinct
 from odradek.handlers.transactional_id_access import may_describe
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 def handle(
     request: DescribeTransactionsRequest, context: RequestContext
 ) -> DescribeTransactionsResponse | Awaitable[DescribeTransactionsResponse]:
-    names, repetitions = request.transactional_ids, repetitions_of(context)
-    parts = [_describe(each, context) for each in repetitions.new_names(names)]
+    names = request.transactional_ids
+    parts = [_describe(each, context) for each in distinct(names)]
     return join_answers(
         parts,
-        lambda new: DescribeTransactionsResponse(
-            transaction_states=repetitions.answer_each(names, new, _refuse_repetition)
-        ),
+        lambda states: DescribeTransactionsResponse(transaction_states=answer_each(names, states, _refuse_repetition)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
-from odradek.handlers.repeated_names import repetitions_of
+from odradek.handlers.repeated_names import Repetitions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -120,13 +120,17 @@ class _Offsets:
     def __init__(self, require_stable: bool, context: RequestContext) -> None:
         self.context = context
         self._require_stable = require_stable
-        self._repetitions = repetitions_of(context)
+        self._repetitions = Repetitions()
+        self._whole_groups: dict[str, list[OffsetFetchResponseTopics]] = {}
+        self._named: set[tuple[str, str, int]] = set()
 
     def of_all_topics(self, shard: GroupShard, group_id: str) -> list[OffsetFetchResponseTopics] | None:
         """None if the request has named the group too often."""
-        known: list[OffsetFetchResponseTopics] | None = self._repetitions.known_answer(group_id)
-        topics = _all_topics(shard, group_id, self._require_stable, self.context) if known is None else known
-        return topics if self._repetitions.accept(group_id, topics) else None
+        known = self._whole_groups.get(group_id)
+        if known is None:
+            known = self._whole_groups[group_id] = _all_topics(shard, group_id, self._require_stable, self.context)
+            return known
+        return known if self._repetitions.allow(group_id, known) else None
 
     def of_topic(
         self, shard: GroupShard, group_id: str, requested: OffsetFetchRequestTopics
@@ -152,8 +156,10 @@ class _Offsets:
         self, shard: GroupShard, group_id: str, topic: str, topic_id: UUID, index: int
     ) -> OffsetFetchResponsePartitions:
         answer = _offset(shard, group_id, topic, topic_id, index, self._require_stable)
-        if not self._repetitions.accept((group_id, topic, index), answer):
+        name = group_id, topic, index
+        if name in self._named and not self._repetitions.allow(name, answer):
             return _refuse_partition(index, ErrorCode.INVALID_REQUEST)
+        self._named.add(name)
         return answer
 
 
