@@ -10,14 +10,18 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.coordinator.runtime.waiting_response import join_answers
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 
     from odradek.handlers.context import RequestContext
 
     Handle = Callable[[Any, RequestContext], Any]
 
 T = TypeVar("T")
+Part = TypeVar("Part")
+R = TypeVar("R")
 
 ELEMENTS_PER_TURN = 500
 
@@ -27,6 +31,38 @@ async def each_in_turn(elements: Iterable[T]) -> AsyncIterator[T]:
         yield element
         if number % ELEMENTS_PER_TURN == 0:
             await asyncio.sleep(0)
+
+
+def answer_in_turns(
+    elements: Collection[T],
+    answer: Callable[[T], Part | Awaitable[Part]],
+    combine: Callable[[list[Part]], R],
+    count: Callable[[T], int] = lambda _: 1,
+) -> R | Awaitable[R]:
+    """One response out of the answers to all elements; at once if they are few. `count` is how many elements of a turn
+    an element stands for."""
+    if sum(map(count, elements)) <= ELEMENTS_PER_TURN:
+        return join_answers([answer(each) for each in elements], combine)
+    return _answer_later(elements, answer, combine, count)
+
+
+async def _answer_later(
+    elements: Collection[T],
+    answer: Callable[[T], Part | Awaitable[Part]],
+    combine: Callable[[list[Part]], R],
+    count: Callable[[T], int],
+) -> R:
+    parts = []
+    left = ELEMENTS_PER_TURN
+    for element in elements:
+        left -= count(element)
+        if left < 0:
+            await asyncio.sleep(0)
+            left = ELEMENTS_PER_TURN - count(element)
+        parts.append(answer(element))
+    await asyncio.sleep(0)
+    response = join_answers(parts, combine)
+    return await response if inspect.isawaitable(response) else response
 
 
 def in_turns(handle: Handle, request_field: str, response_field: str) -> Handle:
