@@ -11,6 +11,7 @@ from odradek.configuration.config_descriptions import describe_topic_configs
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.handlers import describe_configs, repeated_names
 from odradek.handlers.repeated_names import answer_each, approximate_size_bytes, distinct
+from odradek.handlers.turns import ELEMENTS_PER_TURN
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-TIMES = 500
+TIMES = 2 * ELEMENTS_PER_TURN + 200  # more than are handled in one turn
 REPEATED_BYTES = 5_000
 
 

@@ -24,7 +24,12 @@ from odradek.protocol.messages.describe_producers import TopicRequest as Produce
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
 from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -121,10 +126,66 @@ def test_a_request_with_many_elements_is_answered_as_smaller_ones_are(
     assert getattr(whole, field) == parts
 
 
+def offsets_of(indexes: list[int]) -> Request:
+    topics = [OffsetFetchRequestTopics(name=NAMES[3], partition_indexes=indexes)]
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
+
+
+def epochs_of(indexes: list[int]) -> Request:
+    partitions = [OffsetForLeaderPartition(partition=index, leader_epoch=0) for index in indexes]
+    return OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=NAMES[3], partitions=partitions)])
+
+
+def producers_of(indexes: list[int]) -> Request:
+    return DescribeProducersRequest(topics=[ProducersTopic(name=NAMES[3], partition_indexes=indexes)])
+
+
+PARTITION_CASES: list[tuple[Callable[[list[int]], Request], type[Response], int, Callable[[Any], list[Any]]]] = [
+    (offsets_of, OffsetFetchResponse, 8, lambda response: response.groups[0].topics),
+    (epochs_of, OffsetForLeaderEpochResponse, 4, lambda response: response.topics),
+    (producers_of, DescribeProducersResponse, 0, lambda response: response.topics),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "response", "version", "topics_of"), PARTITION_CASES, ids=[case[1].__name__ for case in PARTITION_CASES]
+)
+def test_a_request_with_many_partitions_of_a_topic_is_answered_as_smaller_ones_are(
+    broker: RunningBroker,
+    make: Callable[[list[int]], Request],
+    response: type[Response],
+    version: int,
+    topics_of: Callable[[Any], list[Any]],
+) -> None:
+    parts: list[Any] = []
+    with WireClient(broker.port) as client:
+        (whole,) = topics_of(client.call(make(list(range(COUNT))), response, version))
+        for start in range(0, COUNT, ELEMENTS_PER_TURN // 2):
+            some = list(range(start, min(start + ELEMENTS_PER_TURN // 2, COUNT)))
+            parts += topics_of(client.call(make(some), response, version))[0].partitions
+    assert len(parts) == COUNT
+    assert whole.partitions == parts
+
+
+@pytest.mark.parametrize(
+    ("make", "version"),
+    [(case[0], case[2]) for case in PARTITION_CASES],
+    ids=[case[0].__name__ for case in PARTITION_CASES],
+)
+def test_others_are_answered_before_a_request_with_many_partitions_of_a_topic_is(
+    broker: RunningBroker, make: Callable[[list[int]], Request], version: int
+) -> None:
+    check_that_others_are_answered_first(broker, encode_request(make(list(range(39_000))), version))
+
+
 def test_others_are_answered_before_a_request_with_many_elements_is(broker: RunningBroker) -> None:
     names = [f"none-{number}" for number in range(20 * ELEMENTS_PER_TURN)]
+    check_that_others_are_answered_first(broker, encode_request(metadata(names), 12))
+
+
+def check_that_others_are_answered_first(broker: RunningBroker, request: bytes) -> None:
     with WireClient(broker.port) as first, WireClient(broker.port) as other:
-        first.send(encode_request(metadata(names), 12))
+        first.send(request)
         first.socket.setblocking(False)
         answered = 0
         while not _has_answer(first):

@@ -8,13 +8,16 @@ import pytest
 
 from odradek.protocol.compile_decoder import REMEMBERED_UUIDS, smallest_size_bytes
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.describe_producers import DescribeProducersRequest
 from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from odradek.protocol.schema import Message, Request, Response, Struct, array, int8, int16, int32, string, struct
 from tests.memory import memory_of
 from tests.protocol.tables import join
@@ -250,9 +253,30 @@ def test_sixteen_numbers_count_as_one_element() -> None:
         decode(Numbers, 0, (count + 1).to_bytes(4, "big") + bytes(4 * count + 4))
 
 
+def test_numbers_that_name_partitions_count_in_full() -> None:
+    """Numbers are cheap to decode, but each of these is looked up and answered by a struct."""
+
+    def indexes(count: int) -> bytes:
+        return b"\0\0\0\1" + bytes(2) + count.to_bytes(4, "big") + bytes(4 * count)
+
+    limit = OffsetFetchRequest.element_limit() - 1  # one element is the topic
+    group = bytes(2)
+    assert len(decode(OffsetFetchRequest, 1, group + indexes(limit)).topics[0].partition_indexes) == limit
+    with pytest.raises(MalformedMessage, match="too many"):
+        decode(OffsetFetchRequest, 1, group + indexes(limit + 1))
+
+
 @pytest.mark.parametrize(
     ("request_type", "levels"),
-    [(MetadataRequest, 1), (ProduceRequest, 2), (OffsetFetchRequest, 2), (AlterPartitionReassignmentsRequest, 2)],
+    [
+        (MetadataRequest, 1),
+        (ProduceRequest, 2),
+        (OffsetFetchRequest, 3),
+        (DescribeProducersRequest, 2),
+        (AddPartitionsToTxnRequest, 3),
+        (WriteTxnMarkersRequest, 3),
+        (AlterPartitionReassignmentsRequest, 2),
+    ],
 )
 def test_the_limit_of_elements_grows_with_the_levels_of_arrays(request_type: type[Request], levels: int) -> None:
     assert request_type.element_limit() == levels * request_type.elements_per_level

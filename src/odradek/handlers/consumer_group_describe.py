@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.consumer.group import ConsumerGroup, no_consumer_group
-from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard, offers_consumer_protocol
 from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
+from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -41,9 +41,10 @@ def handle(
         refused = [DescribedGroup(group_id=group_id, error_code=error) for group_id in request.group_ids]
         return ConsumerGroupDescribeResponse(groups=refused)
     names = request.group_ids
-    parts = [_describe(group_id, request.include_authorized_operations, context) for group_id in distinct(names)]
-    return join_answers(
-        parts, lambda described: ConsumerGroupDescribeResponse(groups=answer_each(names, described, _refuse_repetition))
+    return answer_in_turns(
+        distinct(names),
+        lambda group_id: _describe(group_id, request.include_authorized_operations, context),
+        lambda described: ConsumerGroupDescribeResponse(groups=answer_each(names, described, _refuse_repetition)),
     )
 
 

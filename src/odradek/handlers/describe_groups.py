@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
-from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
 from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
+from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -30,9 +30,10 @@ def handle(
     request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
     names = request.groups
-    parts = [_describe(group_id, request.include_authorized_operations, context) for group_id in distinct(names)]
-    return join_answers(
-        parts, lambda described: DescribeGroupsResponse(groups=answer_each(names, described, _refuse_repetition))
+    return answer_in_turns(
+        distinct(names),
+        lambda group_id: _describe(group_id, request.include_authorized_operations, context),
+        lambda described: DescribeGroupsResponse(groups=answer_each(names, described, _refuse_repetition)),
     )
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
+from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -18,19 +19,26 @@ from odradek.protocol.messages.describe_producers import (
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.handlers.context import RequestContext
 
 
-def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+def handle(
+    request: DescribeProducersRequest, context: RequestContext
+) -> DescribeProducersResponse | Awaitable[DescribeProducersResponse]:
     names = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    described = [_describe(topic, index, context) for topic, index in distinct(names)]
-    each = iter(answer_each(names, described, _refuse_repetition))
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(name=topic.name, partitions=list(islice(each, len(topic.partition_indexes))))
-            for topic in request.topics
-        ]
-    )
+
+    def combine(described: list[PartitionResponse]) -> DescribeProducersResponse:
+        each = iter(answer_each(names, described, _refuse_repetition))
+        return DescribeProducersResponse(
+            topics=[
+                TopicResponse(name=topic.name, partitions=list(islice(each, len(topic.partition_indexes))))
+                for topic in request.topics
+            ]
+        )
+
+    return answer_in_turns(distinct(names), lambda name: _describe(*name, context), combine)
 
 
 def _refuse_repetition(name: tuple[str, int]) -> PartitionResponse:

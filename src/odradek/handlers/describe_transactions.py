@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.coordinator.transactions.transaction_records import by_topic
 from odradek.handlers.repeated_names import answer_each, distinct
 from odradek.handlers.transactional_id_access import may_describe
+from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -27,9 +27,9 @@ def handle(
     request: DescribeTransactionsRequest, context: RequestContext
 ) -> DescribeTransactionsResponse | Awaitable[DescribeTransactionsResponse]:
     names = request.transactional_ids
-    parts = [_describe(each, context) for each in distinct(names)]
-    return join_answers(
-        parts,
+    return answer_in_turns(
+        distinct(names),
+        lambda transactional_id: _describe(transactional_id, context),
         lambda states: DescribeTransactionsResponse(transaction_states=answer_each(names, states, _refuse_repetition)),
     )
 

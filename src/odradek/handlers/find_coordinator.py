@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from odradek.handlers.broker_endpoints import find_endpoint
 from odradek.handlers.group_access import allows_on_group
 from odradek.handlers.transactional_id_access import may_describe
+from odradek.handlers.turns import answer_in_turns, each_in_turn
 from odradek.handlers.unsupported_features import SHARE_GROUPS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import (
@@ -43,9 +44,8 @@ def handle(
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     """The internal topic is created only for a client that may know of one of the keys."""
     coordinator = _coordinator(request.key_type, context)
-    is_missing = coordinator is not None and not coordinator.topic.exists
-    if is_missing and any(_may_know(key, request.key_type, context, logs=False) for key in _keys(request, context)):
-        return _create_topic_then_answer(request, context)
+    if coordinator is not None and not coordinator.topic.exists:
+        return _create_topic_then_answer(coordinator, request, context)
     return _answer(request, context)
 
 
@@ -70,18 +70,24 @@ def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]
 
 
 async def _create_topic_then_answer(
-    request: FindCoordinatorRequest, context: RequestContext
+    coordinator: GroupCoordinator | TransactionCoordinator, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
-    coordinator = _coordinator(request.key_type, context)
-    if coordinator is not None:
-        await coordinator.topic.ensure()
-    return _answer(request, context)
+    async for key in each_in_turn(_keys(request, context)):
+        if _may_know(key, request.key_type, context, logs=False):
+            await coordinator.topic.ensure()
+            break
+    response = _answer(request, context)
+    return response if isinstance(response, FindCoordinatorResponse) else await response
 
 
-def _answer(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+def _answer(
+    request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS:
-        return FindCoordinatorResponse(
-            coordinators=[_find(key, request.key_type, context) for key in request.coordinator_keys]
+        return answer_in_turns(
+            request.coordinator_keys,
+            lambda key: _find(key, request.key_type, context),
+            lambda coordinators: FindCoordinatorResponse(coordinators=coordinators),
         )
     found = _find(request.key, request.key_type, context)
     return FindCoordinatorResponse(

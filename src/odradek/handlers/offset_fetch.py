@@ -6,11 +6,13 @@ Departure from Kafka: the offsets of partitions, and of whole groups, that a req
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
+from odradek.handlers.offset_fetch_parts import count_elements, cut_group, join_group
 from odradek.handlers.repeated_names import Repetitions
+from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -27,7 +29,7 @@ from odradek.protocol.sentinels import NO_OFFSET, NO_TOPIC_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from uuid import UUID
 
     from odradek.coordinator.groups.group_shard import GroupShard
@@ -42,8 +44,7 @@ def handle(
     request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
-        parts = _fetch_groups(request.groups, request.require_stable, context)
-        return join_answers(parts, lambda groups: OffsetFetchResponse(groups=groups))
+        return _fetch_groups(request, request.groups, context, lambda groups: OffsetFetchResponse(groups=groups))
     topics = None
     if request.topics is not None:
         topics = [
@@ -51,8 +52,7 @@ def handle(
             for topic in request.topics
         ]
     requested = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
-    parts = _fetch_groups([requested], request.require_stable, context)
-    return join_answers(parts, lambda groups: _as_single_group(groups[0], requested, context))
+    return _fetch_groups(request, [requested], context, lambda groups: _as_single_group(groups[0], requested, context))
 
 
 def _as_single_group(
@@ -84,10 +84,22 @@ def _as_single_group(
 
 
 def _fetch_groups(
-    groups: Sequence[OffsetFetchRequestGroup], require_stable: bool, context: RequestContext
-) -> list[OffsetFetchResponseGroup | Awaitable[OffsetFetchResponseGroup]]:
-    offsets = _Offsets(require_stable, context)
-    return [_fetch_group(group, offsets) for group in groups]
+    request: OffsetFetchRequest,
+    groups: Sequence[OffsetFetchRequestGroup],
+    context: RequestContext,
+    respond: Callable[[list[OffsetFetchResponseGroup]], OffsetFetchResponse],
+) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
+    offsets = _Offsets(request.require_stable, context)
+    parts = [cut_group(group) for group in groups]
+
+    def combine(answers: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+        each = iter(answers)
+        return respond(
+            [join_group(group, list(islice(each, len(cut)))) for group, cut in zip(groups, parts, strict=True)]
+        )
+
+    flat = [part for cut in parts for part in cut]
+    return answer_in_turns(flat, lambda part: _fetch_group(part, offsets), combine, count_elements)
 
 
 def _fetch_group(

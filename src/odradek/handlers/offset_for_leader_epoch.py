@@ -4,9 +4,11 @@ a replica is refused."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.handlers.broker_access import is_broker, is_broker_request, is_on_broker_listener
+from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -17,23 +19,30 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.handlers.context import RequestContext
     from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderPartition
 
 
-def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    _end_of_epoch(topic.topic, each, context, _refusal(topic.topic, request, context))
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+def handle(
+    request: OffsetForLeaderEpochRequest, context: RequestContext
+) -> OffsetForLeaderEpochResponse | Awaitable[OffsetForLeaderEpochResponse]:
+    def answer(asked: tuple[str, OffsetForLeaderPartition]) -> EpochEndOffset:
+        topic, partition = asked
+        return _end_of_epoch(topic, partition, context, _refusal(topic, request, context))
+
+    def combine(answers: list[EpochEndOffset]) -> OffsetForLeaderEpochResponse:
+        each = iter(answers)
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(topic=topic.topic, partitions=list(islice(each, len(topic.partitions))))
+                for topic in request.topics
+            ]
+        )
+
+    asked = [(topic.topic, partition) for topic in request.topics for partition in topic.partitions]
+    return answer_in_turns(asked, answer, combine)
 
 
 def _refusal(topic: str, request: OffsetForLeaderEpochRequest, context: RequestContext) -> ErrorCode:

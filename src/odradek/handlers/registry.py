@@ -74,7 +74,6 @@ from odradek.handlers import (
 from odradek.handlers import audited_actions as actions
 from odradek.handlers.api import Api
 from odradek.handlers.audited_actions import audited, audited_preparation
-from odradek.handlers.turns import in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,20 +91,17 @@ def _api(
     is_between_brokers: bool = False,
     is_own: bool = False,
     audit: Describe | None = None,
-    in_turns_by: tuple[str, str] | None = None,
 ) -> Api:
-    """`in_turns_by` names the fields of the request and of the response whose elements correspond."""
     request: type[Request] = getattr(module, f"{name}Request")
     response: type[Response] = getattr(module, f"{name}Response")
     smallest, largest = request.versions
     prepare = getattr(module, "prepare", None)
-    handle = module.handle if in_turns_by is None else in_turns(module.handle, *in_turns_by)
     return Api(
         key=request.api_key,
         name=name,
         request=request,
         response=response,
-        handle=handle if audit is None else audited(handle, audit),
+        handle=module.handle if audit is None else audited(module.handle, audit),
         min_version=smallest,
         max_version=largest,
         advertised_min_version=smallest if advertised_min_version is None else advertised_min_version,
@@ -153,8 +149,8 @@ def _transaction_apis() -> list[Api]:
         _api(end_txn, "EndTxn"),
         _api(write_txn_markers, "WriteTxnMarkers"),
         _api(txn_offset_commit, "TxnOffsetCommit"),
-        _api(describe_producers, "DescribeProducers", in_turns_by=("topics", "topics")),
-        _api(describe_transactions, "DescribeTransactions", in_turns_by=("transactional_ids", "transaction_states")),
+        _api(describe_producers, "DescribeProducers"),
+        _api(describe_transactions, "DescribeTransactions"),
         _api(list_transactions, "ListTransactions"),
     ]
 
@@ -178,24 +174,24 @@ def build_registry() -> dict[int, Api]:
         _api(list_offsets, "ListOffsets"),
         _api(metadata, "Metadata"),
         _api(offset_commit, "OffsetCommit"),
-        _api(offset_fetch, "OffsetFetch", in_turns_by=("groups", "groups")),
-        _api(find_coordinator, "FindCoordinator", in_turns_by=("coordinator_keys", "coordinators")),
+        _api(offset_fetch, "OffsetFetch"),
+        _api(find_coordinator, "FindCoordinator"),
         _api(join_group, "JoinGroup"),
         _api(heartbeat, "Heartbeat"),
         _api(leave_group, "LeaveGroup"),
         _api(sync_group, "SyncGroup"),
-        _api(describe_groups, "DescribeGroups", in_turns_by=("groups", "groups")),
+        _api(describe_groups, "DescribeGroups"),
         _api(list_groups, "ListGroups"),
         _api(sasl_handshake, "SaslHandshake"),
         _api(api_versions, "ApiVersions"),
         _api(create_topics, "CreateTopics", is_forwarded=True, audit=actions.create_topics),
         _api(delete_topics, "DeleteTopics", is_forwarded=True, audit=actions.delete_topics),
         _api(delete_records, "DeleteRecords", audit=actions.delete_records),
-        _api(offset_for_leader_epoch, "OffsetForLeaderEpoch", in_turns_by=("topics", "topics")),
+        _api(offset_for_leader_epoch, "OffsetForLeaderEpoch"),
         _api(describe_acls, "DescribeAcls"),
         _api(create_acls, "CreateAcls", is_forwarded=True, audit=actions.create_acls),
         _api(delete_acls, "DeleteAcls", is_forwarded=True, audit=actions.delete_acls),
-        _api(describe_configs, "DescribeConfigs", in_turns_by=("resources", "results")),
+        _api(describe_configs, "DescribeConfigs"),
         _api(alter_configs, "AlterConfigs", is_forwarded=True, audit=actions.alter_configs),
         _api(alter_replica_log_dirs, "AlterReplicaLogDirs", audit=actions.alter_replica_log_dirs),
         _api(describe_log_dirs, "DescribeLogDirs"),
@@ -219,7 +215,7 @@ def build_registry() -> dict[int, Api]:
         _api(unregister_broker, "UnregisterBroker", is_forwarded=True, audit=actions.unregister_broker),
         _api(describe_cluster, "DescribeCluster"),
         _api(consumer_group_heartbeat, "ConsumerGroupHeartbeat"),
-        _api(consumer_group_describe, "ConsumerGroupDescribe", in_turns_by=("group_ids", "groups")),
+        _api(consumer_group_describe, "ConsumerGroupDescribe"),
         _api(list_config_resources, "ListConfigResources"),
         _api(describe_topic_partitions, "DescribeTopicPartitions"),
         *_token_apis(),

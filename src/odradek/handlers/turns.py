@@ -1,23 +1,24 @@
 """Requests with many elements are handled a part at a time, so that requests of others are handled in between.
 
 For APIs that change nothing and whose response has an entry for each element of the request. The parts see the state of
-the broker at different times, as smaller requests would.
+the broker at different times, as smaller requests would. Limits hold for the whole request: a handler keeps their state
+outside of the turns.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.coordinator.runtime.waiting_response import join_answers
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
-
-    from odradek.handlers.context import RequestContext
-
-    Handle = Callable[[Any, RequestContext], Any]
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 
 T = TypeVar("T")
+Part = TypeVar("Part")
+R = TypeVar("R")
 
 ELEMENTS_PER_TURN = 500
 
@@ -29,28 +30,33 @@ async def each_in_turn(elements: Iterable[T]) -> AsyncIterator[T]:
             await asyncio.sleep(0)
 
 
-def in_turns(handle: Handle, request_field: str, response_field: str) -> Handle:
-    """A handler that handles the elements of `request_field` in parts, of which each gives its part of
-    `response_field`."""
+def answer_in_turns(
+    elements: Collection[T],
+    answer: Callable[[T], Part | Awaitable[Part]],
+    combine: Callable[[list[Part]], R],
+    count: Callable[[T], int] = lambda _: 1,
+) -> R | Awaitable[R]:
+    """One response out of the answers to all elements; at once if they are few. `count` is how many elements of a turn
+    an element stands for."""
+    if sum(map(count, elements)) <= ELEMENTS_PER_TURN:
+        return join_answers([answer(each) for each in elements], combine)
+    return _answer_later(elements, answer, combine, count)
 
-    def handle_in_turns(request: Any, context: RequestContext) -> Any:
-        elements = getattr(request, request_field)
-        if elements is None or len(elements) <= ELEMENTS_PER_TURN:
-            return handle(request, context)
-        return handle_parts(request, context, elements)
 
-    async def handle_parts(request: Any, context: RequestContext, elements: list[Any]) -> Any:
-        whole: Any = None
-        for start in range(0, len(elements), ELEMENTS_PER_TURN):
-            setattr(request, request_field, elements[start : start + ELEMENTS_PER_TURN])
-            response = handle(request, context)
-            while inspect.isawaitable(response):
-                response = await response
-            if whole is None:
-                whole = response
-            else:
-                getattr(whole, response_field).extend(getattr(response, response_field))
+async def _answer_later(
+    elements: Collection[T],
+    answer: Callable[[T], Part | Awaitable[Part]],
+    combine: Callable[[list[Part]], R],
+    count: Callable[[T], int],
+) -> R:
+    parts = []
+    left = ELEMENTS_PER_TURN
+    for element in elements:
+        left -= count(element)
+        if left < 0:
             await asyncio.sleep(0)
-        return whole
-
-    return handle_in_turns
+            left = ELEMENTS_PER_TURN - count(element)
+        parts.append(answer(element))
+    await asyncio.sleep(0)
+    response = join_answers(parts, combine)
+    return await response if inspect.isawaitable(response) else response

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.protocol.compile_constructor import shared_default
-from odradek.protocol.fields import FIXED_FORMATS, UNSET, Field, StructType, includes, is_number
+from odradek.protocol.fields import FIXED_FORMATS, UNSET, Field, StructType, includes, is_number, names_partitions
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.source import Source, compiled_format
 from odradek.protocol.tagged_fields import check_tagged_field_count, skip_tagged_fields
@@ -236,7 +236,8 @@ class _DecoderWriter:
             with source.block(f"if {count} * {size_bytes} > limit - position:"):
                 source.line(f"raise MalformedMessage('{field.name}: %d, %d bytes left' % ({count}, limit - position))")
             is_numbers = is_number(element)
-            source.line(f"elements_left -= {count}{' >> 4' if is_numbers else ''}")
+            is_cheap = is_numbers and not names_partitions(field)
+            source.line(f"elements_left -= {count}{' >> 4' if is_cheap else ''}")
             with source.block("if elements_left < 0:"):
                 source.line(f"raise MalformedMessage('{field.name}: %d are too many for one message' % {count})")
             if is_numbers:

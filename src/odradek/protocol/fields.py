@@ -19,6 +19,8 @@ FIXED_FORMATS = {
     "boolean": "?",
     "uuid": "16s",
 }
+# Kafka's names of the arrays of numbers that name partitions.
+PARTITION_INDEXES = frozenset({"partition_indexes", "partitions"})
 ZERO_UUID = UUID(int=0)
 ALWAYS = "0+"
 
@@ -184,15 +186,20 @@ def is_number(element: Field | StructType | None) -> bool:
     return isinstance(element, Field) and element.kind in FIXED_FORMATS and element.kind != "uuid"
 
 
+def names_partitions(field: Field) -> bool:
+    """Whether the field is an array of partition indexes: each of them is looked up and answered by a struct."""
+    return field.kind == "array" and is_number(field.element) and field.name in PARTITION_INDEXES
+
+
 def array_levels(struct_type: StructType) -> int:
-    """How deep arrays are nested in a message, without arrays of numbers."""
+    """How deep arrays are nested in a message, without arrays of numbers that do not name partitions."""
     levels = 0
     for field in struct_type.fields:
         below = 0
         element = field.element
         if isinstance(element, StructType):
             below = array_levels(element)
-        if field.kind == "array" and not is_number(element):
+        if field.kind == "array" and (not is_number(element) or names_partitions(field)):
             below += 1
         levels = max(levels, below)
     return levels

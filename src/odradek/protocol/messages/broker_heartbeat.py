@@ -12,6 +12,8 @@ class OfflineTopic(Struct):
 
 
 class BrokerHeartbeatRequest(Request, api_key=63, versions=(0, 2), flexible=0):
+    elements_per_level = 40_000  # a broker reports all replicas of a failed log directory
+
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
     current_metadata_offset: int = int64()
