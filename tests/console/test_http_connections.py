@@ -90,6 +90,26 @@ def test_a_request_that_does_not_become_complete_ends(sent: bytes) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(
+    "second",
+    [b"GET / HTTP/1.1\r\nhost: con", b"POST / HTTP/1.1\r\nhost: console\r\ncontent-length: 100\r\n\r\nuser=a"],
+    ids=["half a head", "half a form"],
+)
+def test_a_request_that_does_not_become_complete_ends_behind_complete_ones(count: int, second: bytes) -> None:
+    async def run() -> None:
+        async with served(QuickConnection) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(count * (HEAD + b"\r\n") + second)
+            async with asyncio.timeout(10):
+                for _ in range(count):
+                    await reader.readuntil(b"complete")
+            assert await is_closed(reader)
+            writer.close()
+
+    asyncio.run(run())
+
+
 def test_a_client_that_sends_byte_by_byte_gets_no_more_time() -> None:
     async def run() -> None:
         async with served(QuickConnection) as port:

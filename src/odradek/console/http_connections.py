@@ -45,6 +45,11 @@ class BoundedConnection(H11Protocol):
         super().data_received(data)
         self._limit_request()
 
+    def on_response_complete(self) -> None:
+        """Handles a request that was received behind the one that is answered, so that its time begins here."""
+        super().on_response_complete()
+        self._limit_request()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._sending is None:
