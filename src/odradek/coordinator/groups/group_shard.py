@@ -138,10 +138,12 @@ class GroupShard:
         prefix = offset_key_prefix(group_id)
         return any(key.startswith(prefix) for key in self._shard.pending_transactions.all_keys())
 
-    def pending_offsets(self) -> Iterator[tuple[OffsetKey, list[bytes | None]]]:
-        """The offsets that open transactions have committed, with the value of each transaction."""
+    def pending_offsets(self, group_id: str | None = None) -> Iterator[tuple[OffsetKey, list[bytes | None]]]:
+        """The offsets that open transactions have committed, of one group or of all, with the value of each
+        transaction. Keys of other groups are not decoded."""
         pending = self._shard.pending_transactions
-        for key in tuple(pending.all_keys()):
+        prefix = b"" if group_id is None else offset_key_prefix(group_id)
+        for key in [each for each in pending.all_keys() if each.startswith(prefix)]:
             try:
                 decoded = decode_key(key)
             except MalformedMessage:

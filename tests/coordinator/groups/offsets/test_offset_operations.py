@@ -226,6 +226,23 @@ class TestDeletionDuringTransactions:
         assert pending_offsets(bench) == set()
         assert pending_offsets(bench, GROUP + "s") == {("topic", 0)}
 
+    def test_a_deleted_group_decodes_no_offsets_of_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Deleting many groups beside a large transaction would keep the event loop busy for seconds."""
+        bench = ShardBench()
+        commit_in_open_transaction(bench, ("topic", 0), ("topic", 1))
+        commit_in_open_transaction(bench, *(("topic", index) for index in range(100)), group_id=GROUP + "s")
+        decoded = []
+
+        def remember(key: bytes) -> object:
+            decoded.append(key)
+            return decode_key(key)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(bench.shard, "write_each", lambda records: ErrorCode.NONE)  # replaying decodes keys too
+            patch.setattr("odradek.coordinator.groups.group_shard.decode_key", remember)
+            assert delete_group(bench.shard, GROUP) is ErrorCode.NONE
+        assert len(decoded) == 2
+
     def test_the_offsets_of_a_deleted_topic(self) -> None:
         bench = ShardBench()
         commit(bench, partition=0)

@@ -177,7 +177,7 @@ def delete_group(shard: GroupShard, group_id: str) -> ErrorCode:
     error = group.check_deletion()
     if error is not ErrorCode.NONE:
         return error
-    pending = {(key.topic, key.partition) for key, _ in shard.pending_offsets() if key.group == group_id}
+    pending = {(key.topic, key.partition) for key, _ in shard.pending_offsets(group_id)}
     partitions = [*shard.offsets.partitions(group_id), *pending.difference(shard.offsets.partitions(group_id))]
     offsets = [offset_tombstone(group_id, topic, partition) for topic, partition in partitions]
     return shard.write_each(offsets + group.tombstones())
