@@ -6,6 +6,7 @@ occupy all of its threads. Few requests wait for their turn; others are answered
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from odradek.host.worker_turns import WorkerTurns
@@ -21,10 +22,15 @@ Arguments = TypeVarTuple("Arguments")
 MOST_WAITING_PATTERNS = 32
 
 
+class PatternsStopped(Exception):
+    """The broker stops, and the pattern was not matched."""
+
+
 class PatternTurns:
     def __init__(self, workers: WorkerPool) -> None:
         self._workers = workers
         self._turns = WorkerTurns(MOST_WAITING_PATTERNS)
+        self._is_closed = False
 
     @property
     def are_full(self) -> bool:
@@ -32,7 +38,15 @@ class PatternTurns:
         return self._turns.are_full
 
     async def run(self, match: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
-        return await self._turns.run(lambda: self._workers.run(match, *arguments))
+        """PatternsStopped when the turns are closed first."""
+        try:
+            return await self._turns.run(lambda: self._workers.run(match, *arguments))
+        except asyncio.CancelledError as problem:
+            caller = asyncio.current_task()
+            if not self._is_closed or (caller is not None and caller.cancelling()):
+                raise
+            raise PatternsStopped from problem
 
     def close(self) -> None:
+        self._is_closed = True
         self._turns.close()

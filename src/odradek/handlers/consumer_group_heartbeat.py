@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.consumer.heartbeat import ConsumerHeartbeat
 from odradek.coordinator.groups.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern
+from odradek.coordinator.pattern_turns import PatternsStopped
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.group_access import allows_on_group, offers_consumer_protocol
 from odradek.protocol.errors import ErrorCode
@@ -81,6 +82,8 @@ async def _match_first(
         message = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {problem}."
         error = ErrorCode.INVALID_REGULAR_EXPRESSION
         return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
+    except PatternsStopped:
+        return _refuse(ErrorCode.NOT_COORDINATOR)
     shard = groups.find(request.group_id)
     if isinstance(shard, ErrorCode):
         return _refuse(shard)

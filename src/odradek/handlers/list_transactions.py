@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, matching_names
+from odradek.coordinator.pattern_turns import PatternsStopped
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.coordinator.transactions.transaction import STATES_BY_LABEL
 from odradek.handlers.transactional_id_access import may_describe
@@ -41,10 +42,11 @@ def handle(
 async def _match_first(
     request: ListTransactionsRequest, pattern: str, is_listed: Filter, context: RequestContext
 ) -> ListTransactionsResponse:
+    # Kafka's admin client tries again after this error.
+    later = ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     turns = context.services.groups.pattern_turns
     if turns.are_full:
-        # Kafka's admin client tries again after this error.
-        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return later
     listed = [
         transactional_id
         for shard in context.services.transactions.shards()
@@ -56,6 +58,8 @@ async def _match_first(
         matching = await turns.run(matching_names, pattern, listed)
     except InvalidPattern:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    except PatternsStopped:
+        return later
     answer = _list(request, lambda name, transaction: name in matching and is_listed(name, transaction), context)
     return answer if isinstance(answer, ListTransactionsResponse) else await answer
 

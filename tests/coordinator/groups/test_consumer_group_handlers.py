@@ -150,6 +150,27 @@ def test_new_patterns_wait_for_each_other_and_few_wait(world: ConsumerWorld, mon
     assert world.run(beat(5)) is ErrorCode.NONE
 
 
+def test_a_request_whose_pattern_waits_is_answered_when_the_broker_stops(world: ConsumerWorld) -> None:
+    """A request without an answer would keep its connection open for as long as a stop waits at most."""
+
+    async def scenario() -> ConsumerGroupHeartbeatResponse:
+        groups = world.node.dispatcher._services.groups
+        is_matching = asyncio.Event()
+
+        class HangingWorkers:
+            async def run(self, *arguments: object) -> None:
+                is_matching.set()
+                await asyncio.Event().wait()
+
+        groups.pattern_turns = PatternTurns(HangingWorkers())  # type: ignore[arg-type]  # a stand-in for tests
+        beat = asyncio.ensure_future(world.beat(**{**JOIN, "subscribed_topic_regex": "t.*"}))
+        await is_matching.wait()
+        groups.stop()
+        return await beat
+
+    assert world.run(scenario()).error_code == ErrorCode.NOT_COORDINATOR
+
+
 def test_a_pattern_gets_its_partitions_with_the_first_answer(world: ConsumerWorld) -> None:
     response = world.run(
         world.beat(**{**JOIN, "subscribed_topic_names": None, "subscribed_topic_regex": f"{TOPIC[:2]}.*"})

@@ -128,7 +128,7 @@ class GroupCoordinator:
     # Topic patterns
 
     async def match_new(self, pattern: str) -> MatchedPatterns:
-        """InvalidPattern when it is not a pattern."""
+        """InvalidPattern when it is not a pattern, PatternsStopped when the broker stops."""
         return await self.pattern_turns.run(match_new_pattern, pattern, self._metadata.image)
 
     def _match_later(self, shard: GroupShard, match: PatternMatch) -> None:
