@@ -80,19 +80,32 @@ class Elections:
             self._late[partition] = asyncio.ensure_future(self._lead_later(partition))
 
     async def _lead_later(self, partition: Partition) -> None:
+        is_applied = False
+
+        async def apply_newest() -> None:
+            nonlocal is_applied
+            is_applied = self._apply_newest(partition)
+
         try:
-            while partition.follower_log.is_truncating:
-                await partition.follower_log.settle()
-            await self._run_in_order(lambda: self._apply_newest(partition))
+            while not is_applied:
+                while partition.follower_log.is_truncating:
+                    await partition.follower_log.settle()
+                await self._run_in_order(apply_newest)
         except StoreError:
             return  # the broker is stopping
         finally:
             del self._late[partition]
 
-    async def _apply_newest(self, partition: Partition) -> None:
-        if partition.image is not None and partition.log_state is not LogState.RETIRED:
-            self.apply(partition, partition.image)
-            self._after_late_election()
+    def _apply_newest(self, partition: Partition) -> bool:
+        """False if the broker must wait for another truncation: it followed, and was elected again, before its turn."""
+        image = partition.image
+        if image is None or partition.log_state is LogState.RETIRED:
+            return True
+        if image.leader == self._node_id and partition.follower_log.is_truncating:
+            return False
+        self.apply(partition, image)
+        self._after_late_election()
+        return True
 
     def stop(self) -> None:
         for task in self._late.values():
