@@ -108,7 +108,8 @@ async def _look(connection: Connection, history: History, patience_s: float) -> 
     )
     history.incomplete = {name: state for name, state in states.items() if state not in COMPLETE_STATES}
     for partition in OUTPUTS:
-        ends = await _ask_until(partial(_ends, connection, partition), ANSWER_S)
+        # The list does not have a transaction whose coordinator is moving to another broker.
+        ends = await _ask_until(partial(_ends, connection, partition), patience_s, lambda ends: ends[0] == ends[1])
         if ends[0] != ends[1]:
             history.unstable[partition] = ends
         await read_all(connection, history, partition)
