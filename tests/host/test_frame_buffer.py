@@ -212,3 +212,13 @@ def test_buffers_of_every_size_below_the_shared_one_count(size_bytes: int) -> No
     assert sum(map(len, buffers._free)) == POOLED_SMALL_BYTES
     buffers.give(buffers.take(SHARED_BYTES))
     assert sum(map(len, buffers._free)) == POOLED_SMALL_BYTES + SHARED_BYTES, "one large buffer has room besides"
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_connection_does_not_keep_the_buffer_of_its_last_frame(is_closed: bool) -> None:
+    """Neither its own one nor a shared one. Objects of closed connections may live until garbage is collected."""
+    frames = FrameBuffer(ReceiveBuffers(), LIMIT)
+    receive(frames, framed(bytes(2 * SHARED_BYTES))[: -1 if is_closed else None])
+    if is_closed:
+        frames.release()
+    assert len(frames._buffer) == 0

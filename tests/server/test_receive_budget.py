@@ -162,11 +162,21 @@ def finish(producer: WireClient, part: memoryview, end: bytes) -> ErrorCode:
     return error_of(decode_response(ProduceResponse, answer, VERSION))
 
 
-@pytest.mark.parametrize("limit_bytes", [1 << 20, -1])
-def test_requests_of_many_connections_are_answered_in_whatever_order_they_are_complete(limit_bytes: int) -> None:
-    """Each connection sends most of a request, and the rest when all others have done so."""
+@pytest.mark.parametrize(
+    ("limit_bytes", "other_listener"), [(1 << 20, ""), (1 << 20, "OTHER://127.0.0.1:0,"), (-1, "")]
+)
+def test_requests_of_many_connections_are_answered_in_whatever_order_they_are_complete(
+    limit_bytes: int, other_listener: str
+) -> None:
+    """Each connection sends most of a request, and the rest when all others have done so. A broker without a cluster
+    has the limit on the listener that is the one of brokers in a cluster, too."""
     frame = encode_request(produce_request("t", batch(bytes(900_000))), VERSION)
-    with watched_broker({"queued.max.request.bytes": str(limit_bytes)}) as broker, contextlib.ExitStack() as stack:
+    properties = {
+        "queued.max.request.bytes": str(limit_bytes),
+        "listeners": f"{other_listener}PLAINTEXT://127.0.0.1:0",
+        "listener.security.protocol.map": "OTHER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    }
+    with watched_broker(properties) as broker, contextlib.ExitStack() as stack:
         admin = stack.enter_context(WireClient(broker.port))
         create_topic(admin, "t")
         process = psutil.Process(broker.pid)

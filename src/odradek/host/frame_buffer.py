@@ -30,6 +30,7 @@ SIZE_BYTES = 4
 SMALLEST_REQUEST_BYTES = 8  # API key, version, correlation id
 SMALLEST_RESPONSE_BYTES = 4  # correlation id
 
+_NO_MEMORY = memoryview(b"")
 _unpack_size = struct.Struct(">i").unpack_from
 
 
@@ -176,6 +177,7 @@ class FrameBuffer:
                 self._is_own = False
                 self._budget.release(self._share)
             self._start_position = self._end_position = 0
+            self._buffer = _NO_MEMORY  # an idle connection must not keep a buffer in memory that nobody uses
             return False
         if not self._is_own:
             wanted_bytes = self._wanted_bytes()

@@ -65,7 +65,7 @@ class ReceiveBudget:
         self._waiting: dict[str, dict[Share, None]] = {}  # of each owner, in the order in which they began to wait
         self._beyond: Share | None = None  # which reads beyond the limit, and is charged nothing
         self._read_beyond: dict[str, int] = {}  # by each owner, since somebody began to wait
-        self.is_short = self._limit_bytes < TURN_BYTES
+        self.is_short = self._largest_held_bytes < TURN_BYTES
         """Whether a connection must ask how much it may read at once: there may be less room than TURN_BYTES."""
 
     @property
@@ -138,7 +138,8 @@ class ReceiveBudget:
         self._grant()
 
     def _room_of(self, owner: str) -> int:
-        return self._largest_held_bytes - self._held.get(owner, 0)
+        """Copies count for every owner: who sent them is not known."""
+        return self._largest_held_bytes - self._copied_bytes - self._held.get(owner, 0)
 
     def _hold(self, share: Share, more_bytes: int) -> None:
         self._used_bytes += more_bytes
@@ -165,7 +166,8 @@ class ReceiveBudget:
                 share.resume()
         if not self._waiting:
             self._read_beyond.clear()
-        self.is_short = bool(self._waiting) or self._limit_bytes - self._used_bytes < TURN_BYTES
+        room_bytes = min(self._limit_bytes - self._used_bytes, self._largest_held_bytes - self._copied_bytes)
+        self.is_short = bool(self._waiting) or room_bytes < TURN_BYTES
 
     def _take_grant(self) -> Share | None:
         """The connection that is next, with the memory for it; of each owner the one that has waited longest."""

@@ -67,8 +67,7 @@ class Broker:
                 self._host.clock,
                 limits,
                 short_answers,
-                # Requests of brokers do not wait for those of clients.
-                ReceiveBudget() if config.is_for_brokers_only(address.name) else self._receive_budget,
+                self._budget_of(address.name),
                 largest_frame_bytes=config.socket_request_max_bytes,
                 idle_limit_ms=config.connections_max_idle_ms,
                 tls=self._certificates.of_listener(address.name),
@@ -93,6 +92,14 @@ class Broker:
         except BaseException:
             await self.stop()
             raise
+
+    def _budget_of(self, listener: str) -> ReceiveBudget:
+        """Requests of brokers do not wait for those of clients: in a cluster, a listener that only brokers use has a
+        budget of its own. A broker without a cluster has no other brokers, whatever its listeners are called."""
+        config = self._config
+        if config.zookeeper_connect and config.is_for_brokers_only(listener):
+            return ReceiveBudget(config.queued_max_request_bytes)
+        return self._receive_budget
 
     async def _accept_clients(self) -> None:
         config, node = self._config, self._node
