@@ -2,6 +2,8 @@
 "use strict";
 (() => {
   const KEPT_ROWS = 300;
+  const WAITING_EVENTS = 3; // of at most 100 rows each
+  const REST = 3;
   const body = () => document.querySelector("table.records tbody");
   const status = document.querySelector("[data-stream-status]");
   const progress = document.querySelector("[data-stream-progress]");
@@ -9,16 +11,31 @@
   const tailButton = document.querySelector("[data-tail-switch]");
   const number = new Intl.NumberFormat("en-US");
   let stream = null;
+  let waiting = [], shown = 0, isDrawing = false; // of the tail: the newest rows that are not drawn, and how many are
 
-  const close = () => { if (stream) stream.close(); stream = null; };
+  const close = () => { if (stream) stream.close(); stream = null; waiting = []; };
   // The server has escaped the rows; nothing but assets of the console may run in this page.
   const addRows = (html, isNewestFirst) => {
     if (!html) return;
     const table = body();
     table.closest("table").hidden = false;
     document.querySelector("[data-empty]")?.remove();
+    const before = table.rows.length;
     table.insertAdjacentHTML(isNewestFirst ? "afterbegin" : "beforeend", html);
-    if (isNewestFirst) while (table.rows.length > KEPT_ROWS) table.deleteRow(-1);
+    shown += table.rows.length - before;
+    if (isNewestFirst) for (const row of [...table.rows].slice(KEPT_ROWS)) row.remove();
+  };
+  // The tail rests three times as long as drawing took, and drops rows that wait for longer: events must not pile up in
+  // a browser that is slower than the stream. The time includes layout and paint, which end before the next frame.
+  const drawTail = () => {
+    if (isDrawing || !waiting.length) return;
+    isDrawing = true;
+    const began = performance.now();
+    addRows(waiting.join(""), true);
+    waiting = [];
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      setTimeout(() => { isDrawing = false; drawTail(); }, REST * (performance.now() - began));
+    }));
   };
   const open = (address, onRows) => {
     close();
@@ -44,16 +61,18 @@
     for (const name of ["start", "at", "limit"]) fields.delete(name);
     progress.hidden = stopButton.hidden = true;
     let before = 0, since = performance.now();
+    shown = 0;
     status.textContent = "Waiting for new records";
     setTail(true);
     open(`${tailButton.dataset.tail}?${fields}`, (taken) => {
-      addRows(taken.html, true);
+      if (taken.html) waiting = [taken.html, ...waiting].slice(0, WAITING_EVENTS);
+      drawTail();
       const seconds = (performance.now() - since) / 1000;
       if (taken.failure) { status.textContent = taken.failure; setTail(false); return; }
       if (taken.seen && seconds > 0.9) {
         const rate = (taken.seen - before) / seconds;
         before = taken.seen; since = performance.now();
-        const skipped = taken.skipped ? `, ${number.format(taken.skipped)} not shown` : "";
+        const skipped = taken.matched > shown ? `, ${number.format(taken.matched - shown)} not shown` : "";
         status.textContent = `${number.format(taken.matched)} records, ${number.format(Math.round(rate))}/s${skipped}`;
       }
     });
