@@ -89,8 +89,8 @@ class Message(Struct):
     # Limit on the number of elements in all arrays of one message, for each level of arrays (topics, their partitions);
     # sixteen numbers count as one, unless they name partitions. An element of a byte or two becomes an object of 50 to
     # 300 bytes in about a microsecond, so that without this limit a frame of 100 MiB would take gigabytes and minutes.
-    # A request for 20,000 partitions has at most 20,000 elements of each level.
-    elements_per_level: ClassVar[int] = 20_000
+    # A request for 16,000 partitions has at most 16,000 elements of each level.
+    elements_per_level: ClassVar[int] = 16_000
     api_key: ClassVar[int]
     versions: ClassVar[tuple[int, int]]
     flexible_from: ClassVar[int | None]

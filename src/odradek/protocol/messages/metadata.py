@@ -9,8 +9,6 @@ class MetadataRequestTopic(Struct):
 
 
 class MetadataRequest(Request, api_key=3, versions=(0, 13), flexible=9):
-    elements_per_level = 40_000  # clients send one for all their topics
-
     topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
     allow_auto_topic_creation: bool = boolean(versions="4+", default=True)
     include_cluster_authorized_operations: bool = boolean(versions="8-10")
