@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import functools
 import json
 import os
@@ -105,7 +106,11 @@ class ForkedProcess(subprocess.Popen[str]):
 
     def send_signal(self, sig: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, sig)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and its status is on the way
+                os.kill(self.pid, sig)
+
+    def __del__(self) -> None:
+        self._connection.close()
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
