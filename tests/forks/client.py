@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import contextlib
-import functools
 import json
 import os
 import signal
@@ -12,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -124,6 +124,13 @@ def content_of(stream: BinaryIO) -> bytes:
     return stream.read()
 
 
-@functools.cache
+_servers: dict[Sequence[str], ForkServer] = {}
+_lock = threading.Lock()
+
+
 def fork_server(modules: Sequence[str] = OF_COMMANDS) -> ForkServer:
-    return ForkServer(modules)
+    """One for each list of modules. Threads that start brokers at the same time share it."""
+    with _lock:
+        if modules not in _servers:
+            _servers[modules] = ForkServer(modules)
+        return _servers[modules]
