@@ -6,7 +6,6 @@ import array
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -111,12 +110,6 @@ class ForkedProcess(subprocess.Popen[str]):
 
     def __del__(self) -> None:
         self._connection.close()
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
 
 
 def content_of(stream: BinaryIO) -> bytes:

@@ -6,8 +6,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +15,7 @@ import pytest
 from odradek.host import real_disk
 from odradek.host.real_disk import RealDisk, RealFile
 from odradek.host.slices import FileSlice
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from odradek.host.disk import Disk, File
@@ -213,13 +212,6 @@ MB = 1 << 20
 SIZE_BYTES = 4 * MB
 
 
-def await_true(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)  # a poll's pause
-
-
 @pytest.fixture
 def large_file(disk: RealDisk, tmp_path: Path) -> RealFile:
     file = disk.open(str(tmp_path / "large"), create=True)
@@ -238,7 +230,7 @@ def test_forgotten_bytes_are_brought_into_memory(large_file: RealFile) -> None:
         positions = range(0, SIZE_BYTES, 1 << 16)
         return all(real_disk._is_in_memory(large_file.descriptor, position) for position in positions)
 
-    await_true(read_and_look)
+    eventually(read_and_look, seconds=10)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops a file from memory on request")
@@ -250,7 +242,7 @@ def test_a_file_tells_what_it_would_wait_for(large_file: RealFile) -> None:
         os.posix_fadvise(large_file.descriptor, 2 * MB, 2 * MB, os.POSIX_FADV_DONTNEED)
         return not large_file.is_in_memory(SIZE_BYTES, 0)
 
-    await_true(has_dropped_the_end)
+    eventually(has_dropped_the_end, seconds=10)
     assert large_file.is_in_memory(2 * MB, 0)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,16 +11,7 @@ from odradek.testing import RunningBroker
 from tests.wire import WireClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-PATIENCE_SECONDS = 60.0  # not how long it takes, but how long a busy machine may need
-
-
-def eventually(condition: Callable[[], bool], what: str = "it") -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.01)  # a poll's pause
+    from collections.abc import Iterator
 
 
 @contextlib.contextmanager

@@ -12,8 +12,8 @@ import pytest
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.server.connection import FRAMES_BEFORE_AUTHENTICATION, LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES
-from tests.server.conftest import eventually
 from tests.server.sasl_broker import ALICE, sasl_broker
+from tests.waiting import eventually
 from tests.wire import WireClient, encode_request
 
 if TYPE_CHECKING:

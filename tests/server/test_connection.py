@@ -25,7 +25,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from odradek.protocol.messages.produce import ProduceResponse
-from tests.server.conftest import eventually, watched_broker
+from tests.server.conftest import watched_broker
 from tests.server.requests import (
     VERSION,
     batch,
@@ -38,6 +38,7 @@ from tests.server.requests import (
     produce_request,
     records_of,
 )
+from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:

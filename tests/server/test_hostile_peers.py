@@ -25,8 +25,9 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.varints import encode_unsigned_varint
-from tests.server.conftest import eventually, watched_broker
+from tests.server.conftest import watched_broker
 from tests.server.requests import VERSION, batch, create_topic, end_offset, greet, produce_request
+from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceResponse
 from odradek.protocol.records import Record, build_batch, read_records
-from tests.server.conftest import eventually
 from tests.server.requests import VERSION, create_topic, end_offset, fetch_request, produce_request, records_of
+from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:

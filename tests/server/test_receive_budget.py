@@ -25,10 +25,11 @@ from odradek.server.connection_watch import (
 )
 from tests.metrics.exposed import exposed
 from tests.security.tls.certificates import write_certificates
-from tests.server.conftest import eventually, watched_broker
+from tests.server.conftest import watched_broker
 from tests.server.requests import VERSION, batch, create_topic, end_offset, greet, produce_request
 from tests.server.test_hostile_peers import error_of
 from tests.server.test_time_limits import FRAME, Owner, Peer
+from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:

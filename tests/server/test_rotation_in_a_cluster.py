@@ -21,8 +21,8 @@ from odradek.cli.client.kafka_admin import AdminClient, NewTopic
 from odradek.testing.running_cluster import BROKER_LISTENER, RunningCluster
 from tests.jvm.tools import run_tool
 from tests.security.tls.certificates import HOSTS, CertificateFiles, authority, write_certificates
-from tests.server.conftest import eventually
 from tests.server.test_rotation_under_load import Counts
+from tests.waiting import eventually
 from tests.wire import WireClient
 
 if TYPE_CHECKING:

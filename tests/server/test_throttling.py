@@ -28,8 +28,9 @@ from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 from odradek.protocol.messages.fetch import FetchPartition, FetchResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceResponse
-from tests.server.conftest import eventually, watched_broker
+from tests.server.conftest import watched_broker
 from tests.server.requests import VERSION, batch, create_topic, end_offset, fetch_request, greet, produce_request
+from tests.waiting import eventually
 from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from tests.server.attacked_broker import HARMLESS, attacked_broker
 from tests.server.attacks import ATTACKS, HOLDING
-from tests.server.conftest import eventually
 from tests.server.requests import VERSION, batch, produce_request
+from tests.waiting import eventually
 from tests.wire import encode_request
 
 MEASURED_S = float(os.environ.get("ATTACK_SECONDS", "5"))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.consumer.group import ConsumerGroup, no_consumer_group
 from odradek.handlers.group_access import find_shard, offers_consumer_protocol
-from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
-from odradek.handlers.turns import answer_in_turns
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_names
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -40,11 +39,11 @@ def handle(
         error = ErrorCode.UNSUPPORTED_VERSION
         refused = [DescribedGroup(group_id=group_id, error_code=error) for group_id in request.group_ids]
         return ConsumerGroupDescribeResponse(groups=refused)
-    names = request.group_ids
-    return answer_in_turns(
-        distinct(names),
+    return answer_names(
+        request.group_ids,
         lambda group_id: _describe(group_id, request.include_authorized_operations, context),
-        lambda described: ConsumerGroupDescribeResponse(groups=answer_each(names, described, _refuse_repetition)),
+        _refuse_repetition,
+        lambda described: ConsumerGroupDescribeResponse(groups=described),
     )
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from odradek.handlers.group_access import find_shard
-from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
-from odradek.handlers.turns import answer_in_turns
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_names
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -29,11 +28,11 @@ FIRST_VERSION_WITH_UNKNOWN_GROUP = 6
 def handle(
     request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
-    names = request.groups
-    return answer_in_turns(
-        distinct(names),
+    return answer_names(
+        request.groups,
         lambda group_id: _describe(group_id, request.include_authorized_operations, context),
-        lambda described: DescribeGroupsResponse(groups=answer_each(names, described, _refuse_repetition)),
+        _refuse_repetition,
+        lambda described: DescribeGroupsResponse(groups=described),
     )
 
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from odradek.handlers.repeated_names import TOO_OFTEN, answer_each, distinct
-from odradek.handlers.turns import answer_in_turns
+from odradek.handlers.repeated_names import TOO_OFTEN, answer_names
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -30,7 +29,7 @@ def handle(
     names = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
 
     def combine(described: list[PartitionResponse]) -> DescribeProducersResponse:
-        each = iter(answer_each(names, described, _refuse_repetition))
+        each = iter(described)
         return DescribeProducersResponse(
             topics=[
                 TopicResponse(name=topic.name, partitions=list(islice(each, len(topic.partition_indexes))))
@@ -38,7 +37,7 @@ def handle(
             ]
         )
 
-    return answer_in_turns(distinct(names), lambda name: _describe(*name, context), combine)
+    return answer_names(names, lambda name: _describe(*name, context), _refuse_repetition, combine)
 
 
 def _refuse_repetition(name: tuple[str, int]) -> PartitionResponse:

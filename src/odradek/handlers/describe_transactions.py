@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.transactions.transaction_records import by_topic
-from odradek.handlers.repeated_names import answer_each, distinct
+from odradek.handlers.repeated_names import answer_names
 from odradek.handlers.transactional_id_access import may_describe
-from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 def handle(
     request: DescribeTransactionsRequest, context: RequestContext
 ) -> DescribeTransactionsResponse | Awaitable[DescribeTransactionsResponse]:
-    names = request.transactional_ids
-    return answer_in_turns(
-        distinct(names),
+    return answer_names(
+        request.transactional_ids,
         lambda transactional_id: _describe(transactional_id, context),
-        lambda states: DescribeTransactionsResponse(transaction_states=answer_each(names, states, _refuse_repetition)),
+        _refuse_repetition,
+        lambda states: DescribeTransactionsResponse(transaction_states=states),
     )
 
 

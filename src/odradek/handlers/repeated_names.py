@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.schema import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
 Name = TypeVar("Name", bound="Hashable")
 Answer = TypeVar("Answer")
+R = TypeVar("R")
 
 MOST_REPEATED_BYTES = 1 << 20
 TOO_OFTEN = "The request names it too often."
@@ -40,6 +42,16 @@ class Repetitions:
             return False
         self._left_bytes -= size_bytes
         return True
+
+
+def answer_names(
+    names: Sequence[Name],
+    answer: Callable[[Name], Answer | Awaitable[Answer]],
+    refuse: Callable[[Name], Answer],
+    combine: Callable[[list[Answer]], R],
+) -> R | Awaitable[R]:
+    """One response out of an answer for each name, in turns. A name that is repeated too often is refused."""
+    return answer_in_turns(distinct(names), answer, lambda answers: combine(answer_each(names, answers, refuse)))
 
 
 def answer_each(names: Sequence[Name], answers: Iterable[Answer], refuse: Callable[[Name], Answer]) -> list[Answer]:

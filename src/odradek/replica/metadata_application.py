@@ -3,6 +3,7 @@ applied: no commit is applied twice."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
@@ -10,11 +11,15 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from odradek.log.log_config import LogConfig
     from odradek.metadata.entities import PartitionImage
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
+
+LEADERSHIP_NOT_APPLIED = "leadership of a partition could not be applied"
 
 
 def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) -> bool:
@@ -22,18 +27,15 @@ def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) 
     epoch that began before its start: the controller elects in a later one when the broker has registered. Returns
     whether the broker began to lead in a new epoch."""
     led_epoch = partition.leader_epoch if partition.is_leader else None
-    try:
+    refusal: ErrorCode | None = None
+    with _failures_logged(partition, LEADERSHIP_NOT_APPLIED):
         if image.leader == node_id and image.leader_epoch > partition.epochs.leader_epoch_at_start:
             refusal = partition.become_leader(image)
         elif image.leader in (NO_LEADER, node_id):
             refusal = partition.resign(image)
         else:
             refusal = partition.become_follower(image)
-    except Exception as problem:
-        log.error(
-            "leadership of a partition could not be applied", topic=partition.topic, partition=partition.index,
-            exc_info=problem,
-        )  # fmt: skip
+    if refusal is None:
         if partition.is_leader:
             _withdraw(partition)
         return False
@@ -49,30 +51,24 @@ def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) 
 
 def postpone_leadership(partition: Partition, image: PartitionImage) -> None:
     """The partition has no leader in the image's leader epoch until `apply_leadership` is called for it."""
-    try:
+    with _failures_logged(partition, LEADERSHIP_NOT_APPLIED):
         partition.resign(image)
-    except Exception as problem:
-        log.error(
-            "leadership of a partition could not be applied", topic=partition.topic, partition=partition.index,
-            exc_info=problem,
-        )  # fmt: skip
 
 
 def _withdraw(partition: Partition) -> None:
     """A leader whose metadata is applied in part may lack its followers: it must not commit records alone."""
-    try:
+    with _failures_logged(partition, "a listener of a partition failed"):
         partition.withdraw()
-    except Exception as problem:
-        log.error(
-            "a listener of a partition failed", topic=partition.topic, partition=partition.index, exc_info=problem
-        )
 
 
 def apply_config(partition: Partition, config: LogConfig) -> None:
-    try:
+    with _failures_logged(partition, "the configuration of a partition could not be applied"):
         partition.configure(config)
+
+
+@contextlib.contextmanager
+def _failures_logged(partition: Partition, event: str) -> Iterator[None]:
+    try:
+        yield
     except Exception as problem:
-        log.error(
-            "the configuration of a partition could not be applied", topic=partition.topic, partition=partition.index,
-            exc_info=problem,
-        )  # fmt: skip
+        log.error(event, topic=partition.topic, partition=partition.index, exc_info=problem)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 GROUP = "group"
 TOPIC = "topic"
+PARTITION_COUNT = 3  # of the topic of groups, where a test does not say otherwise
 
 
 class GroupWorld(World):

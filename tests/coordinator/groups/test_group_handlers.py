@@ -12,11 +12,6 @@ import pytest
 from odradek.coordinator.runtime import runtime
 from odradek.coordinator.runtime.loading import replay_log
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-)
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -24,7 +19,6 @@ from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, F
 from odradek.protocol.messages.join_group import JoinGroupRequest
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -33,32 +27,11 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseTopics
-from odradek.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from odradek.protocol.records import Record, build_batch
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
 from tests.wire import encode_request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from odradek.protocol.schema import Request
-
-OFFSETS_TOPIC = "__consumer_offsets"
-PARTITION_COUNT = 3
-
-
-@pytest.fixture
-def world() -> Iterator[GroupWorld]:
-    properties = {"offsets.topic.num.partitions": str(PARTITION_COUNT), "offsets.retention.minutes": "30"}
-    world = GroupWorld(1, properties)
-    world.run(world.prepare())
-    yield world
-    world.close()
 
 
 def versions(request: type[Request]) -> range:
@@ -78,13 +51,6 @@ def test_a_coordinator_of_another_kind_is_refused(world: GroupWorld) -> None:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"])
         response = world.run(world.call(request, FindCoordinatorResponse, 6))
         assert response.coordinators[0].error_code == ErrorCode.INVALID_REQUEST
-
-
-def test_the_first_search_makes_the_topic(world: GroupWorld) -> None:
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)], allow_auto_topic_creation=False)
-    (topic,) = world.run(world.call(request, MetadataResponse, 9)).topics
-    assert topic.is_internal
-    assert len(topic.partitions) == PARTITION_COUNT
 
 
 def test_a_member_id_begins_with_a_part_of_a_long_client_id(world: GroupWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,47 +341,3 @@ def test_the_broker_speaks_for_its_groups_while_they_load(world: GroupWorld, mon
         assert await world.committed() == 7
 
     world.run(scenario())
-
-
-def test_only_the_coordinator_writes_to_the_topic_of_groups(world: GroupWorld) -> None:
-    batch = bytes(build_batch([Record(0, 0, b"key", b"value")]))
-    partition = PartitionProduceData(index=0, records=memoryview(batch))
-    request = ProduceRequest(
-        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=OFFSETS_TOPIC, partition_data=[partition])]
-    )
-    response = world.run(world.call(request, ProduceResponse, 9))
-    assert response.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-
-
-def test_the_internal_topic_can_be_deleted_and_created_again(world: GroupWorld) -> None:
-    async def scenario() -> None:
-        member = await world.form()
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS_TOPIC)])
-        await world.call(request, DeleteTopicsResponse, 6)
-        assert await world.heartbeat(member.member_id, 1) is ErrorCode.NOT_COORDINATOR
-        await world.find()
-        assert await world.heartbeat(member.member_id, 1) is ErrorCode.UNKNOWN_MEMBER_ID
-
-    world.run(scenario())
-
-
-def test_groups_stay_where_they_are_when_their_topic_grows(world: GroupWorld) -> None:
-    async def scenario() -> None:
-        await world.commit(7)
-        request = CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name=OFFSETS_TOPIC, count=50, assignments=None)]
-        )
-        response = await world.call(request, CreatePartitionsResponse, 3)
-        assert response.results[0].error_code == ErrorCode.NONE
-        assert await world.committed() == 7
-
-    world.run(scenario())
-
-
-def test_asking_for_the_topic_of_groups_makes_it_as_it_must_be() -> None:
-    properties = {"auto.create.topics.enable": "true", "offsets.topic.num.partitions": str(PARTITION_COUNT)}
-    world = GroupWorld(1, properties)
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)], allow_auto_topic_creation=True)
-    (topic,) = world.run(world.call(request, MetadataResponse, 9)).topics
-    assert (topic.error_code, len(topic.partitions)) == (ErrorCode.NONE, PARTITION_COUNT)
-    world.close()
