@@ -142,6 +142,9 @@ class TransactionalLoad(Load):
         self._settings = {
             "bootstrap.servers": bootstrap_servers,
             "transactional.id": TRANSACTIONAL_ID,
+            # Longer than the longest fault: a client waits up to 60 s on the socket of a suspended broker. With the
+            # default of 60 s the coordinator may meanwhile abort its transaction, as Apache Kafka's does, and fence it.
+            "transaction.timeout.ms": 120_000,
             "log_level": 0,
         }
         self._sent = 0

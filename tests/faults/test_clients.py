@@ -114,10 +114,16 @@ class View:
         return all(len(each.isr_nodes) == len(each.replica_nodes) for each in self._partitions().values())
 
 
-def kill_and_restart(cluster: RunningCluster, broker: int, until: Callable[[], bool], what: str) -> None:
+def kill_and_restart(
+    cluster: RunningCluster,
+    broker: int,
+    until: Callable[[], bool],
+    what: str,
+    instead: Callable[[], object] = lambda: "",
+) -> None:
     """The broker stays away until the clients have made progress without it."""
     cluster.kill(broker)
-    wait_until(until, f"{what} without broker {broker}", PATIENCE_S)
+    wait_until(until, f"{what} without broker {broker}", PATIENCE_S, instead)
     cluster.start(broker)
     wait_until(View(cluster).is_in_sync, "all replicas are in sync", PATIENCE_S)
 
@@ -279,7 +285,7 @@ def test_each_record_is_copied_once_when_leaders_and_coordinators_die(
             wait_until(partial(copying.has_copied, copying.copied + 1), "copies", PATIENCE_S)
             assert copying.is_alive(), (copying.problem, copying.failures)
             more = partial(copying.has_copied, copying.copied + CHUNK + 1)  # not only one that was about to end
-            kill_and_restart(cluster, find(), more, f"copies after {copying.failures[-3:]}")
+            kill_and_restart(cluster, find(), more, "copies", lambda: copying.failures[-5:])
         copying.is_finishing = True
         copying.join(PATIENCE_S)
     finally:

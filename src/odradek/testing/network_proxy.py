@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import socket
 import sys
 from typing import Any
 
@@ -66,15 +67,21 @@ class Target:
         self._network = network
         self._name = name
         self._source = source  # None: of the first request
-        self._port = port
+        self._socket = _bound(port)
+        self._port = self._socket.getsockname()[1]
         self._target_port = target_port
         self._server: asyncio.Server | None = None
-        self._reopening: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
 
     async def open(self) -> int:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, backlog=1024)
-        self._port = self._server.sockets[0].getsockname()[1]
+        if await self._is_listening():
+            await self._listen()
+        else:
+            self._opening = asyncio.ensure_future(self._listen_later())
         return self._port
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, sock=self._socket, backlog=1024)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -121,12 +128,21 @@ class Target:
         if self._server is not None:
             self._server.close()
             self._server = None
-            self._reopening = asyncio.ensure_future(self._open_again())
+            self._socket = _bound(self._port)
+            self._opening = asyncio.ensure_future(self._listen_later())
 
-    async def _open_again(self) -> None:
+    async def _listen_later(self) -> None:
         while not await self._is_listening():  # noqa: ASYNC110 - the event is in another process
             await asyncio.sleep(POLL_S)
-        await self.open()
+        await self._listen()
+
+
+def _bound(port: int) -> socket.socket:
+    """A socket that keeps the port, and refuses connections until it listens."""
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", port))
+    return bound
 
 
 class Network:
