@@ -60,7 +60,8 @@ type driver struct {
 func main() {
 	connection := append(securityOptions(), kgo.SeedBrokers(strings.Split(os.Args[1], ",")...))
 	d := &driver{connection: connection}
-	client, err := d.newClient(kgo.MetadataMinAge(10 * time.Millisecond))
+	// A broker that has died stays the coordinator of a group for this client until its metadata is refreshed (5 minutes by default).
+	client, err := d.newClient(kgo.MetadataMinAge(10*time.Millisecond), kgo.MetadataMaxAge(time.Second))
 	if err != nil {
 		panic(err)
 	}
