@@ -133,10 +133,13 @@ DAMAGE: list[tuple[Callable[[Path], Path], int, str | None]] = [
 ]
 
 
+@pytest.mark.parametrize("has_lock_file", [True, False], ids=["of-a-broker", "copied"])
 @pytest.mark.parametrize(("damage", "cost", "kept"), DAMAGE, ids=lambda value: getattr(value, "__name__", ""))
 def test_damage_is_found_and_repaired_and_nothing_else_is_lost(
-    offline: Run, partition: Path, damage: Callable[[Path], Path], cost: int, kept: str | None
+    offline: Run, partition: Path, damage: Callable[[Path], Path], cost: int, kept: str | None, has_lock_file: bool
 ) -> None:
+    if has_lock_file:
+        (partition.parent / ".lock").touch()
     log = open_partition(partition)
     batches = read_all(log)
     log.close()
@@ -190,6 +193,7 @@ def test_checkpoints_are_compared_with_the_logs(offline: Run, partition: Path) -
     assert texts["recovery-point-offset-checkpoint"]["can_be_repaired"]
     repaired = offline("log", "repair", str(data))
     assert (repaired.code, "1 problem cannot be repaired" in repaired.errors) == (1, True)
+    assert "\n  cannot be repaired: restore the file from a copy\n" in repaired.output
     assert (data / "recovery-point-offset-checkpoint.aside").exists()
 
 

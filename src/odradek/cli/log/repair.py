@@ -71,7 +71,8 @@ def _without_broker(directory: str, *, dry_run: bool) -> Iterator[None]:
 
 def _repair_target(target: Target, *, dry_run: bool, as_json: bool) -> int:
     """Repair a target and return the number of problems that remain."""
-    check = check_target(target)
+    # A repair holds the lock of the directory itself, which `Target.is_live` would take for that of a broker.
+    check = check_target(target, is_live=dry_run and target.is_live)
     todo = [finding for finding in check.all_findings if finding.remedy is not Remedy.NOTHING]
     if not dry_run:
         for partition in check.partitions:
@@ -102,7 +103,8 @@ def _report(check: TargetCheck, todo: list[Finding], *, dry_run: bool) -> None:
     mark = click.style("would", fg="yellow") if dry_run else click.style("done", fg="green")
     for finding in todo:
         say(f"{strong(shown_path(finding.path))}: {finding.text}")
-        say(f"  {mark}: {finding.remedy_text}")
+        prefix = "" if finding.remedy is Remedy.ASK else f"{mark}: "
+        say(f"  {prefix}{finding.remedy_text}")
     repairs = count_text(sum(finding.remedy is not Remedy.ASK for finding in todo), "repair")
     what = "nothing to repair" if not todo else f"{repairs} {'would be made' if dry_run else 'made'}"
     say(f"checked {total_text(check.partitions)}: {what}")
