@@ -43,6 +43,7 @@ def read_security(cluster: Cluster, reader: Reader, config_file: str | None) -> 
     facts.files = None if config_file is None else reader.read("files", "", lambda: read_files(config_file))
     if config_file is None:
         reader.reasons["files"] = NO_FILE
+        facts.not_requested = ("files",)
     described = reader.read("brokers", "reading the brokers …", requests.describe)
     if described is None:
         for name in ("listeners", "tls", "anonymous", "acls", "iterations", "quota_count", "consoles"):
