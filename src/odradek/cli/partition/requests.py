@@ -30,6 +30,10 @@ ELECTION_ADVICE = {
 }
 
 
+class Refused(Failure):
+    """The controller has refused all partitions, so that nothing has begun."""
+
+
 def alter_reassignments(requests: BrokerRequests, targets: Mapping[tuple[str, int], tuple[int, ...] | None]) -> None:
     """Begin a reassignment of each partition, or cancel it where the target is None. A Failure names all refusals."""
     partitions = [
@@ -48,8 +52,9 @@ def alter_reassignments(requests: BrokerRequests, targets: Mapping[tuple[str, in
         refused += refused_of_part
         accepted += len(part) - len(refused_of_part)
     if refused:
-        rest = f"; the other {accepted} were accepted" if accepted else ""
-        raise Failure("; ".join(refused) + rest)
+        if not accepted:
+            raise Refused("; ".join(refused))
+        raise Failure("; ".join(refused) + f"; the other {accepted} were accepted")
 
 
 def _alter_part(requests: BrokerRequests, partitions: Iterable[tuple[str, ReassignablePartition]]) -> list[str]:

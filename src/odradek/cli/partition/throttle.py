@@ -61,6 +61,11 @@ def remove_throttle(requests: BrokerRequests, topics: Iterable[str], brokers: It
     _alter_brokers(requests, brokers, dict.fromkeys(RATES))
 
 
+def remove_throttle_of(requests: BrokerRequests, moves: Sequence[Move]) -> None:
+    brokers = {broker for move in moves for broker in (*move.before, *move.after)}
+    remove_throttle(requests, {move.partition.topic for move in moves}, brokers)
+
+
 def _throttled_topics(requests: BrokerRequests, topics: Iterable[str]) -> list[str]:
     """Those of the topics that have a throttle, so that the others are not changed."""
     found: list[str] = []
