@@ -49,14 +49,15 @@ def check(
 ) -> None:
     """Show whether a principal may do something, and which rule decides. The exit code is 1 if it may not.
 
-    RESOURCE is topic:NAME, group:NAME, transactional-id:ID or cluster. super.users and
-    allow.everyone.if.no.acl.found are read from a broker.
+    RESOURCE is topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster. super.users
+    and allow.everyone.if.no.acl.found are read from a broker.
     """
     from odradek.cli.acl.decision import UNKNOWN_SETTINGS, check_access, explanation
 
     parsed = parse_resource(resource)
     if parsed is None:
-        raise click.UsageError(f"{resource}: expected topic:NAME, group:NAME, transactional-id:ID or cluster")
+        expected = "topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster"
+        raise click.UsageError(f"{resource}: expected {expected}")
     kind, name = parsed
     decision, knows_settings = check_access(cluster, principal, OPERATIONS[operation], kind, name, host)
     if not knows_settings and not as_json:
