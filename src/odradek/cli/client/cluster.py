@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
-from odradek.cli.client.kafka_errors import NoSuchTopic, NotAuthorized, explain, unreachable
+from odradek.cli.client.kafka_errors import NoSuchGroup, NoSuchTopic, NotAuthorized, explain, unreachable
 from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.cli.client.wire_security import SecuredAddress, wire_security
 from odradek.cli.framework.failure import Failure
@@ -275,6 +275,8 @@ class Cluster:
             line += f" [{self.bootstrap_servers}{detail}]"
         if error.name().endswith("_AUTHORIZATION_FAILED"):
             return NotAuthorized(line)
+        if error.name() == "GROUP_ID_NOT_FOUND":
+            return NoSuchGroup(line)
         return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)
 
 
