@@ -56,9 +56,13 @@ def test_rules_are_added_listed_checked_and_removed(acl: Acl) -> None:
     denied = acl("check", "User:alice", "Write", "topic:orders", "--format", "json")
     assert denied.code == 1
     assert (denied.row["allowed"], denied.row["rule"]["pattern"]) == (False, "prefixed")
+    assert denied.row["knows_settings"] is True
     assert not acl("list", "--topic", "orders").output.count("User:*")
     assert acl("list", "--topic", "orders", "--resource-pattern-type", "match").output.count("User:*") == 1
-    acl("remove", "--topic", "ord", "--resource-pattern-type", "prefixed", "--yes")
+    prefixed = ("remove", "--topic", "ord", "--resource-pattern-type", "prefixed")
+    asked = acl(*prefixed, "--format", "json")
+    assert (asked.code, asked.output, "User:* may not Write" in asked.errors) == (2, "", True)
+    acl(*prefixed, "--yes")
     assert acl("check", "User:alice", "Write", "topic:orders").code == 0
     removed = acl("remove", "--principal", "User:alice", "--producer", "--topic", "orders", "--yes", "--format", "json")
     assert len(removed.rows) == 3
