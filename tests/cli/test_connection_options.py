@@ -8,12 +8,14 @@ import click
 import pytest
 
 from odradek.cli.main import root
+from odradek.pipelines.definition.choices import PROFILE_VARIABLE
+from odradek.server.main import OTHER_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ADDRESS = "--bootstrap-server"
-PROFILE_OPTION_HELP = "Profile of the definition. Default: $ODRADEK_PROFILE, or none."
+PROFILE_OPTION_HELP = "Profile of the definition. Default: $ODRADEK_PIPELINE_PROFILE, or none."
 FILES = {"--secure", "--command-config"}
 PROFILES = {"--profile", "--cluster-profile"}
 
@@ -46,6 +48,12 @@ def test_a_command_with_an_address_takes_credentials(name: str) -> None:
     options = options_of(COMMANDS[name])
     assert options >= FILES, f"odradek {name} lacks {', '.join(FILES - options)}"
     assert options & PROFILES, f"odradek {name} takes no profile with address and credentials"
+
+
+def test_a_broker_does_not_take_the_variables_of_commands_for_properties() -> None:
+    variables = {str(each.envvar) for command in COMMANDS.values() for each in command.params if each.envvar}
+    assert {"ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_PROFILE"} <= variables
+    assert {*variables, PROFILE_VARIABLE} <= set(OTHER_VARIABLES)
 
 
 def test_a_definition_and_a_cluster_have_profiles_of_their_own() -> None:

@@ -82,3 +82,24 @@ def test_shorthands_give_the_rules_of_kafka_acls(
     assert of_ours(secured) == made_by_us
     acl(secured, "remove", "--principal", "User:alice", "--yes")
     assert of_tool(tools, secured) == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "operation"),
+    [
+        (("--user-principal", "User:bob"), "CreateTokens"),
+        (("--delegation-token", "id"), "Describe"),
+        (("--transactional-id", "pay"), "TwoPhaseCommit"),
+    ],
+    ids=lambda value: value[0].strip("-") if isinstance(value, tuple) else value,
+)
+def test_rules_that_the_client_library_does_not_know_are_listed_and_removed(
+    options: tuple[str, str], operation: str, tools: ToolSession, secured: RunningBroker
+) -> None:
+    server = ("--bootstrap-server", secured.bootstrap_servers)
+    given = ("--allow-principal", "User:alice", "--operation", operation)
+    tools.run("kafka-acls", *server, "--add", *given, *options).checked()
+    assert of_ours(secured) == of_tool(tools, secured)
+    assert len(of_ours(secured)) == 1
+    acl(secured, "remove", "--principal", "User:alice", "--yes")
+    assert of_tool(tools, secured) == set()

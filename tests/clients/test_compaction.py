@@ -123,7 +123,7 @@ def test_readers_find_the_latest_values_and_kafkas_tools_nothing_wrong(running: 
     running.start()
     assert read(running, "compacted")[0] == expected
     running.stop()
-    assert check_target(find_target(running.data_directory)).all_findings == []
+    assert check_target(find_target(running.data_directory), is_live=False).all_findings == []
     with ToolSession() as tools:
         logs = sorted(directory.glob("*.log"))
         printed = dump(tools, logs, "--deep-iteration", "--print-data-log")

@@ -31,7 +31,14 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 # Variables with the prefix of properties that are not properties.
-OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT", "ODRADEK_PROFILE")
+OTHER_VARIABLES = (
+    "ODRADEK_BOOTSTRAP_SERVER",
+    "ODRADEK_LOG_LEVEL",
+    "ODRADEK_LOG_FORMAT",
+    "ODRADEK_NO_STATUS_TOPIC",
+    "ODRADEK_PIPELINE_PROFILE",
+    "ODRADEK_PROFILE",
+)
 SECURE_FILE = "broker.properties"  # in a directory of `odradek secure init`
 LOG_LEVELS = ("info", "debug", "warning", "error")
 LOG_FORMATS = ("text", "json")

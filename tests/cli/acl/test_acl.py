@@ -4,6 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from odradek.cli.acl.requests import create
+from odradek.cli.client.cluster import Cluster
+from odradek.security.acls.bindings import AclBinding, PatternType, Permission
+from odradek.security.authorizer import Operation, ResourceType
 from odradek.testing.running_broker import RunningBroker, broker
 from tests.cli.conftest import Ran, run_odradek
 
@@ -52,13 +56,51 @@ def test_rules_are_added_listed_checked_and_removed(acl: Acl) -> None:
     denied = acl("check", "User:alice", "Write", "topic:orders", "--format", "json")
     assert denied.code == 1
     assert (denied.row["allowed"], denied.row["rule"]["pattern"]) == (False, "prefixed")
+    assert denied.row["knows_settings"] is True
     assert not acl("list", "--topic", "orders").output.count("User:*")
     assert acl("list", "--topic", "orders", "--resource-pattern-type", "match").output.count("User:*") == 1
-    acl("remove", "--topic", "ord", "--resource-pattern-type", "prefixed", "--yes")
+    prefixed = ("remove", "--topic", "ord", "--resource-pattern-type", "prefixed")
+    asked = acl(*prefixed, "--format", "json")
+    assert (asked.code, asked.output, "User:* may not Write" in asked.errors) == (2, "", True)
+    acl(*prefixed, "--yes")
     assert acl("check", "User:alice", "Write", "topic:orders").code == 0
     removed = acl("remove", "--principal", "User:alice", "--producer", "--topic", "orders", "--yes", "--format", "json")
     assert len(removed.rows) == 3
     assert acl("list").output == "no rules\n"
+
+
+def test_rules_on_users_tokens_and_of_all_operations_are_seen(acl: Acl, secured: RunningBroker) -> None:
+    """Rules of kafka-acls on resources that `acl add` does not name, and with operations that librdkafka lacks."""
+    rights = [
+        (ResourceType.USER, "User:bob", Operation.CREATE_TOKENS),
+        (ResourceType.DELEGATION_TOKEN, "token", Operation.DESCRIBE),
+    ]
+    rules = [
+        AclBinding(kind, name, PatternType.LITERAL, "User:alice", "*", operation, Permission.ALLOW)
+        for kind, name, operation in rights
+    ]
+    create(Cluster(secured.bootstrap_servers, {}), rules)
+    two_phases = ("--transactional-id", "payments", "--operation", "TwoPhaseCommit")
+    assert acl("add", "--allow-principal", "User:alice", *two_phases).code == 0
+    expected = {
+        ("user", "User:bob", "CreateTokens"),
+        ("delegation-token", "token", "Describe"),
+        ("transactional-id", "payments", "TwoPhaseCommit"),
+    }
+    for arguments in ((), ("--principal", "User:alice")):
+        rows = acl("list", *arguments, "--format", "json").rows
+        assert {(row["resource_type"], row["resource"], row["operation"]) for row in rows} == expected
+    assert acl("check", "User:alice", "CreateTokens", "user:User:bob").code == 0
+    removed = acl("remove", "--principal", "User:alice", "--yes")
+    assert "removed: User:alice may CreateTokens on user User:bob from every host" in removed.output
+    assert acl("list").output == "no rules\n"
+
+
+def test_a_user_who_may_not_list_rules_is_refused() -> None:
+    with broker({**PROPERTIES, "super.users": "User:admin"}) as running:
+        ran = run_odradek("acl", "list", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+    assert (ran.code, ran.output) == (1, "")
+    assert "this user is not authorized for the cluster" in ran.errors
 
 
 def test_super_users_and_resources_without_rules_are_named(acl: Acl) -> None:

@@ -76,6 +76,9 @@ def test_an_operation_that_means_nothing_is_named() -> None:
         ("topic:", None),
         ("orders", None),
         ("cluster:other", None),
+        ("user:User:bob", (ResourceType.USER, "User:bob")),
+        ("delegation-token:id", (ResourceType.DELEGATION_TOKEN, "id")),
+        ("user:", None),
     ],
 )
 def test_resources_are_parsed(text: str, parsed: tuple[ResourceType, str] | None) -> None:

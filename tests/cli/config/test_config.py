@@ -64,7 +64,10 @@ def test_settings_of_a_broker_take_precedence_over_those_of_all(odradek_broker: 
     found = settings(run, "broker", "0")["log.cleaner.backoff.ms"]
     assert (found["value"], found["source"]) == ("7000", "dynamic broker")
     alter(run, "broker", "--delete", "log.cleaner.backoff.ms")
-    alter(run, "broker-default", "--delete", "log.cleaner.backoff.ms")
+    closed_first = f"127.0.0.1:1,{odradek_broker.bootstrap_servers}"
+    assert len(offline("config", "describe", "broker-default", "-b", closed_first, "--format", "json").rows) == 1
+    deleted = offline("config", "alter", "broker-default", "--delete", "log.cleaner.backoff.ms", "-b", closed_first)
+    assert (deleted.code, deleted.errors) == (0, "")
     assert "log.cleaner.backoff.ms" not in settings(run, "broker")
     assert run("config", "describe", "broker-default").output == (
         "broker-default: all settings have their default values\n"

@@ -38,8 +38,15 @@ def test_a_cluster_that_does_not_answer_is_a_problem(offline: Run) -> None:
 
 
 def test_a_time_limit_ends_the_reading(offline: Run, bootstrap_server: str) -> None:
-    found = offline("doctor", "-b", bootstrap_server, "--timeout", "0.000001", "--format", "json").row
-    assert {each["reason"] for each in found["not_examined"]} == {"1e-06 s were over; --timeout SECONDS gives more"}
+    ran = offline("doctor", "-b", bootstrap_server, "--timeout", "0.000001", "--format", "json")
+    assert {each["reason"] for each in ran.row["not_examined"]} == {"1e-06 s were over; --timeout SECONDS gives more"}
+    assert (ran.code, ran.row["status"]) == (3, "incomplete")
+
+
+def test_a_failure_without_a_report_has_the_exit_code_of_wrong_usage(offline: Run) -> None:
+    for arguments in (("--profile", "none-of-this-name"), ("-b", "host:port")):
+        ran = offline("doctor", *arguments)
+        assert (ran.code, ran.output) == (2, ""), ran.errors
 
 
 def test_config_belongs_to_security(offline: Run) -> None:

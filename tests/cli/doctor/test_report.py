@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+import pytest
 
 from odradek.cli.doctor.finding import Result, problem, warning
 from odradek.cli.doctor.report import report_lines, report_object
@@ -32,7 +33,7 @@ def test_text_shows_problems_first_and_a_bounded_number_of_places() -> None:
         "",
         "not examined (not authorized): fourth, fifth",
         "",
-        "1 problem, 1 warning; 1 of 5 checks passed",
+        "1 problem, 1 warning; 1 of 5 checks passed, 2 not examined",
     ]
 
 
@@ -43,3 +44,19 @@ def test_object_has_status_findings_and_counts() -> None:
     assert (len(shown["findings"][1]["where"]), shown["findings"][1]["where_count"]) == (5, 8)
     assert shown["passed"] == ["third"]
     assert shown["not_examined"][0] == {"check": "fourth", "reason": "not authorized"}
+
+
+@pytest.mark.parametrize(
+    ("results", "status"),
+    [
+        (RESULTS, "problems"),
+        ([RESULTS[0], *RESULTS[2:]], "incomplete"),  # a problem may be in what was not examined
+        (RESULTS[2:], "incomplete"),
+        (RESULTS[3:], "incomplete"),
+        ([RESULTS[0], RESULTS[2]], "warnings"),
+        ([RESULTS[2]], "ok"),
+        ([RESULTS[2], Result("fourth", "the fourth", skipped="give --config", is_requested=False)], "ok"),
+    ],
+)
+def test_status_says_whether_all_checks_were_made(results: list[Result], status: str) -> None:
+    assert report_object("cluster", "id", results, 5)["status"] == status

@@ -133,10 +133,35 @@ DAMAGE: list[tuple[Callable[[Path], Path], int, str | None]] = [
 ]
 
 
+def test_a_repaired_segment_leaves_no_hole_before_the_next_one(offline: Run, partition: Path) -> None:
+    """A broker that recovers takes a hole for an incomplete write, and discards the segments after it."""
+    path = lose_an_end(partition)
+    assert "1 repair made" in offline("log", "repair", str(path)).output
+    log = open_partition(partition, clean_shutdown=False)
+    assert len(log.segments) == SEGMENTS
+
+
+@pytest.mark.parametrize(
+    ("damage", "suffix"), [(tear_tail, ".tail"), (rot_in_the_middle, ".corrupt"), (break_the_epochs, ".aside")]
+)
+def test_a_later_repair_keeps_what_earlier_ones_have_removed(
+    offline: Run, partition: Path, damage: Callable[[Path], Path], suffix: str
+) -> None:
+    removed = []
+    for _ in range(3):
+        name = damage(partition).name + suffix
+        assert "1 repair made" in offline("log", "repair", str(partition)).output
+        removed.append((partition / name).read_bytes())
+    assert [(partition / each).read_bytes() for each in (f"{name}.1", f"{name}.2", name)] == removed
+
+
+@pytest.mark.parametrize("has_lock_file", [True, False], ids=["of-a-broker", "copied"])
 @pytest.mark.parametrize(("damage", "cost", "kept"), DAMAGE, ids=lambda value: getattr(value, "__name__", ""))
 def test_damage_is_found_and_repaired_and_nothing_else_is_lost(
-    offline: Run, partition: Path, damage: Callable[[Path], Path], cost: int, kept: str | None
+    offline: Run, partition: Path, damage: Callable[[Path], Path], cost: int, kept: str | None, has_lock_file: bool
 ) -> None:
+    if has_lock_file:
+        (partition.parent / ".lock").touch()
     log = open_partition(partition)
     batches = read_all(log)
     log.close()
@@ -190,6 +215,7 @@ def test_checkpoints_are_compared_with_the_logs(offline: Run, partition: Path) -
     assert texts["recovery-point-offset-checkpoint"]["can_be_repaired"]
     repaired = offline("log", "repair", str(data))
     assert (repaired.code, "1 problem cannot be repaired" in repaired.errors) == (1, True)
+    assert "\n  cannot be repaired: restore the file from a copy\n" in repaired.output
     assert (data / "recovery-point-offset-checkpoint.aside").exists()
 
 

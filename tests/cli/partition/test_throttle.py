@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
-from odradek.cli.client.cluster_state import PartitionState
+from odradek.cli.client.cluster_state import ClusterState, PartitionState
 from odradek.cli.framework.failure import Failure
+from odradek.cli.partition import running
 from odradek.cli.partition.plan import Move
+from odradek.cli.partition.reassign import submit
 from odradek.cli.partition.throttle import BROKER, DELETE, LEADERS, SET, TOPIC, remove_throttle, set_throttle
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
@@ -35,6 +43,7 @@ class Brokers:
         self.accepted: list[tuple[int, int, str, int]] = []
         """The broker that was asked, the resource's type and name, the operation on its first setting."""
         self._refusing = refusing
+        self.answer: AlterPartitionReassignmentsResponse | Failure = AlterPartitionReassignmentsResponse()
 
     def describe(self) -> DescribedCluster:
         ids = (1, 2, 3, STOPPED_ID)
@@ -50,7 +59,11 @@ class Brokers:
             ]
         )
 
-    def ask_controller(self, request: Any, *_: object) -> IncrementalAlterConfigsResponse:
+    def ask_controller(self, request: Any, *_: object) -> Any:
+        if isinstance(request, AlterPartitionReassignmentsRequest):
+            if isinstance(self.answer, Failure):
+                raise self.answer
+            return self.answer
         return self._alter(CONTROLLER_ID, request)
 
     def ask(self, broker: KnownBroker, request: Any, *_: object) -> IncrementalAlterConfigsResponse:
@@ -106,3 +119,60 @@ def test_a_broker_that_does_not_run_is_left_out() -> None:
     set_throttle(brokers.requests, [move((1, STOPPED_ID), (1, 3))], 1000)
     remove_throttle(brokers.requests, [], [1, 3, STOPPED_ID])
     assert {asked for asked, *_ in brokers.accepted} == {1, 3}
+
+
+MOVES = [move((1, 2), (1, 3))]
+DENIED = AlterPartitionReassignmentsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+REFUSED = AlterPartitionReassignmentsResponse(
+    responses=[
+        ReassignableTopicResponse(
+            name="t",
+            partitions=[
+                ReassignablePartitionResponse(partition_index=0, error_code=ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+            ],
+        )
+    ]
+)
+REMOVED, KEPT = "; the throttle was removed", "removes it when no reassignment is running"
+
+
+def present(brokers: Brokers, *, adding: tuple[int, ...] = ()) -> ClusterState:
+    return ClusterState(brokers.describe(), [PartitionState("other", 0, 1, (1, 2), (1, 2), adding=adding)])
+
+
+@pytest.mark.parametrize("answer", [REFUSED, DENIED], ids=["refused", "denied"])
+def test_a_refused_reassignment_has_no_throttle(
+    monkeypatch: pytest.MonkeyPatch, answer: AlterPartitionReassignmentsResponse
+) -> None:
+    brokers = Brokers()
+    brokers.answer = answer
+    monkeypatch.setattr(running, "read_state", lambda _requests: present(brokers))
+    with pytest.raises(Failure) as raised:
+        submit(brokers.requests, MOVES, 1000)
+    assert raised.value.message.endswith(REMOVED)
+    last = {(resource_type, name): operation for _, resource_type, name, operation in brokers.accepted}
+    assert last == dict.fromkeys([(BROKER, "1"), (BROKER, "2"), (BROKER, "3"), (TOPIC, "t")], DELETE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "adding"), [(REFUSED, (2,)), (Failure("no response"), ())], ids=["others-are-running", "not-answered"]
+)
+def test_a_throttle_that_may_be_needed_is_kept_and_reported(
+    monkeypatch: pytest.MonkeyPatch, answer: AlterPartitionReassignmentsResponse | Failure, adding: tuple[int, ...]
+) -> None:
+    brokers = Brokers()
+    brokers.answer = answer
+    monkeypatch.setattr(running, "read_state", lambda _requests: present(brokers, adding=adding))
+    with pytest.raises(Failure) as raised:
+        submit(brokers.requests, MOVES, 1000)
+    assert raised.value.message.endswith(KEPT)
+    assert {operation for *_, operation in brokers.accepted} == {SET}
+
+
+def test_a_failure_without_a_throttle_does_not_mention_it() -> None:
+    brokers = Brokers()
+    brokers.answer = REFUSED
+    with pytest.raises(Failure) as raised:
+        submit(brokers.requests, MOVES, None)
+    assert "throttle" not in raised.value.message
+    assert brokers.accepted == []

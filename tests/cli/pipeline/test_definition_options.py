@@ -57,7 +57,9 @@ def test_the_command_line_chooses(offline: Run, file: str, arguments: tuple[str,
 
 
 def test_the_environment_chooses_a_profile(offline: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ODRADEK_PROFILE", "prod")
+    monkeypatch.setenv("ODRADEK_PROFILE", "of-a-cluster")
+    assert topic_of(offline("pipeline", "graph", file, "--format", "json").output) == "topic in"
+    monkeypatch.setenv("ODRADEK_PIPELINE_PROFILE", "prod")
     assert topic_of(offline("pipeline", "graph", file, "--format", "json").output) == "topic in-prod"
 
 

@@ -87,6 +87,16 @@ def test_records_return_to_their_partitions_as_they_were(bootstrap_server: str, 
     assert len(written(bootstrap_server, source)) == 31
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_nothing_is_written_without_a_confirmation(
+    bootstrap_server: str, letters: tuple[str, str], output: str
+) -> None:
+    source, dead = letters
+    refused = run_odradek("pipeline", "redrive", dead, "--format", output, "-b", bootstrap_server)
+    assert (refused.code, "confirm with --yes" in refused.errors) == (2, True)
+    assert written(bootstrap_server, source) == []
+
+
 def test_a_selection_and_a_limit(bootstrap_server: str, letters: tuple[str, str]) -> None:
     source, dead = letters
     cluster = Cluster(bootstrap_server, {})

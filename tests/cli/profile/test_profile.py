@@ -66,6 +66,36 @@ def test_later_options_win(home: Path, tmp_path: Path) -> None:
     assert (last["bootstrap.servers"], last["client.id"]) == ("c:3", "x")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "variable", "expected"),
+    [
+        (None, None, "of-variable", "of-variable:1"),
+        ("before", None, "of-variable", "before:1"),
+        (None, "after", "of-variable", "after:1"),
+        ("before", "after", "of-variable", "after:1"),
+        ("before", None, None, "before:1"),
+    ],
+)
+def test_profile_of_the_command_line_wins_over_the_environment(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str | None,
+    after: str | None,
+    variable: str | None,
+    expected: str,
+) -> None:
+    for name in ("before", "after", "of-variable"):
+        run_odradek("profile", "add", name, "-b", f"{name}:1")
+    if variable is not None:
+        monkeypatch.setenv("ODRADEK_PROFILE", variable)
+    first, last = (["--profile", name] if name else [] for name in (before, after))
+    assert run_odradek(*first, "profile", "add", "chosen", *last).code == 0
+    assert home.exists()
+    assert run_odradek("profile", "show", "chosen", "--format", "json").row["properties"] == {
+        "bootstrap.servers": expected
+    }
+
+
 def test_kafkas_names_become_librdkafkas(tmp_path: Path) -> None:
     files = write_certificates(tmp_path)
     found = librdkafka_properties(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
-import importlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.cli.framework.output import count_text
 from odradek.cli.main import run
+from odradek.cli.records import produce
 from odradek.cli.records.record_input import InputRecord
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ def test_whatever_stops_it_what_was_read_is_written_and_reported(
         yield InputRecord(value=b"1", partition=0)
         raise OSError(errno.EIO, "the disk is gone")
 
-    monkeypatch.setattr(importlib.import_module("odradek.cli.records.produce"), "records_of", broken)
+    monkeypatch.setattr(produce, "records_of", broken)
     assert run(["produce", topic, "-b", bootstrap_server]) == 1
     shown = capsys.readouterr()
     assert shown.out == f"1 record written to {topic}: partition 0, offset 0\n"
@@ -260,6 +261,30 @@ def test_a_timestamp_that_the_topic_refuses_says_which_setting_allows_it(odradek
     ran = odradek("produce", topic, "-T", str(2**63 - 1), "-v", "x")
     assert ran.code == 1
     assert "message.timestamp.after.max.ms" in ran.errors
+
+
+def test_all_records_that_were_refused_are_counted(odradek: Run, topic: str) -> None:
+    lines = "".join(f"{number}\n" for number in range(50_000))
+    ran = odradek("produce", topic, "-T", str(2**63 - 1), "--format", "json", stdin=lines)
+    failed = ran.row["failed"]
+    assert (ran.code, ran.row["records"]) == (1, 0)
+    assert f"error: {count_text(failed, 'record')} not written: " in ran.errors
+    assert (f"; input after record {failed:,} was not sent" in ran.errors) == (failed < 50_000)
+
+
+def test_writing_stops_after_a_refusal() -> None:
+    class Writer:
+        first_error: object = None
+        written = 0
+
+        def write(self, _record: InputRecord) -> None:
+            self.written += 1
+            self.first_error = "refused" if self.written == 2 else None
+
+    for count, stopped_after in ((2, None), (3, 2), (9, 2)):
+        writer: Any = Writer()
+        assert produce.write_all(writer, [InputRecord()] * count) == stopped_after
+        assert writer.written == 2
 
 
 @pytest.mark.parametrize(

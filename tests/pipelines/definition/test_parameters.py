@@ -98,8 +98,8 @@ def test_a_parameter_may_be_a_list_or_a_mapping(tmp_path: Path) -> None:
     [
         ({"limit": "1"}, Choices(), 100),  # a parameter hides the environment
         ({"BROKERS": "b"}, Choices("prod"), 500),
-        ({"BROKERS": "b", "ODRADEK_PROFILE": "prod"}, Choices(), 500),
-        ({"ODRADEK_PROFILE": "prod"}, Choices("test"), 100),  # the option wins over the environment
+        ({"BROKERS": "b", "ODRADEK_PIPELINE_PROFILE": "prod"}, Choices(), 500),
+        ({"ODRADEK_PIPELINE_PROFILE": "prod"}, Choices("test"), 100),  # the option wins over the environment
         ({"BROKERS": "b"}, Choices("prod", {"limit": "7"}), 7),
         ({}, Choices(None, {"limit": "8"}), 8),
     ],

@@ -16,7 +16,6 @@ from odradek.security.acls.bindings import WILDCARD
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
-    from odradek.security.acls.decisions import Decision
 
 DENIED_EXIT_CODE = 1
 
@@ -49,26 +48,22 @@ def check(
 ) -> None:
     """Show whether a principal may do something, and which rule decides. The exit code is 1 if it may not.
 
-    RESOURCE is topic:NAME, group:NAME, transactional-id:ID or cluster. super.users and
-    allow.everyone.if.no.acl.found are read from a broker.
+    RESOURCE is topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster. super.users
+    and allow.everyone.if.no.acl.found are read from a broker. If it does not show them, a note says so, and
+    `knows_settings` of the JSON output is false.
     """
     from odradek.cli.acl.decision import UNKNOWN_SETTINGS, check_access, explanation
 
     parsed = parse_resource(resource)
     if parsed is None:
-        raise click.UsageError(f"{resource}: expected topic:NAME, group:NAME, transactional-id:ID or cluster")
+        expected = "topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster"
+        raise click.UsageError(f"{resource}: expected {expected}")
     kind, name = parsed
     decision, knows_settings = check_access(cluster, principal, OPERATIONS[operation], kind, name, host)
     if not knows_settings and not as_json:
         note(UNKNOWN_SETTINGS)
-    _print(decision, explanation(decision), principal, operation, resource, as_json=as_json)
-    if not decision.is_allowed:
-        context.exit(DENIED_EXIT_CODE)
-
-
-def _print(decision: Decision, reason: str, principal: str, operation: str, resource: str, *, as_json: bool) -> None:
-    rule = decision.binding
     if as_json:
+        rule = decision.binding
         print_json(
             {
                 "principal": principal,
@@ -77,9 +72,12 @@ def _print(decision: Decision, reason: str, principal: str, operation: str, reso
                 "allowed": decision.is_allowed,
                 "reason": decision.reason.name.lower(),
                 "rule": None if rule is None else as_row(rule),
+                "knows_settings": knows_settings,
             }
         )
-        return
-    verb = "may" if decision.is_allowed else "may not"
-    say(f"{principal} {verb} {operation} on {resource}")
-    say(f"  {reason}")
+    else:
+        verb = "may" if decision.is_allowed else "may not"
+        say(f"{principal} {verb} {operation} on {resource}")
+        say(f"  {explanation(decision)}")
+    if not decision.is_allowed:
+        context.exit(DENIED_EXIT_CODE)

@@ -20,6 +20,7 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from odradek.cli.acl.rules import Selection
     from odradek.cli.client.cluster import Cluster
+    from odradek.security.acls.bindings import AclBinding
 
 
 @command(
@@ -99,11 +100,19 @@ def remove(
             say("no rules match: nothing was removed")
         return
     if not yes:
-        note("These rules match:")
-        print_rules(found, as_json=False)
+        show_matching(found, as_json=as_json)
     confirm(f"Remove {len(found)} rules?", yes, refusal="nothing was removed")
     for rule in delete(cluster, found):
         if as_json:
             print_json({**as_row(rule), "removed": True})
         else:
             say(f"removed: {describe(rule)}")
+
+
+def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
+    """Before the question. JSON output has the rules that were removed, and no others."""
+    note("These rules match:")
+    if as_json:
+        note("\n".join(map(describe, rules)))
+    else:
+        print_rules(rules, as_json=False)

@@ -1,14 +1,18 @@
-"""The requests of `odradek acl`, through the Kafka client library, which also speaks TLS and SASL."""
+"""The requests of `odradek acl`, over sockets of our own: the client library does not know users and delegation tokens
+as resources, nor all operations. It takes the place of the sockets where they lack the mechanism to log in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.cli.client import kafka_admin as kafka
+from odradek.cli.acl import library_requests as library
 from odradek.cli.client.broker_requests import BrokerRequests, check
+from odradek.cli.client.request_parts import in_parts
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from odradek.security.acls.bindings import AclBinding, AclFilter, PatternType, Permission
 from odradek.security.authorizer import Operation, ResourceType
@@ -18,90 +22,123 @@ if TYPE_CHECKING:
 
     from odradek.cli.client.cluster import Cluster
 
-REQUEST_TIMEOUT_S = 15.0
+VERSION = 2  # the same fields as 3, which brokers before Apache Kafka 3.3 lack
+RULES_PER_REQUEST = 1_000
+WITHOUT_TOKENS = "rules on users and delegation tokens are not shown with this SASL mechanism"
 
 
 def create(cluster: Cluster, bindings: Iterable[AclBinding]) -> None:
-    theirs = [_binding(each) for each in dict.fromkeys(bindings)]
-    for future in cluster.admin().create_acls(theirs, request_timeout=REQUEST_TIMEOUT_S).values():
-        cluster.finish(future, "acl")
+    if not _has_own_sockets(cluster):
+        library.create(cluster, bindings)
+        return
+    requests = BrokerRequests(cluster)
+    for part in in_parts(dict.fromkeys(bindings), RULES_PER_REQUEST):
+        creations = [
+            AclCreation(
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                resource_pattern_type=each.pattern_type,
+                principal=each.principal,
+                host=each.host,
+                operation=each.operation,
+                permission_type=each.permission,
+            )
+            for each in part
+        ]
+        answer = requests.ask_controller(CreateAclsRequest(creations=creations), CreateAclsResponse, VERSION)
+        for result in answer.results:
+            _check(result.error_code, result.error_message)
 
 
 def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
     """The rules that any of the filters matches, each once."""
-    found: dict[AclBinding, None] = {}
+    if not _has_own_sockets(cluster):
+        note(WITHOUT_TOKENS)
+        return library.find(cluster, filters)
+    requests = BrokerRequests(cluster)
+    found: set[AclBinding] = set()
     for acl_filter in filters:
-        future = cluster.admin().describe_acls(_filter(acl_filter), request_timeout=REQUEST_TIMEOUT_S)
-        found |= dict.fromkeys(_ours(each) for each in cluster.finish(future, "acl"))
-    if not found:
-        _check_that_rules_can_be_listed(cluster)
+        answer = requests.ask_any(describe_request(acl_filter), DescribeAclsResponse, VERSION)
+        _check(answer.error_code, answer.error_message)
+        found.update(described_bindings(answer))
     return sorted(found)
-
-
-def _check_that_rules_can_be_listed(cluster: Cluster) -> None:
-    """Failure if the brokers refuse to list rules: the client library returns an empty list in place of the error."""
-    try:
-        requests = BrokerRequests(cluster)
-    except Failure:
-        note("no rules, or no right to list them: this needs Describe on the cluster")
-        return
-    everything = DescribeAclsRequest(
-        resource_type_filter=ResourceType.ANY,
-        resource_name_filter="",
-        pattern_type_filter=PatternType.ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=Operation.ANY,
-        permission_type=Permission.ANY,
-    )
-    response = requests.ask_any(everything, DescribeAclsResponse, 2)
-    if response.error_code == ErrorCode.SECURITY_DISABLED:
-        raise Failure("the brokers have no access control lists (SECURITY_DISABLED); set authorizer.class.name")
-    check(response.error_code, response.error_message, "acl")
 
 
 def delete(cluster: Cluster, bindings: Iterable[AclBinding]) -> list[AclBinding]:
     """Exactly these rules; those that another administrator has removed meanwhile are not in the result."""
-    theirs = [_filter(AclFilter(*each)) for each in bindings]
+    if not _has_own_sockets(cluster):
+        return library.delete(cluster, bindings)
+    requests = BrokerRequests(cluster)
     removed: list[AclBinding] = []
-    for future in cluster.admin().delete_acls(theirs, request_timeout=REQUEST_TIMEOUT_S).values():
-        removed += [_ours(each) for each in cluster.finish(future, "acl")]
+    for part in in_parts(bindings, RULES_PER_REQUEST):
+        filters = [
+            DeleteAclsFilter(
+                resource_type_filter=each.resource_type,
+                resource_name_filter=each.resource_name,
+                pattern_type_filter=each.pattern_type,
+                principal_filter=each.principal,
+                host_filter=each.host,
+                operation=each.operation,
+                permission_type=each.permission,
+            )
+            for each in part
+        ]
+        answer = requests.ask_controller(DeleteAclsRequest(filters=filters), DeleteAclsResponse, VERSION)
+        for result in answer.filter_results:
+            _check(result.error_code, result.error_message)
+            for each in result.matching_acls:
+                _check(each.error_code, each.error_message)
+                removed.append(
+                    AclBinding(
+                        ResourceType(each.resource_type),
+                        each.resource_name,
+                        PatternType(each.pattern_type),
+                        each.principal,
+                        each.host,
+                        Operation(each.operation),
+                        Permission(each.permission_type),
+                    )
+                )
     return sorted(removed)
 
 
-def _binding(binding: AclBinding) -> kafka.AclBinding:
-    return kafka.AclBinding(
-        kafka.ResourceType(int(binding.resource_type)),
-        binding.resource_name,
-        kafka.ResourcePatternType(int(binding.pattern_type)),
-        binding.principal,
-        binding.host,
-        kafka.AclOperation(int(binding.operation)),
-        kafka.AclPermissionType(int(binding.permission)),
+def describe_request(acl_filter: AclFilter) -> DescribeAclsRequest:
+    return DescribeAclsRequest(
+        resource_type_filter=acl_filter.resource_type,
+        resource_name_filter=acl_filter.resource_name,
+        pattern_type_filter=acl_filter.pattern_type,
+        principal_filter=acl_filter.principal,
+        host_filter=acl_filter.host,
+        operation=acl_filter.operation,
+        permission_type=acl_filter.permission,
     )
 
 
-def _filter(acl_filter: AclFilter) -> kafka.AclBindingFilter:
-    new_filter: Any = kafka.AclBindingFilter  # its annotations leave out None, which matches everything
-    filtered: kafka.AclBindingFilter = new_filter(
-        kafka.ResourceType(int(acl_filter.resource_type)),
-        acl_filter.resource_name,
-        kafka.ResourcePatternType(int(acl_filter.pattern_type)),
-        acl_filter.principal,
-        acl_filter.host,
-        kafka.AclOperation(int(acl_filter.operation)),
-        kafka.AclPermissionType(int(acl_filter.permission)),
-    )
-    return filtered
+def described_bindings(answer: DescribeAclsResponse) -> list[AclBinding]:
+    return [
+        AclBinding(
+            ResourceType(resource.resource_type),
+            resource.resource_name,
+            PatternType(resource.pattern_type),
+            each.principal,
+            each.host,
+            Operation(each.operation),
+            Permission(each.permission_type),
+        )
+        for resource in answer.resources
+        for each in resource.acls
+    ]
 
 
-def _ours(binding: Any) -> AclBinding:
-    return AclBinding(
-        ResourceType(binding.restype.value),
-        binding.name,
-        PatternType(binding.resource_pattern_type.value),
-        binding.principal,
-        binding.host,
-        Operation(binding.operation.value),
-        Permission(binding.permission_type.value),
-    )
+def _has_own_sockets(cluster: Cluster) -> bool:
+    try:
+        cluster.bootstrap_addresses()
+    except Failure:
+        return False
+    return True
+
+
+def _check(error_code: int, message: str | None) -> None:
+    if error_code == ErrorCode.SECURITY_DISABLED:
+        raise Failure("the brokers have no access control lists (SECURITY_DISABLED); set authorizer.class.name")
+    check(error_code, message, "acl")

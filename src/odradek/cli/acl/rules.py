@@ -8,12 +8,13 @@ from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, Patt
 from odradek.security.audit.events import pascal_case
 from odradek.security.authorizer import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
 
-# The types that the client library can name.
 TYPES = {
     "topic": ResourceType.TOPIC,
     "group": ResourceType.GROUP,
     "cluster": ResourceType.CLUSTER,
     "transactional-id": ResourceType.TRANSACTIONAL_ID,
+    "delegation-token": ResourceType.DELEGATION_TOKEN,
+    "user": ResourceType.USER,
 }
 OPERATIONS = {pascal_case(operation.name): operation for operation in Operation if operation > Operation.ANY}
 PRODUCER = {
@@ -124,7 +125,7 @@ def unsupported_operation(access: Access, selection: Selection) -> str | None:
 def filters(selection: Selection, pattern_type: PatternType) -> list[AclFilter]:
     """For each resource; for everything without one."""
     if not selection.resources:
-        return [AclFilter(kind, None, pattern_type) for kind in TYPES.values()]
+        return [AclFilter(ResourceType.ANY, None, pattern_type)]
     return [AclFilter(kind, name, pattern_type) for kind, name in selection.resources]
 
 
@@ -133,7 +134,8 @@ def type_name(kind: ResourceType) -> str:
 
 
 def parse_resource(text: str) -> tuple[ResourceType, str] | None:
-    """`topic:orders`, `group:billing`, `transactional-id:payments` or `cluster`; None for anything else."""
+    """`topic:orders`, `group:billing`, `transactional-id:payments`, `user:User:bob`, `delegation-token:ID`, `cluster`;
+    None for anything else."""
     kind, colon, name = text.partition(":")
     if kind == "cluster" and (not colon or name == CLUSTER_NAME):
         return ResourceType.CLUSTER, CLUSTER_NAME

@@ -24,7 +24,7 @@ def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluste
     server = parameters.pop("bootstrap_server", None) or DEFAULT_BOOTSTRAP_SERVER
     is_given = context.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE
     properties = chosen_properties(
-        profile=parameters.pop("profile", None) or context.meta.get(PROFILE),
+        profile=_chosen_profile(context, parameters.pop("profile", None)),
         secure=parameters.pop("secure", None),
         command_config=parameters.pop("command_config", None),
         given=dict(parameters.pop("client_properties", None) or ()),
@@ -32,3 +32,9 @@ def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluste
         default_server=server,  # of the environment, or the default
     )
     return Cluster(properties.pop(SERVERS), properties)
+
+
+def _chosen_profile(context: click.Context, name: str | None) -> str | None:
+    """The profile after the command, before it (`odradek --profile NAME`), or of the environment, in this order."""
+    is_given = context.get_parameter_source("profile") is ParameterSource.COMMANDLINE
+    return name if is_given else context.meta.get(PROFILE) or name

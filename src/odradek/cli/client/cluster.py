@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
-from odradek.cli.client.kafka_errors import NoSuchTopic, NotAuthorized, explain, unreachable
+from odradek.cli.client.kafka_errors import NoSuchGroup, NoSuchTopic, NotAuthorized, explain, unreachable
+from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.cli.client.wire_security import SecuredAddress, wire_security
 from odradek.cli.framework.failure import Failure
 
@@ -203,8 +204,11 @@ class Cluster:
         return found
 
     def describe_topics(self, names: Iterable[str]) -> list[TopicDescription]:
-        futures = self.admin().describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
-        return [self.finish(future, f"topic {name}") for name, future in futures.items()]
+        found: list[TopicDescription] = []
+        for some in in_parts(names, TOPICS_PER_REQUEST):
+            futures = self.admin().describe_topics(TopicCollection(some), request_timeout=REQUEST_TIMEOUT_S)
+            found += [self.finish(future, f"topic {name}") for name, future in futures.items()]
+        return found
 
     def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
         """The wanted partitions of a topic, or all; Failure for one that does not exist."""
@@ -271,6 +275,8 @@ class Cluster:
             line += f" [{self.bootstrap_servers}{detail}]"
         if error.name().endswith("_AUTHORIZATION_FAILED"):
             return NotAuthorized(line)
+        if error.name() == "GROUP_ID_NOT_FOUND":
+            return NoSuchGroup(line)
         return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import check
 from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -139,12 +140,12 @@ class MinInSync:
 
     def of(self, topics: Iterable[str]) -> Mapping[str, int]:
         missing = [topic for topic in topics if topic not in self._known]
-        if missing:
+        for names in in_parts(missing, TOPICS_PER_REQUEST):
             resources = [
                 DescribeConfigsResource(
                     resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[MIN_IN_SYNC]
                 )
-                for topic in missing
+                for topic in names
             ]
             answer = self._requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
             for result in answer.results:

@@ -14,6 +14,10 @@ class NoSuchTopic(Failure):
     pass
 
 
+class NoSuchGroup(Failure):
+    pass
+
+
 class NotAuthorized(Failure):
     """The access control lists do not allow the request to this user."""
 

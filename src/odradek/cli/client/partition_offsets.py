@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.request_parts import in_parts
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -42,8 +43,8 @@ def read_offsets_of(
         broker = brokers.get(leader)
         if broker is None or broker.is_fenced:
             continue
-        for first in range(0, len(keys), PARTITIONS_PER_REQUEST):
-            request = _offsets_request(keys[first : first + PARTITIONS_PER_REQUEST], timestamp)
+        for some in in_parts(keys, PARTITIONS_PER_REQUEST):
+            request = _offsets_request(some, timestamp)
             try:
                 answer = requests.ask(broker, request, ListOffsetsResponse, 2)
             except Failure:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.cli.client.wire_request import call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
+    PartitionResponse,
     ProducerState,
     TopicRequest,
 )
@@ -32,7 +34,7 @@ from odradek.protocol.messages.write_txn_markers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.wire_security import SecuredAddress
@@ -181,23 +183,37 @@ def partition_leaders(
 
 def read_open_transactions(leaders: dict[tuple[str, int], Broker]) -> list[OpenTransaction]:
     """The transactions that are open in partitions, by topic, partition and start offset."""
-    by_broker: dict[Broker, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for (topic, partition), leader in leaders.items():
-        by_broker[leader][topic].append(partition)
-    found = []
-    for broker, topics in by_broker.items():
-        request = DescribeProducersRequest(
-            topics=[TopicRequest(name=topic, partition_indexes=sorted(indexes)) for topic, indexes in topics.items()]
-        )
-        for described in call(broker.address, request, DescribeProducersResponse, 0).topics:
-            for each in described.partitions:
-                check(each.error_code, f"producers of {described.name}-{each.partition_index}")
-                found += [
-                    _open_transaction(described.name, each.partition_index, broker, producer)
-                    for producer in each.active_producers
-                    if producer.current_txn_start_offset >= 0
-                ]
+    by_broker: dict[Broker, list[tuple[str, int]]] = defaultdict(list)
+    for partition, leader in leaders.items():
+        by_broker[leader].append(partition)
+    found = [
+        each
+        for broker, partitions in by_broker.items()
+        for part in in_parts(sorted(partitions), PARTITIONS_PER_REQUEST)
+        for each in _open_transactions_of(broker, part)
+    ]
     return sorted(found, key=lambda each: (each.topic, each.partition, each.start_offset))
+
+
+def _open_transactions_of(broker: Broker, partitions: Iterable[tuple[str, int]]) -> Iterator[OpenTransaction]:
+    request = describe_producers_request(partitions)
+    for described in call(broker.address, request, DescribeProducersResponse, 0).topics:
+        for each in described.partitions:
+            check(each.error_code, f"producers of {described.name}-{each.partition_index}")
+            yield from open_transactions_in(described.name, each, broker)
+
+
+def describe_producers_request(partitions: Iterable[tuple[str, int]]) -> DescribeProducersRequest:
+    topics = by_topic(partitions)
+    return DescribeProducersRequest(
+        topics=[TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+    )
+
+
+def open_transactions_in(topic: str, partition: PartitionResponse, leader: Broker) -> Iterator[OpenTransaction]:
+    for producer in partition.active_producers:
+        if producer.current_txn_start_offset >= 0:
+            yield _open_transaction(topic, partition.partition_index, leader, producer)
 
 
 def _open_transaction(topic: str, partition: int, leader: Broker, producer: ProducerState) -> OpenTransaction:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from odradek.cli.client.options import cluster_options
 from odradek.cli.client.setting_names import TOPIC_SETTINGS, read_setting_names, suggesting_names
 from odradek.cli.client.settings import REQUEST_TIMEOUT_S, alter_settings
 from odradek.cli.config.broker_defaults import alter_broker_defaults
-from odradek.cli.config.entity import Entity, broker_ids, entity_arguments, find_entity, first_address
+from odradek.cli.config.entity import Entity, broker_ids, entity_arguments, find_entity
 from odradek.cli.config.setting_completion import complete_assignments, complete_settings
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
@@ -119,6 +120,6 @@ def check_known(names: Iterable[str], known: Sequence[str]) -> None:
 
 def apply(cluster: Cluster, entity: Entity, changes: list[ConfigEntry]) -> None:
     if entity.is_broker_default:
-        alter_broker_defaults(first_address(cluster), changes)
+        alter_broker_defaults(BrokerRequests(cluster), changes)
     else:
         alter_settings(cluster, ConfigResource(entity.resource_type, entity.name, incremental_configs=changes))

@@ -1,6 +1,7 @@
 """Settings that apply to all brokers of a cluster.
 
-Their resource has an empty name, which librdkafka refuses, so these requests are sent over a socket of their own.
+Their resource has an empty name, which librdkafka refuses, so these requests are sent over a socket of their own, to
+any broker that answers.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.settings import Setting, source_name
-from odradek.cli.client.wire_request import call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
@@ -26,18 +26,19 @@ from odradek.protocol.messages.incremental_alter_configs import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from odradek.cli.client.broker_requests import BrokerRequests
     from odradek.cli.client.kafka_admin import ConfigEntry
-    from odradek.cli.client.wire_security import SecuredAddress
 
 BROKER_RESOURCE = 4
 DESCRIBE_VERSION = 1
 ALTER_VERSION = 0
 
 
-def read_broker_defaults(address: SecuredAddress) -> list[Setting]:
+def read_broker_defaults(requests: BrokerRequests) -> list[Setting]:
     """The settings that were changed for all brokers."""
     asked = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name="", configuration_keys=None)
-    response = call(address, DescribeConfigsRequest(resources=[asked]), DescribeConfigsResponse, DESCRIBE_VERSION)
+    request = DescribeConfigsRequest(resources=[asked])
+    response = requests.ask_any(request, DescribeConfigsResponse, DESCRIBE_VERSION)
     (result,) = response.results
     _check(result.error_code, result.error_message)
     return [
@@ -46,7 +47,7 @@ def read_broker_defaults(address: SecuredAddress) -> list[Setting]:
     ]
 
 
-def alter_broker_defaults(address: SecuredAddress, changes: Sequence[ConfigEntry]) -> None:
+def alter_broker_defaults(requests: BrokerRequests, changes: Sequence[ConfigEntry]) -> None:
     configs = [
         AlterableConfig(name=each.name, config_operation=each.incremental_operation.value, value=each.value)
         for each in changes
@@ -54,7 +55,7 @@ def alter_broker_defaults(address: SecuredAddress, changes: Sequence[ConfigEntry
     ]
     asked = AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name="", configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[asked])
-    response = call(address, request, IncrementalAlterConfigsResponse, ALTER_VERSION)
+    response = requests.ask_any(request, IncrementalAlterConfigsResponse, ALTER_VERSION)
     (result,) = response.responses
     _check(result.error_code, result.error_message)
 

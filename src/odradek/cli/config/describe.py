@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.options import cluster_options
 from odradek.cli.client.settings import read_settings
 from odradek.cli.config.broker_defaults import read_broker_defaults
-from odradek.cli.config.entity import entity_arguments, find_entity, first_address
+from odradek.cli.config.entity import entity_arguments, find_entity
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say, strong
 
@@ -36,7 +37,7 @@ def describe(kind: str, name: str | None, everything: bool, cluster: Cluster, as
     """
     entity = find_entity(cluster, kind, name)
     if entity.is_broker_default:
-        found = read_broker_defaults(first_address(cluster))
+        found = read_broker_defaults(BrokerRequests(cluster))
     else:
         found = read_settings(cluster, entity.resource_type, entity.name)
     shown = [each for each in found if everything or not each.is_default]

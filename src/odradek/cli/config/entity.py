@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.wire_security import SecuredAddress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,9 +92,3 @@ def check_broker(name: str, brokers: list[int]) -> None:
 def broker_ids(cluster: Cluster) -> list[int]:
     found = cluster.finish(cluster.admin().describe_cluster(), "cluster")
     return sorted(node.id for node in found.nodes)
-
-
-def first_address(cluster: Cluster) -> SecuredAddress:
-    """The address for requests that the client library cannot make."""
-    cluster.check_reachable()
-    return cluster.bootstrap_addresses()[0]

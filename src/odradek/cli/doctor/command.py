@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.doctor.finding import Result
     from odradek.cli.doctor.reading import Reader
 
 CLUSTER, SECURITY = "cluster", "security"
 LONGEST_COUNT = 2**53
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class NoReport(Failure):
+    """A failure before the report has the exit code of wrong usage, because 1 says that nothing fails."""
+
+    exit_code = click.UsageError.exit_code
+
+
+def fails_as_usage(function: F) -> F:
+    """Each Failure of the command becomes a NoReport."""
+
+    @functools.wraps(function)
+    def with_exit_code(*arguments: Any, **parameters: Any) -> Any:
+        try:
+            return function(*arguments, **parameters)
+        except Failure as failure:
+            raise NoReport(failure.message) from None
+
+    return with_exit_code  # type: ignore[return-value]  # a command keeps its type
 
 
 @command(
@@ -86,6 +110,7 @@ LONGEST_COUNT = 2**53
     help="Of `security`: the properties of a broker on this machine, whose files are checked as well.",
 )
 @click.option("--all", "shows_all", is_flag=True, help="Show all locations of a finding, not only the first 5.")
+@fails_as_usage
 @cluster_options
 def doctor(
     *,
@@ -102,7 +127,8 @@ def doctor(
     """Check a cluster, or its security, and report each problem with its location and what to do.
 
     It works with any Kafka cluster, over the Kafka protocol alone, and changes nothing. The exit code is 0 if nothing
-    was found, 1 after warnings, 2 after problems (and for wrong usage).
+    was found, 1 after warnings, 2 after problems (and for wrong usage), 3 if checks could not be made, such as those
+    that the user has no right to make, and no problem was found.
     """
     from odradek.cli.doctor.finding import exit_code
     from odradek.cli.doctor.reading import Reader

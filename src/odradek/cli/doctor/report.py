@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from odradek.cli.doctor.finding import Finding, Result
 
 SHOWN_PLACES = 5
-STATUS = ("ok", "warnings", "problems")
+STATUS = ("ok", "warnings", "problems", "incomplete")  # by exit code
 LABELS = {Severity.PROBLEM: ("PROBLEM", "red"), Severity.WARNING: ("WARNING", "yellow")}
 
 
@@ -72,7 +72,9 @@ def _summary(results: Sequence[Result]) -> str:
         for severity in sorted(LABELS, reverse=True)
         if severity in findings
     ]
-    return f"{', '.join(found) or 'nothing found'}; {passed} of {len(results)} checks passed"
+    skipped = sum(result.skipped is not None for result in results)
+    rest = f", {skipped} not examined" if skipped else ""
+    return f"{', '.join(found) or 'nothing found'}; {passed} of {len(results)} checks passed{rest}"
 
 
 def _by_severity(results: Sequence[Result]) -> list[tuple[Result, Finding]]:

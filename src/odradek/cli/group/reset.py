@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 import click
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
+from odradek.cli.client.kafka_errors import NoSuchGroup
 from odradek.cli.client.options import cluster_options, group_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
@@ -114,20 +115,23 @@ def reset(
         return earliest if to_earliest else latest
 
     moves = plan_moves(before, bounds, goal)
+    if as_json and execute:
+        alter(cluster, name, moves)  # first, because the rows say that it was done
+        show(name, moves, execute, as_json)
+        return
     show(name, moves, execute, as_json)
     if not execute:
         note("nothing was changed; add --execute to apply it")
         return
     alter(cluster, name, moves)
-    if not as_json:
-        say(f"group {name}: {count_text(len(moves), 'offset')} set")
+    say(f"group {name}: {count_text(len(moves), 'offset')} set")
 
 
 def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> dict[PartitionKey, int]:
     """Failure while members are active: their next commit would overwrite the change."""
     try:
         group = read_group(cluster, name)
-    except Failure:
+    except NoSuchGroup:
         if is_new_allowed:
             return {}
         raise

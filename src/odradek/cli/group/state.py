@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
-from odradek.cli.framework.failure import Failure
+from odradek.cli.client.kafka_errors import NoSuchGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,12 +76,12 @@ def state_name(state: Any) -> str:
 
 
 def read_group(cluster: Cluster, name: str) -> GroupState:
-    """Failure if there is no such group."""
+    """NoSuchGroup if there is none of this name."""
     futures = cluster.admin().describe_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)
     described = cluster.finish(futures[name], f"group {name}")
     state = state_name(described.state)
     if state == "Dead":
-        raise Failure(f"there is no group {name}; `odradek group list` shows those that exist")
+        raise NoSuchGroup(f"there is no group {name}; `odradek group list` shows those that exist")
     members = [
         GroupMember(
             member.member_id,

@@ -45,10 +45,10 @@ def check_partition(
     path: str, on_progress: Callable[[int], None], *, is_live: bool, only: str | None = None
 ) -> PartitionCheck:
     """`is_live` if a broker uses the partition; `only` is the file name of a single segment."""
-    check = PartitionCheck(path)
     names = sorted(os.listdir(path))
     matches = [match for match in map(_SEGMENT_FILE.fullmatch, names) if match]
     segments = [match[0] for match in matches if match[2] == LOG_SUFFIX]
+    check = PartitionCheck(path, [int(name[:NAME_DIGITS]) for name in segments])
     for name in segments if only is None else [only]:
         segment = _check_with_indexes(
             os.path.join(path, name), on_progress, is_last=name == segments[-1], is_live=is_live

@@ -57,9 +57,16 @@ class SegmentCheck:
 
 @dataclass(slots=True)
 class PartitionCheck:
+    """The result of checking a partition, or a single segment of it."""
+
     path: str
+    base_offsets: list[int] = field(default_factory=list)  # of all its segments, in order
     segments: list[SegmentCheck] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+    def following_offset(self, segment: SegmentCheck) -> int | None:
+        """The base offset of the segment after this one, which need not have been checked."""
+        return next((offset for offset in self.base_offsets if offset > segment.base_offset), None)
 
     @property
     def all_findings(self) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING
@@ -71,7 +72,8 @@ def _without_broker(directory: str, *, dry_run: bool) -> Iterator[None]:
 
 def _repair_target(target: Target, *, dry_run: bool, as_json: bool) -> int:
     """Repair a target and return the number of problems that remain."""
-    check = check_target(target)
+    # A repair holds the lock of the directory itself, which `Target.is_live` would take for that of a broker.
+    check = check_target(target, is_live=dry_run and target.is_live)
     todo = [finding for finding in check.all_findings if finding.remedy is not Remedy.NOTHING]
     if not dry_run:
         for partition in check.partitions:
@@ -102,19 +104,18 @@ def _report(check: TargetCheck, todo: list[Finding], *, dry_run: bool) -> None:
     mark = click.style("would", fg="yellow") if dry_run else click.style("done", fg="green")
     for finding in todo:
         say(f"{strong(shown_path(finding.path))}: {finding.text}")
-        say(f"  {mark}: {finding.remedy_text}")
+        prefix = "" if finding.remedy is Remedy.ASK else f"{mark}: "
+        say(f"  {prefix}{finding.remedy_text}")
     repairs = count_text(sum(finding.remedy is not Remedy.ASK for finding in todo), "repair")
     what = "nothing to repair" if not todo else f"{repairs} {'would be made' if dry_run else 'made'}"
     say(f"checked {total_text(check.partitions)}: {what}")
 
 
 def repair_partition(check: PartitionCheck) -> None:
-    """Repair the segments in order: the repair of each needs the base offset of the next."""
-    for number, segment in enumerate(check.segments):
-        following = check.segments[number + 1].base_offset if number + 1 < len(check.segments) else None
+    for segment in check.segments:
         remedies = {finding.remedy for finding in segment.findings}
         if Remedy.SALVAGE in remedies:
-            _salvage(segment, following)
+            _salvage(segment, check.following_offset(segment))
         elif Remedy.CUT_TAIL in remedies:
             _cut_tail(segment)
         elif Remedy.REBUILD in remedies:
@@ -131,6 +132,7 @@ def _cut_tail(segment: SegmentCheck) -> None:
     (finding,) = [each for each in segment.findings if each.remedy is Remedy.CUT_TAIL]
     with open(segment.path, "r+b") as file:
         file.seek(position)
+        _keep_earlier(finding.aside)
         with open(finding.aside, "wb") as tail:
             _copy(file, tail, end - position)
         file.truncate(position)
@@ -153,7 +155,7 @@ def _salvage(segment: SegmentCheck, following_offset: int | None) -> None:
             file.write(b"".join(_empty_batches(segment.next_offset, following_offset)))
         file.flush()
         os.fsync(file.fileno())
-    os.replace(segment.path, aside)
+    _set_aside(segment.path, aside)
     os.replace(new, segment.path)
     rebuild_indexes(segment.path)
 
@@ -183,7 +185,15 @@ def _empty_batches(first_offset: int, end_offset: int) -> Iterator[bytearray]:
 
 
 def _set_aside(path: str, aside: str) -> None:
-    os.replace(path, aside)
+    _keep_earlier(aside)
+    os.rename(path, aside)
+
+
+def _keep_earlier(aside: str) -> None:
+    """Add a number to the name of a file that an earlier repair has kept under this name."""
+    if os.path.exists(aside):
+        numbered = (f"{aside}.{number}" for number in itertools.count(1))
+        os.rename(aside, next(name for name in numbered if not os.path.exists(name)))
 
 
 def _copy(source: IO[bytes], target: IO[bytes], size_bytes: int) -> None:

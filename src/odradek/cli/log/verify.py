@@ -68,22 +68,22 @@ def verify(paths: tuple[str, ...], as_json: bool) -> None:
     Every batch is read: checksum, records, order of offsets; then indexes, snapshots and checkpoints. The
     broker may be running. The exit code is 1 if a problem is found.
     """
-    checks = [check_target(find_target(path)) for path in paths]
+    targets = [find_target(path) for path in paths]
+    checks = [check_target(target, is_live=target.is_live) for target in targets]
     for check in checks:
         report_target(check, as_json=as_json)
     if problems := sum(check.problem_count for check in checks):
-        targets = " ".join(shown_path(check.target.path) for check in checks if check.problem_count)
+        damaged = " ".join(shown_path(check.target.path) for check in checks if check.problem_count)
         found = count_text(problems, "problem")
         raise Failure(
-            f"{found} found, shown above; `odradek log repair --dry-run {targets}` shows what can be repaired"
+            f"{found} found, shown above; `odradek log repair --dry-run {damaged}` shows what can be repaired"
         )
 
 
-def check_target(target: Target) -> TargetCheck:
-    """Check all partitions of a target, with a progress bar on a terminal."""
+def check_target(target: Target, *, is_live: bool) -> TargetCheck:
+    """Check all partitions of a target, with a progress bar on a terminal. `is_live` if a broker uses them."""
     check = TargetCheck(target)
     started = time.monotonic()
-    is_live = target.is_live
     with _progress(target) as advance:
         for partition in target.partitions:
             try:

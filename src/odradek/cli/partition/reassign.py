@@ -8,6 +8,7 @@ import click
 
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster_state import read_state
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
@@ -17,8 +18,8 @@ from odradek.cli.framework.parameter_types import INT64_MAX, PARTITION, REPLICAT
 from odradek.cli.partition.plan import Move, NotEnoughBrokers, Place, plan_moves
 from odradek.cli.partition.plan_file import read_plan_file
 from odradek.cli.partition.plan_view import move_object, plan_lines
-from odradek.cli.partition.requests import alter_reassignments
-from odradek.cli.partition.running import cancel_running, list_running, verify, wait_for
+from odradek.cli.partition.requests import Refused, alter_reassignments
+from odradek.cli.partition.running import cancel_running, list_running, settle_throttle, verify, wait_for
 from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
 from odradek.cli.partition.sizes import read_sizes, with_sizes
 from odradek.cli.partition.throttle import set_throttle
@@ -159,6 +160,22 @@ def moves_of_file(state: ClusterState, path: str) -> list[Move]:
     return moves
 
 
+def submit(requests: BrokerRequests, moves: Sequence[Move], throttle: int | None) -> None:
+    """Set the throttle and begin the moves. A Failure ends with what became of the throttle."""
+    is_sent = False
+    try:
+        if throttle is not None:
+            set_throttle(requests, moves, throttle)
+        is_sent = True
+        alter_reassignments(requests, {(each.partition.topic, each.partition.index): each.after for each in moves})
+    except Failure as failure:
+        if throttle is None:
+            raise
+        has_begun = is_sent and not isinstance(failure, Refused | NotAuthorized)
+        outcome = settle_throttle(requests, moves, has_begun=has_begun)
+        raise type(failure)(f"{failure.message}; {outcome}") from None
+
+
 def run_plan(
     requests: BrokerRequests,
     moves: Sequence[Move],
@@ -179,9 +196,7 @@ def run_plan(
         say("\n".join(plan_lines(moves)))
     if not dry_run:
         confirm(f"Move {count_text(len(moves), 'partition')}?", yes, refusal=UNCHANGED)
-        if throttle is not None:
-            set_throttle(requests, moves, throttle)
-        alter_reassignments(requests, {(each.partition.topic, each.partition.index): each.after for each in moves})
+        submit(requests, moves, throttle)
     if as_json:
         print_json({"partitions": [move_object(move) for move in moves], "submitted": not dry_run})
     elif not dry_run:

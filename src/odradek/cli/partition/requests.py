@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.client.broker_requests import check, error_text
+from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -30,28 +30,47 @@ ELECTION_ADVICE = {
 }
 
 
+class Refused(Failure):
+    """The controller has refused all partitions, so that nothing has begun."""
+
+
 def alter_reassignments(requests: BrokerRequests, targets: Mapping[tuple[str, int], tuple[int, ...] | None]) -> None:
     """Begin a reassignment of each partition, or cancel it where the target is None. A Failure names all refusals."""
-    topics: dict[str, list[ReassignablePartition]] = defaultdict(list)
-    for (topic, index), replicas in targets.items():
-        wanted = None if replicas is None else list(replicas)
-        topics[topic].append(ReassignablePartition(partition_index=index, replicas=wanted))
+    partitions = [
+        (topic, ReassignablePartition(partition_index=index, replicas=None if replicas is None else list(replicas)))
+        for (topic, index), replicas in targets.items()
+    ]
+    refused: list[str] = []
+    accepted = 0
+    for part in in_parts(partitions, PARTITIONS_PER_REQUEST):
+        try:
+            refused_of_part = _alter_part(requests, part)
+        except Failure as failure:
+            if accepted:
+                raise Failure(f"{failure.message}; {accepted} of {len(targets)} were accepted") from None
+            raise
+        refused += refused_of_part
+        accepted += len(part) - len(refused_of_part)
+    if refused:
+        if not accepted:
+            raise Refused("; ".join(refused))
+        raise Failure("; ".join(refused) + f"; the other {accepted} were accepted")
+
+
+def _alter_part(requests: BrokerRequests, partitions: Iterable[tuple[str, ReassignablePartition]]) -> list[str]:
+    """The refusals."""
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=TIMEOUT_MS,
-        topics=[ReassignableTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+        topics=[ReassignableTopic(name=topic, partitions=some) for topic, some in by_topic(partitions).items()],
     )
     answer = requests.ask_controller(request, AlterPartitionReassignmentsResponse, 0)
     check(answer.error_code, answer.error_message, "reassignment")
-    refused = [
+    return [
         error_text(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
         for topic in answer.responses
         for each in topic.partitions
         if each.error_code
     ]
-    if refused:
-        accepted = len(targets) - len(refused)
-        rest = f"; the other {accepted} were accepted" if accepted else ""
-        raise Failure("; ".join(refused) + rest)
 
 
 class ElectionResult(NamedTuple):
@@ -64,16 +83,20 @@ class ElectionResult(NamedTuple):
 def elect_leaders(
     requests: BrokerRequests, partitions: Iterable[PartitionState], *, is_unclean: bool
 ) -> list[ElectionResult]:
-    topics: dict[str, list[int]] = defaultdict(list)
-    for partition in partitions:
-        topics[partition.topic].append(partition.index)
-    request = ElectLeadersRequest(
-        election_type=UNCLEAN if is_unclean else PREFERRED,
-        topic_partitions=[TopicPartitions(topic=topic, partitions=indexes) for topic, indexes in topics.items()],
-        timeout_ms=TIMEOUT_MS,
-    )
-    answer = requests.ask_controller(request, ElectLeadersResponse, 2)
-    check(answer.error_code, None, "election")
+    results: list[ElectionResult] = []
+    for part in in_parts(((each.topic, each.index) for each in partitions), PARTITIONS_PER_REQUEST):
+        request = ElectLeadersRequest(
+            election_type=UNCLEAN if is_unclean else PREFERRED,
+            topic_partitions=[TopicPartitions(topic=topic, partitions=some) for topic, some in by_topic(part).items()],
+            timeout_ms=TIMEOUT_MS,
+        )
+        answer = requests.ask_controller(request, ElectLeadersResponse, 2)
+        check(answer.error_code, None, "election")
+        results += _election_results(answer)
+    return results
+
+
+def _election_results(answer: ElectLeadersResponse) -> list[ElectionResult]:
     results = []
     for topic in answer.replica_election_results:
         for each in topic.partition_result:

@@ -14,7 +14,7 @@ from odradek.cli.framework.output import count_text, print_columns, print_json, 
 from odradek.cli.partition.plan_view import brokers_text, progress, progress_object, running_lines
 from odradek.cli.partition.requests import alter_reassignments
 from odradek.cli.partition.sizes import read_sizes
-from odradek.cli.partition.throttle import remove_throttle
+from odradek.cli.partition.throttle import remove_throttle, remove_throttle_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,6 +104,19 @@ def cancel_running(
         say(NONE_RUNNING)
 
 
+def settle_throttle(requests: BrokerRequests, moves: Sequence[Move], *, has_begun: bool) -> str:
+    """Remove the throttle of moves that have not begun, unless other reassignments need it. Says what became of it."""
+    if not has_begun:
+        try:
+            state = read_state(requests)
+            if state.knows_reassignments and not any(each.is_reassigned for each in state.partitions):
+                remove_throttle_of(requests, moves)
+                return "the throttle was removed"
+        except Failure:
+            pass  # the message of the first failure matters more
+    return "the throttle is set: `odradek partition reassign --verify` removes it when no reassignment is running"
+
+
 def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttle: bool, as_json: bool) -> None:
     """Until the partitions have their new replicas."""
     wanted = {(move.partition.topic, move.partition.index): move.after for move in moves}
@@ -123,8 +136,7 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
     if shows_progress():
         click.echo("\r\x1b[K", nl=False, err=True)
     if removes_throttle:
-        brokers = {broker for move in moves for broker in (*move.before, *move.after)}
-        remove_throttle(requests, {move.partition.topic for move in moves}, brokers)
+        remove_throttle_of(requests, moves)
     if different:
         raise Failure(f"{different[0].name} has the replicas {brokers_text(different[0].replicas)}: it was cancelled")
     seconds = time.monotonic() - began_at

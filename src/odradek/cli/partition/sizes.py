@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
@@ -25,24 +26,25 @@ Sizes = dict[tuple[int, str, int], int]  # by broker, topic and partition
 
 def read_sizes(requests: BrokerRequests, state: ClusterState, partitions: Iterable[PartitionState]) -> Sizes:
     """Sizes on the brokers that answer; the others are left out."""
-    asked: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    asked: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for partition in partitions:
         for replica in {*partition.replicas, *partition.adding}:
-            asked[replica][partition.topic].append(partition.index)
+            asked[replica].append((partition.topic, partition.index))
     found: Sizes = {}
-    for broker_id, topics in asked.items():
+    for broker_id, its_partitions in asked.items():
         broker = state.brokers.get(broker_id)
         if broker is None or broker.is_fenced:
             continue
-        named = [DescribableLogDirTopic(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
-        try:
-            answer = requests.ask(broker, DescribeLogDirsRequest(topics=named), DescribeLogDirsResponse, 2)
-        except Failure:
-            continue
-        for directory in answer.results:
-            for topic in directory.topics:
-                for each in topic.partitions:
-                    found[broker_id, topic.name, each.partition_index] = each.partition_size
+        for part in in_parts(its_partitions, PARTITIONS_PER_REQUEST):
+            topics = [DescribableLogDirTopic(topic=topic, partitions=some) for topic, some in by_topic(part).items()]
+            try:
+                answer = requests.ask(broker, DescribeLogDirsRequest(topics=topics), DescribeLogDirsResponse, 2)
+            except Failure:
+                break
+            for directory in answer.results:
+                for topic in directory.topics:
+                    for each in topic.partitions:
+                        found[broker_id, topic.name, each.partition_index] = each.partition_size
     return found
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import check
+from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -60,26 +61,33 @@ def remove_throttle(requests: BrokerRequests, topics: Iterable[str], brokers: It
     _alter_brokers(requests, brokers, dict.fromkeys(RATES))
 
 
+def remove_throttle_of(requests: BrokerRequests, moves: Sequence[Move]) -> None:
+    brokers = {broker for move in moves for broker in (*move.before, *move.after)}
+    remove_throttle(requests, {move.partition.topic for move in moves}, brokers)
+
+
 def _throttled_topics(requests: BrokerRequests, topics: Iterable[str]) -> list[str]:
     """Those of the topics that have a throttle, so that the others are not changed."""
-    resources = [
-        DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=[LEADERS, FOLLOWERS])
-        for topic in sorted(topics)
-    ]
-    answer = requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
-    return [
-        each.resource_name
-        for each in answer.results
-        if any(config.config_source == DYNAMIC_TOPIC_CONFIG for config in each.configs)
-    ]
+    found: list[str] = []
+    for names in in_parts(sorted(topics), TOPICS_PER_REQUEST):
+        resources = [
+            DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=[LEADERS, FOLLOWERS])
+            for topic in names
+        ]
+        answer = requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
+        found += [
+            each.resource_name
+            for each in answer.results
+            if any(config.config_source == DYNAMIC_TOPIC_CONFIG for config in each.configs)
+        ]
+    return found
 
 
 def _alter_topics(requests: BrokerRequests, changes: Mapping[str, Values]) -> None:
-    if not changes:
-        return
-    resources = [_resource(TOPIC, topic, values) for topic, values in changes.items()]
-    request = IncrementalAlterConfigsRequest(resources=resources)
-    _check(requests.ask_controller(request, IncrementalAlterConfigsResponse, 1))
+    for part in in_parts(changes.items(), TOPICS_PER_REQUEST):
+        resources = [_resource(TOPIC, topic, values) for topic, values in part]
+        request = IncrementalAlterConfigsRequest(resources=resources)
+        _check(requests.ask_controller(request, IncrementalAlterConfigsResponse, 1))
 
 
 def _alter_brokers(requests: BrokerRequests, brokers: Iterable[int], values: Values) -> None:

@@ -55,7 +55,7 @@ PROFILE_OPTION = click.option(
     type=TEXT,
     expose_value=False,
     callback=keep(PROFILE),
-    help="Profile of the definition. Default: $ODRADEK_PROFILE, or none.",
+    help="Profile of the definition. Default: $ODRADEK_PIPELINE_PROFILE, or none.",
 )
 SET_OPTION = click.option(
     "--set",

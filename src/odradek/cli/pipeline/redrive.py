@@ -73,7 +73,7 @@ def redrive(
     selection = Selection(topic, positions, pipeline, step, reason, limit=limit)
     plan = plan_redrive(cluster, selection, again=again)
     if not dry_run and plan.records:
-        confirm(f"write {text_of(plan)}?", yes or as_json, refusal="nothing was written")
+        confirm(f"write {text_of(plan)}?", yes, refusal="nothing was written")
         plan = write_back(cluster, with_ends(selection, plan), again=again)
     if as_json:
         print_json({**plan.as_object(), "is_dry_run": dry_run})

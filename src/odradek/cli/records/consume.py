@@ -89,7 +89,7 @@ def consume(
 
     Without --group no consumer group is joined and no offset is committed.
     """
-    write = json_writer if as_json else chosen_writer(rest)
+    write = chosen_writer(rest, as_json=as_json)
     start = chosen_start(rest, until_end and group is None)
     reader: RecordReader | GroupReader
     if group is not None:
@@ -150,11 +150,17 @@ def check_group_options(options: dict[str, Any], partitions: tuple[int, ...]) ->
         )
 
 
-def chosen_writer(options: dict[str, Any]) -> RecordWriter:
+def chosen_writer(options: dict[str, Any], *, as_json: bool) -> RecordWriter:
     """The writer for --output-format, or for the columns of --keys, --headers, --timestamps and --offsets."""
     columns = {"timestamps": "%D", "offsets": "%p:%o", "keys": "%k", "headers": "%h"}
     asked = [verb for name, verb in columns.items() if options[name]]
     text = options["output_format"]
+    if as_json:
+        given = [name for name in ("output_format", *columns, "null_marker") if options[name]]
+        if given:
+            names = " and ".join("--" + name.replace("_", "-") for name in given)
+            raise click.UsageError(f"--format json has every field of a record; it excludes {names}")
+        return json_writer
     if text is not None and asked:
         raise click.UsageError("--output-format excludes --keys, --headers, --timestamps and --offsets")
     try:

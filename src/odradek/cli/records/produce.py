@@ -20,7 +20,7 @@ from odradek.cli.records.record_input import InputError, InputRecord, LineReader
 from odradek.cli.records.record_writer import RecordWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from odradek.cli.client.cluster import Cluster
 
@@ -103,22 +103,30 @@ def produce(
     settings = {"acks": acks, "compression.type": compression, "enable.idempotence": idempotent}
     is_new_topic = not cluster.has_topic(topic)
     writer = RecordWriter(cluster, topic, settings)
+    records: Iterable[InputRecord]
+    if null_value:
+        records = [defaults.fill(InputRecord(), keep_null_value=True)]
+    elif values:
+        records = [defaults.fill(InputRecord(value=value)) for value in values]
+    else:
+        records = records_of(source if source is not None else sys.stdin.buffer, reader, defaults)
     try:
-        if null_value:
-            writer.write(defaults.fill(InputRecord(), keep_null_value=True))
-        elif values:
-            for value in values:
-                writer.write(defaults.fill(InputRecord(value=value)))
-        else:
-            stream = source if source is not None else sys.stdin.buffer
-            for record in records_of(stream, reader, defaults):
-                writer.write(record)
+        stopped_after = write_all(writer, records)
     finally:  # on a failure, too, report what was written before it
         writer.finish()
         if is_new_topic and writer.written:
             report_new_topic(cluster, topic)
         writer.print_summary(as_json, is_new_topic=is_new_topic and writer.written > 0)
-    writer.raise_failures()
+    writer.raise_failures(stopped_after)
+
+
+def write_all(writer: RecordWriter, records: Iterable[InputRecord]) -> int | None:
+    """Write records until one was refused. Returns the number of sent ones if others are left, which were not sent."""
+    for number, record in enumerate(records):
+        if writer.first_error is not None:
+            return number
+        writer.write(record)
+    return None
 
 
 def check_exclusions(

@@ -44,7 +44,6 @@ class RecordWriter:
         return sum(each[2] for each in self.written_ranges.values())
 
     def write(self, record: InputRecord) -> None:
-        self.raise_failures()
         optional: dict[str, Any] = {}
         if record.partition is not None:
             optional["partition"] = record.partition
@@ -87,10 +86,12 @@ class RecordWriter:
         while self.producer.flush(0.5):
             pass
 
-    def raise_failures(self) -> None:
+    def raise_failures(self, stopped_after: int | None = None) -> None:
+        """Failure if a record was refused. `stopped_after` is the number of records after which no more were read."""
         if self.first_error is not None:
             failure = self.cluster.failure(self.first_error, f"topic {self.topic}")
-            raise Failure(f"{count_text(self.failures, 'record')} not written: {failure.message}")
+            rest = "" if stopped_after is None else f"; input after record {stopped_after:,} was not sent"
+            raise Failure(f"{count_text(self.failures, 'record')} not written: {failure.message}{rest}")
 
     def print_summary(self, as_json: bool, *, is_new_topic: bool = False) -> None:
         """Print how many records were written, and to which offsets. With acks=0 the offsets are unknown."""

@@ -11,7 +11,14 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.user.credentials import MECHANISMS, credential_options, read_users, set_password
+from odradek.cli.user.credentials import (
+    DEFAULT_ITERATIONS,
+    MECHANISMS,
+    iterations_option,
+    mechanism_option,
+    read_users,
+    set_password,
+)
 from odradek.cli.user.secret import password_options, read_password
 
 if TYPE_CHECKING:
@@ -29,7 +36,8 @@ if TYPE_CHECKING:
     ]
 )
 @click.argument("name", metavar="NAME")
-@credential_options
+@mechanism_option
+@iterations_option(DEFAULT_ITERATIONS)
 @password_options
 @click.option(
     "--config",
@@ -67,7 +75,7 @@ def add(
         where = _add_offline(name, secret, chosen, iterations, properties, data_dir)
     else:
         where = cluster.bootstrap_servers
-        set_password(cluster, name, secret, chosen, iterations)
+        set_password(cluster, name, secret, dict.fromkeys(chosen, iterations))
     if as_json:
         print_json({"user": name, "mechanisms": list(chosen), "iterations": iterations})
     else:

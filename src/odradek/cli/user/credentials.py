@@ -11,7 +11,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import describe_user_scram_credentials as describing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
 
@@ -29,22 +29,23 @@ class Credential(NamedTuple):
     iterations: int
 
 
-def credential_options(function: F) -> F:
-    """`--mechanism` and `--iterations`, passed to the command as `mechanisms` and `iterations`."""
-    decorated = click.option(
+mechanism_option = click.option(
+    "--mechanism",
+    "mechanisms",
+    type=click.Choice(MECHANISMS, case_sensitive=False),
+    multiple=True,
+    help="SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable; both by default.",
+)
+
+
+def iterations_option(default: int | None, default_text: str | None = None) -> Callable[[F], F]:
+    return click.option(
         "--iterations",
         type=click.IntRange(4096, 16384),
-        default=DEFAULT_ITERATIONS,
-        show_default=True,
+        default=default,
+        show_default=default_text or True,
         help="Iterations of the hash of the password.",
-    )(function)
-    return click.option(
-        "--mechanism",
-        "mechanisms",
-        type=click.Choice(MECHANISMS, case_sensitive=False),
-        multiple=True,
-        help="SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable; both by default.",
-    )(decorated)
+    )
 
 
 def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
@@ -70,16 +71,16 @@ def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
     return sorted(found)
 
 
-def set_password(cluster: Cluster, user: str, password: str, mechanisms: Iterable[str], iterations: int) -> None:
-    """One request for each mechanism: a request may name a user once."""
+def set_password(cluster: Cluster, user: str, password: str, iterations: Mapping[str, int]) -> None:
+    """`iterations` by mechanism. One request for each: a request may name a user once."""
     from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __all__
         ScramCredentialInfo,
         ScramMechanism,
         UserScramCredentialUpsertion,
     )
 
-    for mechanism in mechanisms:
-        info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], iterations)
+    for mechanism, count in iterations.items():
+        info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], count)
         _alter(cluster, user, UserScramCredentialUpsertion(user, info, password.encode()))
 
 

@@ -10,7 +10,13 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.user.credentials import credential_options, read_users, set_password
+from odradek.cli.user.credentials import (
+    DEFAULT_ITERATIONS,
+    iterations_option,
+    mechanism_option,
+    read_users,
+    set_password,
+)
 from odradek.cli.user.secret import password_options, read_password
 
 if TYPE_CHECKING:
@@ -24,13 +30,14 @@ if TYPE_CHECKING:
     ]
 )
 @click.argument("name", metavar="NAME")
-@credential_options
+@mechanism_option
+@iterations_option(None, f"as before, at least {DEFAULT_ITERATIONS}")
 @password_options
 @cluster_options
 def password(
     name: str,
     mechanisms: tuple[str, ...],
-    iterations: int,
+    iterations: int | None,
     password: str | None,
     password_file: str | None,
     cluster: Cluster,
@@ -40,12 +47,12 @@ def password(
 
     Connections that are open stay authenticated; connections.max.reauth.ms of the broker bounds for how long.
     """
-    present = [credential.mechanism for credential in read_users(cluster, [name])]
+    present = {credential.mechanism: credential.iterations for credential in read_users(cluster, [name])}
     if not present:
         raise Failure(f"there is no user {name}; `odradek user add {name}` adds it")
-    chosen = mechanisms or present
-    set_password(cluster, name, read_password(name, password, password_file), chosen, iterations)
+    chosen = {each: iterations or max(present.get(each, 0), DEFAULT_ITERATIONS) for each in mechanisms or present}
+    set_password(cluster, name, read_password(name, password, password_file), chosen)
     if as_json:
-        print_json({"user": name, "mechanisms": list(chosen), "iterations": iterations})
+        print_json({"user": name, "mechanisms": list(chosen), "iterations": chosen})
     else:
         say(f"changed the password of user {name} for {' and '.join(chosen)}")

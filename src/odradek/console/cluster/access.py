@@ -73,15 +73,14 @@ def add_user(cluster: Cluster, name: str, password: str, mechanisms: Sequence[st
         if read_users(cluster, [name]):
             raise Failure(f"user {name} exists; change its password instead")
     with needs("Alter", CLUSTER):
-        set_password(cluster, name, password, mechanisms, DEFAULT_ITERATIONS)
+        set_password(cluster, name, password, dict.fromkeys(mechanisms, DEFAULT_ITERATIONS))
 
 
 def change_password(cluster: Cluster, name: str, password: str) -> None:
     """For all mechanisms that the user has."""
     present = _credentials_of(cluster, name)
     with needs("Alter", CLUSTER):
-        for each in present:
-            set_password(cluster, name, password, [each.mechanism], each.iterations)
+        set_password(cluster, name, password, {each.mechanism: each.iterations for each in present})
 
 
 def remove_user(cluster: Cluster, name: str) -> None:

@@ -103,10 +103,10 @@ def parse_rules(codes: Sequence[str], most: int) -> list[AclBinding]:
 def rule_filters(fields: Mapping[str, str]) -> list[AclFilter]:
     """Filters of the address: kind, name (rules that apply to it, or with exactly it), principal."""
     kind, name = fields.get("kind", ""), fields.get("name", "").strip()
-    kinds = [TYPES[kind]] if kind in TYPES else list(TYPES.values())
+    chosen = TYPES.get(kind, ResourceType.ANY)
     pattern = PatternType.MATCH if fields.get("applies") and name else PatternType.ANY
     principal = fields.get("principal", "").strip() or None
-    return [AclFilter(each, name or None, pattern, principal=principal) for each in kinds]
+    return [AclFilter(chosen, name or None, pattern, principal=principal)]
 
 
 def parse_principal(text: str) -> str:

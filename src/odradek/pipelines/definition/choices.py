@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PROFILE_VARIABLE = "ODRADEK_PROFILE"
+PROFILE_VARIABLE = "ODRADEK_PIPELINE_PROFILE"  # ODRADEK_PROFILE names a cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.cli.doctor.finding import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from odradek.cli.client.cluster_state import ClusterState
     from odradek.cli.client.log_directories import Disks
@@ -68,3 +68,4 @@ class ClusterFacts(Facts):
     from_elsewhere: bool = False
     limits: Limits = field(default_factory=Limits)
     reasons: Mapping[str, str] = field(default_factory=dict)
+    not_requested: Collection[str] = ()

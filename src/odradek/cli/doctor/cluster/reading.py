@@ -12,6 +12,7 @@ from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import split_addresses
 from odradek.cli.client.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, MinInSync, read_state
 from odradek.cli.client.log_directories import read_disks
+from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.cli.doctor.cluster.brokers import is_loopback
 from odradek.cli.doctor.cluster.facts import ClusterFacts, Contact, Limits
 from odradek.cli.doctor.cluster.reading_groups import compare, read_groups
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster_state import ClusterState
     from odradek.cli.doctor.reading import Reader
 
-TOPICS_PER_REQUEST = 1_000
 BROKER_TIMEOUT_S = 8.0
 
 
@@ -95,14 +95,13 @@ class TopicSettings(MinInSync):
         self.refusals: Counter[int] = Counter()  # error codes of topics whose settings could not be read
 
     def of(self, topics: Iterable[str]) -> Mapping[str, int]:
-        names = list(topics)
-        for first in range(0, len(names), TOPICS_PER_REQUEST):
+        for names in in_parts(topics, TOPICS_PER_REQUEST):
             self._reader.check_time()
             resources = [
                 DescribeConfigsResource(
                     resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(SETTINGS)
                 )
-                for topic in names[first : first + TOPICS_PER_REQUEST]
+                for topic in names
             ]
             answer = self._broker.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
             for result in answer.results:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import check
 from odradek.cli.client.partition_offsets import LATEST, read_offsets_of
+from odradek.cli.client.request_parts import in_parts
 from odradek.cli.doctor.cluster.facts import GroupFacts
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
@@ -58,11 +59,9 @@ def _read_committed(
     requests: BrokerRequests, broker: KnownBroker, names: Sequence[str], reader: Reader, refusals: Counter[int]
 ) -> dict[str, dict[Key, int]]:
     found: dict[str, dict[Key, int]] = {}
-    for first in range(0, len(names), GROUPS_PER_REQUEST):
+    for some in in_parts(names, GROUPS_PER_REQUEST):
         reader.check_time()
-        groups = [
-            OffsetFetchRequestGroup(group_id=name, topics=None) for name in names[first : first + GROUPS_PER_REQUEST]
-        ]
+        groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in some]
         answer = requests.ask(broker, OffsetFetchRequest(groups=groups), OffsetFetchResponse, 8)
         for group in answer.groups:
             errors = {group.error_code, *(each.error_code for topic in group.topics for each in topic.partitions)}

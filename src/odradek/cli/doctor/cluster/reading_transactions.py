@@ -6,15 +6,17 @@ import time
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.transactions import Broker, OpenTransaction
+from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, in_parts
+from odradek.cli.client.transactions import (
+    Broker,
+    OpenTransaction,
+    describe_producers_request,
+    open_transactions_in,
+)
 from odradek.cli.doctor.cluster.topics import INTERNAL_TOPICS
 from odradek.cli.transaction.find_hanging import without_known
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    TopicRequest,
-)
+from odradek.protocol.messages.describe_producers import DescribeProducersResponse
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster_state import ClusterState, PartitionState
     from odradek.cli.doctor.reading import Reader
 
-PARTITIONS_PER_REQUEST = 2_000
 LONGEST_TRANSACTION_MS = 15 * 60 * 1000  # the default of transaction.max.timeout.ms
 MOVED_OR_DELETED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 NEWEST = -3  # ListOffsets: the record with the largest timestamp
@@ -43,9 +44,8 @@ def read_hanging(
     old: list[OpenTransaction] = []
     refusals: Counter[int] = Counter()
     for broker, partitions in _led(state, state.partitions):
-        for first in range(0, len(partitions), PARTITIONS_PER_REQUEST):
+        for some in in_parts(partitions, PARTITIONS_PER_REQUEST):
             reader.check_time()
-            some = partitions[first : first + PARTITIONS_PER_REQUEST]
             old += [
                 each
                 for each in _open_transactions(cluster, requests, broker, some, refusals)
@@ -69,29 +69,13 @@ def _open_transactions(
 ) -> Iterator[OpenTransaction]:
     """Of the partitions that the broker describes; one that has moved or was deleted is left out. `refusals` counts
     other errors."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    for each in partitions:
-        topics[each.topic].append(each.index)
-    request = DescribeProducersRequest(
-        topics=[TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
-    )
+    request = describe_producers_request((each.topic, each.index) for each in partitions)
     leader = Broker(broker.broker_id, cluster.address(broker.host, broker.port))
     for topic in requests.ask(broker, request, DescribeProducersResponse, 0).topics:
         for partition in topic.partitions:
             if partition.error_code and partition.error_code not in MOVED_OR_DELETED:
                 refusals[partition.error_code] += 1
-            for producer in partition.active_producers:
-                if producer.current_txn_start_offset >= 0:
-                    yield OpenTransaction(
-                        topic.name,
-                        partition.partition_index,
-                        leader,
-                        producer.producer_id,
-                        producer.producer_epoch,
-                        producer.coordinator_epoch,
-                        producer.current_txn_start_offset,
-                        producer.last_timestamp,
-                    )
+            yield from open_transactions_in(topic.name, partition, leader)
 
 
 def newest_internal_records(requests: BrokerRequests, state: ClusterState, reader: Reader) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from odradek.cli.doctor.finding import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from odradek.security.acls.bindings import AclBinding
 
@@ -109,3 +109,4 @@ class SecurityFacts(Facts):
     files: Sequence[FileFacts] | None = None
     consoles: Sequence[str] | None = None  # addresses of consoles without a login that other machines reach
     reasons: Mapping[str, str] = field(default_factory=dict)
+    not_requested: Collection[str] = ()

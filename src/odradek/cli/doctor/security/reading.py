@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.cli.acl.requests import VERSION, describe_request, described_bindings
 from odradek.cli.client.broker_requests import BrokerRequests, check
 from odradek.cli.doctor.reading import all_at_once
 from odradek.cli.doctor.security.broker_listeners import listeners_of
@@ -12,7 +13,7 @@ from odradek.cli.doctor.security.facts import SecurityFacts
 from odradek.cli.doctor.security.files import read_files
 from odradek.cli.doctor.security.probes import anonymous_rights, tls_facts
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from odradek.protocol.messages.describe_acls import DescribeAclsResponse
 from odradek.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -23,14 +24,14 @@ from odradek.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
-from odradek.security.acls.bindings import AclBinding, PatternType, Permission
-from odradek.security.authorizer import Operation, ResourceType
+from odradek.security.acls.bindings import AclFilter
 
 if TYPE_CHECKING:
     from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.doctor.reading import Reader
     from odradek.cli.doctor.security.facts import AnonymousRights, Settings, TlsFacts
+    from odradek.security.acls.bindings import AclBinding
 
 BROKER_RESOURCE = 4
 BROKER_TIMEOUT_S = 8.0
@@ -43,6 +44,7 @@ def read_security(cluster: Cluster, reader: Reader, config_file: str | None) -> 
     facts.files = None if config_file is None else reader.read("files", "", lambda: read_files(config_file))
     if config_file is None:
         reader.reasons["files"] = NO_FILE
+        facts.not_requested = ("files",)
     described = reader.read("brokers", "reading the brokers …", requests.describe)
     if described is None:
         for name in ("listeners", "tls", "anonymous", "acls", "iterations", "quota_count", "consoles"):
@@ -100,32 +102,11 @@ def _settings(requests: BrokerRequests, broker: KnownBroker) -> Settings:
 
 def _read_acls(requests: BrokerRequests) -> list[AclBinding]:
     """No rules if the brokers have no authorizer, which is a finding of its own."""
-    request = DescribeAclsRequest(
-        resource_type_filter=ResourceType.ANY,
-        resource_name_filter=None,
-        pattern_type_filter=PatternType.ANY,
-        principal_filter=None,
-        host_filter=None,
-        operation=Operation.ANY,
-        permission_type=Permission.ANY,
-    )
-    answer = requests.ask_any(request, DescribeAclsResponse, 2)
+    answer = requests.ask_any(describe_request(AclFilter()), DescribeAclsResponse, VERSION)
     if answer.error_code == ErrorCode.SECURITY_DISABLED:
         return []
     check(answer.error_code, answer.error_message, "access control lists")
-    return [
-        AclBinding(
-            ResourceType(resource.resource_type),
-            resource.resource_name,
-            PatternType(resource.pattern_type),
-            each.principal,
-            each.host,
-            Operation(each.operation),
-            Permission(each.permission_type),
-        )
-        for resource in answer.resources
-        for each in resource.acls
-    ]
+    return described_bindings(answer)
 
 
 def _read_iterations(requests: BrokerRequests) -> dict[str, int]:

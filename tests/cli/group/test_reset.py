@@ -1,0 +1,58 @@
+"""`odradek group reset` when the brokers refuse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+from click.testing import CliRunner
+
+import odradek.cli.group.reset as resetting
+from odradek.cli.client.kafka_errors import NoSuchGroup, NotAuthorized
+from odradek.cli.framework.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.testing import Result
+
+KEY = ("pump", 0)
+
+
+def raising(failure: Failure) -> Callable[..., NoReturn]:
+    def refuse(*_: object) -> NoReturn:
+        raise failure
+
+    return refuse
+
+
+@pytest.fixture
+def reset(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """The command on a new group and a partition with 10 records, where nothing is sent."""
+    parts: dict[str, Callable[..., Any]] = {
+        "read_group": raising(NoSuchGroup("there is no group")),
+        "choose_partitions": lambda *_: [KEY],
+        "read_bounds": lambda *_: {KEY: (0, 10)},
+        "alter": lambda *_: None,
+    }
+
+    def run(*options: str, **changes: Callable[..., Any]) -> Result:
+        for name, part in {**parts, **changes}.items():
+            monkeypatch.setattr(resetting, name, part)
+        arguments = ["billing", "--topic", "pump", "--to-latest", "--execute", *options]
+        return CliRunner().invoke(resetting.reset, arguments)
+
+    return run
+
+
+def test_json_says_executed_after_the_offsets_were_set(reset: Callable[..., Result]) -> None:
+    assert '"executed":true' in reset("--format", "json").stdout.replace(" ", "")
+    refused = reset("--format", "json", alter=raising(Failure("group billing: the group has active members")))
+    assert (refused.exit_code, refused.stdout) == (1, "")
+
+
+def test_only_a_group_that_does_not_exist_is_new(reset: Callable[..., Result]) -> None:
+    assert reset().exit_code == 0
+    for failure in (NotAuthorized("not authorized for the group"), Failure("the broker did not answer in time")):
+        refused = reset(read_group=raising(failure))
+        assert (refused.exit_code, refused.stdout, failure.message in refused.output) == (1, "", True)
