@@ -48,6 +48,11 @@ def running_aggregate(frame: DataFrame, content: RunningAggregate) -> DataFrame:
     return aggregate(frame, Aggregation("", content.aggregates, content.by))
 
 
+def is_one_group(content: LatestRows | RunningAggregate) -> bool:
+    """Whether all rows are one group, so that the view has one row and no key."""
+    return isinstance(content, RunningAggregate) and not content.by
+
+
 def view_key(content: LatestRows | RunningAggregate) -> tuple[str, ...]:
     return content.key if isinstance(content, LatestRows) else content.by
 

@@ -33,7 +33,14 @@ from odradek.pipelines.spark.sinks.table_changes import TableChange
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, records_of
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, check_database, parsed_url, warehouse
 from odradek.pipelines.spark.sources import below
-from odradek.pipelines.spark.views import latest_rows, order_value, running_aggregate, view_key, view_order
+from odradek.pipelines.spark.views import (
+    is_one_group,
+    latest_rows,
+    order_value,
+    running_aggregate,
+    view_key,
+    view_order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -153,7 +160,8 @@ def view_change(frame: DataFrame, view: View, is_aggregated: bool) -> TableChang
     if isinstance(content, Changes):
         return change_data_of(frame, view.name, content)
     rows = view_rows(frame, content, is_aggregated)
-    return change_of(rows, view.name, view_key(content), view_order(content))
+    change = change_of(rows, view.name, view_key(content), view_order(content))
+    return replace(change, is_whole=is_one_group(content))
 
 
 def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
