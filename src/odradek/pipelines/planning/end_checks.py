@@ -49,6 +49,8 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     if appends or (sessions is not None and not is_grouping):
         for step in grouped:
             check_finishes(step, end, graph, streams, problems)
+        if is_keyed(end):
+            check_kept_rows(end, path, streams, problems, is_final=True)
         return
     for step in grouped:
         after = [other for other in path if states[other.name] and step.name in graph.upstream(other.name)[:-1]]
@@ -61,7 +63,7 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
                 "Spark does not support this: set mode: append on the sink, or make a view of each step",
             )
     if is_keyed(end) and grouped:
-        check_kept_rows(end, path, grouped[0], graph, streams, problems)
+        check_kept_rows(end, path, streams, problems)
     joined = [step for step in path if State.STREAM_JOIN in states[step.name]]
     if joined and (grouped or is_grouping):
         problems.error(
