@@ -146,6 +146,27 @@ def test_a_key_has_one_group_and_its_order_does_not_fall(step: str, end: str, sa
     assert said is None or said in found[0], found
 
 
+@pytest.mark.parametrize(
+    ("step", "is_refused"),
+    [
+        ("s: {sql: 'select id, x from a where x > 1 union all select id, -x from a where x < 1'}", False),
+        ("s: {sql: 'select a.id, name from a join t using (id)'}", False),
+        ("s: {sql: 'select id, x from a where id in (select id from t)'}", False),
+        ("s: {sql: 'select a.id, name from a join (select * from t) t using (id)'}", True),
+        ("s: {sql: 'with q as (select id, x from a) select id, x from q union all select id, -x from q'}", True),
+        ("s: {sql: 'with q as (select 1 as w, id, x from a) select w, id, x from q where x > 1'}", False),
+        ("s: {sql: 'select a.id, x, y from a join b on a.id = b.id'}", True),
+        ("s: {from: a, deduplicate: {key: [x]}}", False),
+        ("p: {from: [a], python: 'own:some', schema: 'id BIGINT'}, s: {sql: 'select id from p'}", False),
+        ("p: {from: [a], python: 'own:some', schema: 'id BIGINT'}, s: {from: p, join: {table: t, on: [id]}}", True),
+    ],
+)
+def test_without_order_by_rows_are_in_the_order_of_their_arrival(step: str, is_refused: bool) -> None:
+    lines = reported_for(f"steps: {{{step}}}\n{TABLE}", head=HEAD)
+    said = "are not in the order of their arrival; add order_by"
+    assert bool([line for line in lines if said in line]) is is_refused, lines
+
+
 def test_within_needs_one_column_of_event_time() -> None:
     joined = "j: {sql: 'select a.id, a.at as one, b.at as other from a join b using (id)'}"
     lines = reported_for(

@@ -9,6 +9,7 @@ from odradek.pipelines.definition.model import Changes, RunningAggregate, Sink
 from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.planning.arrival import check_arrival
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT
@@ -64,6 +65,8 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
             )
     if is_keyed(end) and grouped:
         check_kept_rows(end, path, streams, problems)
+    elif is_keyed(end):
+        check_arrival(pipeline, end, graph, streams.names, problems)
     joined = [step for step in path if State.STREAM_JOIN in states[step.name]]
     if joined and (grouped or is_grouping):
         problems.error(

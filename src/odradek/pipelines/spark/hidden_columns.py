@@ -25,6 +25,7 @@ ORIGIN = "__origin"
 REJECTED = "__rejected"  # why a record failed to parse; null if it parsed
 VIOLATED = "__violated"  # a bit for each expectation that a row does not meet
 HIDDEN = (ORIGIN, REJECTED, VIOLATED)
+UNDIVIDED = "odradek.undivided"  # metadata of the origin
 ORIGIN_FIELDS = ("topic", "partition", "offset", "key", "value", "headers")
 
 
@@ -35,6 +36,16 @@ def origin_struct() -> Column:
 
 def has_origin(frame: DataFrame) -> bool:
     return ORIGIN in frame.columns
+
+
+def with_undivided_origin(frame: DataFrame) -> DataFrame:
+    """The frame, whose rows are written in one transaction, whatever the partitions of their origin."""
+    return frame.withMetadata(ORIGIN, {UNDIVIDED: True})
+
+
+def is_divided(frame: DataFrame) -> bool:
+    """Whether the partitions of their origin divide the rows of a batch into transactions."""
+    return has_origin(frame) and not frame.schema[ORIGIN].metadata.get(UNDIVIDED)
 
 
 def without_hidden(frame: DataFrame) -> DataFrame:
