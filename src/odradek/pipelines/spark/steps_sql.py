@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, ParseException
 from sqlglot import exp
 
+from odradek.pipelines.definition.record_names import names_records
 from odradek.pipelines.definition.sql_text import parse_query
 from odradek.pipelines.definition.sql_written import is_star as is_star_column
 from odradek.pipelines.planning.origins import origin_tables
@@ -19,6 +20,7 @@ from odradek.pipelines.spark.hidden_columns import (
     names_hidden,
     quoted,
     replaced_stars,
+    with_records_shown,
     with_undivided_origin,
     without_hidden,
 )
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 
 def run_query(session: SparkSession, text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
     """Runs the query over these tables. Its rows have the origin of the rows that they derive from, if each has one."""
+    frame = queried(session, text, tables)
+    return with_records_shown(frame) if names_records(parse_query(text)) else frame
+
+
+def queried(session: SparkSession, text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
     shown = {name: without_hidden(frame) for name, frame in tables.items()}
     origins = {name: shown[name].columns for name, frame in tables.items() if has_origin(frame)}
     carriers = origin_tables(parse_query(text), origins)
