@@ -104,6 +104,7 @@ GROUPS = "s: {from: a, by: [id], aggregate: {total: sum(x), last: max(at), n: co
 PAIRS = "s: {from: a, by: [id, x], aggregate: {total: sum(x), n: count(*)}}"
 MINUTES = "s: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {total: sum(x)}}"
 VISITS = "s: {from: a, by: [id], window: {column: at, gap: 1 minute}, aggregate: {total: sum(x)}}"
+DAYS = "s: {sql: \"select date(window.start) as day, count(*) n from a group by window(at, '%s')\"}"
 SIDES = (
     "c: {sql: 'select id, count(*) n from a group by id'}, d: {sql: 'select id, count(*) n from b group by id'}, "
     "s: {sql: \"select 'c' as side, id, n from c union all select 'd', id, n from d\"}"
@@ -136,6 +137,13 @@ SIDES = (
         ("s: {sql: 'select upper(id) as id, count(*) n from a group by id'}", "key: [id]", "tells id apart"),
         ("s: {sql: 'select concat(id, x) as pk, count(*) n from a group by id, x'}", "key: [pk]", None),
         ("s: {sql: 'select 1 as one, count(*) n from a'}", "key: [one]", None),
+        (DAYS % "1 day", "key: [day]", None),
+        (DAYS % "1 hour", "key: [day]", "tells window apart"),
+        (
+            f"d: {MINUTES[3:].replace('1 minute', '2 days')}, s: {{sql: 'select *, date(window_end) e from d'}}",
+            "key: [id, e]",
+            None,
+        ),
     ],
 )
 @pytest.mark.parametrize("end_kind", ["sinks: {o: {from: s, table: o, %s}}", "views: {o: {from: s, %s}}"])

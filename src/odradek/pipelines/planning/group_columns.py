@@ -6,6 +6,7 @@ part of a query; the functions of this file derive the description of a result f
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -24,7 +25,10 @@ DISTINGUISHING = (
     "MD5", "MD5Digest", "SHA", "SHA2", "Struct", "PropertyEQ", "JSONFormat", "Dot",
 )  # fmt: skip
 DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf"))
-COARSE_TYPES = frozenset(("DATE", "BOOLEAN"))
+# Functions that tell dates apart, and no times of a day.
+DATES = ("TsOrDsToDate", "TimestampTrunc", "DateTrunc")
+WINDOW, DAILY = "window", "daily window"  # parts of an identity; a daily window starts and ends with a day
+WHOLE_DAYS = re.compile(r"\s*\d+\s*(day|week)s?\s*", re.IGNORECASE)
 WINDOWS = frozenset(("window", "session_window"))
 UNHELD = "a row"  # the identity of a row that no column has
 
@@ -72,12 +76,12 @@ RECORDS = Rows(parts=frozenset((UNHELD,)), default=Column())
 UNKNOWN = Rows(default=Column(Kind.CHANGING), is_known=False)
 
 
-def grouped(by: Iterable[str], aggregates: Mapping[str, Kind], *, has_window: bool) -> Rows:
-    """The rows of an aggregation; each end of a window determines the window."""
+def grouped(by: Iterable[str], aggregates: Mapping[str, Kind], window: str | None) -> Rows:
+    """The rows of an aggregation; each end of a window determines the window, whose part is `WINDOW` or `DAILY`."""
     columns = {name.lower(): Column(Kind.FIXED, frozenset((name.lower(),))) for name in by}
-    parts = frozenset(columns) | (frozenset(("window",)) if has_window else frozenset())
-    if has_window:
-        columns |= {name: Column(Kind.FIXED, frozenset(("window",))) for name in ("window_start", "window_end")}
+    parts = frozenset(columns) if window is None else frozenset((*columns, window))
+    if window is not None:
+        columns |= {name: Column(Kind.FIXED, frozenset((window,))) for name in ("window_start", "window_end")}
     return Rows({**columns, **{name.lower(): Column(kind) for name, kind in aggregates.items()}}, parts)
 
 
@@ -129,14 +133,23 @@ def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> C
         return column_of(node.this, resolve)
     inner = [column_of(each, resolve) for value in node.args.values() for each in children(value)]
     kind = Kind.FIXED if all(each.kind is Kind.FIXED for each in inner) else Kind.CHANGING
-    return Column(kind, frozenset().union(*(each.parts for each in inner)) if distinguishes(node) else frozenset())
+    held = frozenset().union(*(each.parts for each in inner))
+    if is_date(node):
+        return Column(kind, held & {DAILY})
+    return Column(kind, held if distinguishes(node) else frozenset())
+
+
+def is_date(node: exp.Expr) -> bool:
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    return type(node).__name__ in DATES or (isinstance(node, exp.Cast) and node.to.this.name == "DATE")
 
 
 def distinguishes(node: exp.Expr) -> bool:
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
+    from sqlglot import exp  # noqa: PLC0415
 
-    if isinstance(node, exp.Cast):
-        return node.to.this.name not in COARSE_TYPES
+    if isinstance(node, exp.Cast) and node.to.this.name == "BOOLEAN":
+        return False
     is_named = isinstance(node, exp.Anonymous) and node.name.lower() in DISTINGUISHING_NAMES
     return is_named or type(node).__name__ in DISTINGUISHING
 
@@ -179,8 +192,10 @@ def group_part(node: exp.Expr) -> str:
     """The name of a part of a group's identity: the text of its expression, without the tables of its columns."""
     from sqlglot import exp  # noqa: PLC0415
 
-    if window_calls(node) and not isinstance(node, exp.Column):
-        return "window"
+    calls = window_calls(node)
+    if calls:
+        lengths = [each.name for each in calls[0].expressions[1:] if isinstance(each, exp.Literal)]
+        return DAILY if lengths and all(map(WHOLE_DAYS.fullmatch, lengths)) else WINDOW
     if isinstance(node, exp.Column):
         return node.name.lower()
     plain = node.transform(lambda each: exp.column(each.name) if isinstance(each, exp.Column) else each)

@@ -21,7 +21,18 @@ from odradek.pipelines.definition.operations import (
 )
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import JoinKind, Otherwise, SinkMode
-from odradek.pipelines.planning.group_columns import RECORDS, STATIC, UNKNOWN, Column, Kind, column_of, grouped, joined
+from odradek.pipelines.planning.group_columns import (
+    DAILY,
+    RECORDS,
+    STATIC,
+    UNKNOWN,
+    WINDOW,
+    Column,
+    Kind,
+    column_of,
+    grouped,
+    joined,
+)
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_rows import QueryRows
 
@@ -31,10 +42,12 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.model import Step, View
+    from odradek.pipelines.definition.operations import Window
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.group_columns import Rows
     from odradek.pipelines.planning.streams import Streams
 
+DAY_MS = 86_400_000
 UNSEEN = "a row that its function removes"
 
 
@@ -125,7 +138,7 @@ def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[s
     operation = step.operation
     if isinstance(operation, Aggregation):
         kinds = {each.name: kind_of(each.expression) for each in operation.aggregates}
-        return grouped(operation.by, kinds, has_window=operation.window is not None), []
+        return grouped(operation.by, kinds, window_part(operation.window)), []
     if isinstance(operation, Join):
         return join_rows(operation, tables.get(operation.input.lower(), RECORDS))
     if isinstance(operation, Deduplication):
@@ -141,6 +154,14 @@ def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[s
         return UNKNOWN, []
     reader = QueryRows(tables)
     return reader.of_query(query), reader.removals
+
+
+def window_part(window: Window | None) -> str | None:
+    """The part of a group's identity that is its window."""
+    if window is None:
+        return None
+    step = window.slide or window.size
+    return DAILY if step is not None and step.milliseconds % DAY_MS == 0 else WINDOW
 
 
 def join_rows(operation: Join, left: Rows) -> tuple[Rows, list[str]]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.planning.group_columns import (
+    DAILY,
     STATIC,
     UNKNOWN,
+    WINDOW,
     WINDOWS,
     Column,
     Kind,
@@ -145,13 +147,14 @@ class QueryRows:
         from sqlglot import exp  # noqa: PLC0415
 
         parts = frozenset(map(group_part, group_expressions(node)))
+        window = DAILY if DAILY in parts else WINDOW
 
         def resolve(each: exp.Expr) -> Column | None:
             if isinstance(each, exp.Column):
                 is_window = WINDOWS.intersection((each.name.lower(), each.table.lower()))
-                part = "window" if is_window and "window" in parts else each.name.lower()
+                part = window if is_window and window in parts else each.name.lower()
             elif isinstance(each, exp.Dot | exp.Anonymous) and window_calls(each):
-                part = "window"
+                part = window
             else:
                 part = "" if is_aggregate(each) or not each.args else group_part(each)
             if part in parts:
