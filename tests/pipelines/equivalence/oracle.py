@@ -277,8 +277,8 @@ class Oracle:
     def _frame(self, name: str, rows: list[dict[str, Any]] | None = None, records: Sequence[str] = ()) -> DataFrame:
         """The rows of a source or step, of a source also with these columns of its records."""
         found = self._rows[name] if rows is None else rows
-        extra = [*PROVENANCE, *(each for each in records if each not in self._columns[name])]
-        kept = [each for each in extra if self._rows[name] and each in self._rows[name][0]]
+        kept = [each for each in PROVENANCE if self._rows[name] and each in self._rows[name][0]]
+        kept += [each for each in records if each not in self._columns[name]]
         types = {
             each: ARROW[TYPES.get(each) or PROVENANCE.get(each, "STRING")] for each in [*self._columns[name], *kept]
         }
