@@ -6,7 +6,10 @@ and `tags`; the name of a column determines its type (see `TYPES`).
 
 from __future__ import annotations
 
+import datetime
+import json
 from dataclasses import dataclass
+from typing import Any
 
 START_S = 1_767_268_800  # 2026-01-01 12:00:00 UTC
 TYPES = {
@@ -31,7 +34,16 @@ TYPES = {
     "valid_from": "TIMESTAMP",
     "valid_to": "TIMESTAMP",
     "is_current": "BOOLEAN",
+    "_key": "BINARY",
+    "_value": "BINARY",
+    "_headers": "HEADERS",
+    "_timestamp": "TIMESTAMP",
+    "_topic": "STRING",
+    "_partition": "INT",
+    "_offset": "BIGINT",
 }
+RECORD_COLUMNS = tuple(name for name in TYPES if name.startswith("_"))
+WRITTEN_AT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 STREAM_COLUMNS = ("id", "k", "n", "at", "tags")
 ROW = ("id", "k", "n", "at")
 RENAMED = (("other", "id"), ("other_n", "n"), ("other_at", "at"))  # columns of the right side of a declared join
@@ -47,6 +59,18 @@ class Record:
     values: tuple[tuple[str, object], ...] = ()
     text: str | None = None
     rejected: str | None = None
+
+    @property
+    def value(self) -> bytes | None:
+        values = {name: each.isoformat() if isinstance(each, datetime.datetime) else each for name, each in self.values}
+        text = self.text if self.rejected is not None else json.dumps(values)
+        return None if text is None else text.encode()
+
+    def columns(self, topic: str) -> dict[str, Any]:
+        """The values of `RECORD_COLUMNS`."""
+        return dict(
+            zip(RECORD_COLUMNS, (None, self.value, [], WRITTEN_AT, topic, self.partition, self.offset), strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -168,8 +192,9 @@ class Step:
 class Sink:
     """An output: a topic, a table or files. `key` is that of an upserted table, or of the groups of an update.
 
-    `form` is empty for plain rows. Of a table: `latest` (order_by), `changes` and `history` (change data). Of a topic:
-    `deletes` (rows with a negative `n` are tombstones).
+    `form` is empty for plain rows. Of a table: `latest` (order_by), `arrived` (upsert without order_by), `by COLUMN`
+    (groups with this order_by), `changes` and `history` (change data). Of a topic: `deletes` (rows with a negative `n`
+    are tombstones).
     """
 
     name: str
@@ -182,11 +207,11 @@ class Sink:
 
 @dataclass(frozen=True)
 class View:
-    """The latest row of each `k`, an aggregate by `k`, or change data with the key `k`."""
+    """The latest row of each `k`, by `at` or by arrival, an aggregate by `k` or of all rows, or change data by `k`."""
 
     name: str
     input: str
-    form: str  # latest | groups | changes | history
+    form: str  # latest | arrived | groups | whole | changes | history
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ def of_operation(operation: Operation) -> set[str]:
     if isinstance(operation, Python):
         return {f"Python step: {operation.function}"}
     if isinstance(operation, Select):
+        if "_offset" in (operation.columns or ()):
+            return {"record columns"}
         calls = any("shout" in text for _, text in operation.computed)
         return {"filter" if operation.where else "projection", *(["Python function in SQL"] if calls else [])}
     return {"union"}

@@ -225,7 +225,8 @@ def sink_of(sink: Sink) -> dict[str, Any]:
         made = {"from": sink.input, "table": sink.name, "changes": changes_of(sink.form)}
     else:
         made |= {"table": sink.name} if sink.mode == "append" else {"table": sink.name, "key": list(sink.key)}
-        made |= {"order_by": "at"} if sink.form == "latest" else {}
+        order = "at" if sink.form == "latest" else sink.form.removeprefix("by ")
+        made |= {"order_by": order} if sink.form == "latest" or sink.form.startswith("by ") else {}
     return made
 
 
@@ -234,4 +235,8 @@ def view_of(view: View) -> dict[str, Any]:
         return {"from": view.input, "key": ["k"], "order_by": "at"}
     if view.form == "groups":
         return {"from": view.input, "by": ["k"], "aggregate": aggregates_of("n")}
+    if view.form == "whole":
+        return {"from": view.input, "aggregate": aggregates_of("n")}
+    if view.form == "arrived":
+        return {"from": view.input, "key": ["k"]}
     return {"from": view.input, "changes": changes_of(view.form)}

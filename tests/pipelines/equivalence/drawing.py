@@ -21,6 +21,7 @@ from tests.pipelines.equivalence.cases import (
 )
 from tests.pipelines.equivalence.drafts import Draft
 from tests.pipelines.equivalence.drawing_ends import draw_ends, draw_expectations, draw_view, sink_choices
+from tests.pipelines.equivalence.drawing_kept import kept_cases
 from tests.pipelines.equivalence.drawing_records import draw_batches
 from tests.pipelines.equivalence.drawing_steps import (
     LATE_THEMES,
@@ -40,14 +41,16 @@ from tests.pipelines.equivalence.drawing_steps import (
 )
 
 JOINS = {stream_join, declared_join}
-SHARING_EVERY = 10  # of so many seeds the last draws a definition whose flows share reads
+SHARING_EVERY = 10  # of so many seeds the last draws a definition whose flows share reads, and the one before it a
+# definition whose tables and views keep a row of each key
 
 
 def case_of(seed: int, strategy: st.SearchStrategy[Case] | None = None) -> Case:
     """The case of a seed. Each is drawn by itself, because Hypothesis varies earlier examples of a run."""
     drawn: list[Case] = []
     if strategy is None:
-        strategy = shared_cases() if seed % SHARING_EVERY == SHARING_EVERY - 1 else cases()
+        special = {SHARING_EVERY - 1: shared_cases, SHARING_EVERY - 2: kept_cases}
+        strategy = special.get(seed % SHARING_EVERY, cases)()
 
     @hypothesis.seed(seed)
     @hypothesis.settings(

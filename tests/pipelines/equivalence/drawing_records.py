@@ -37,16 +37,19 @@ def draw_batches(
     has_null_keys: bool = True,
     has_null_tags: bool = True,
     late_minutes: int | None = None,
+    is_keyed: bool = False,
 ) -> st.SearchStrategy[Batches]:
     """Batches. Without `has_null_keys`, `k` is never null: a table refuses rows without a key; likewise for tags.
 
-    With `late_minutes`, some events are at least that much before the watermark that the previous batch started with.
+    With `is_keyed`, the records of a `k` are in one partition. With `late_minutes`, some events are at least that much
+    before the watermark that the previous batch started with.
     """
 
     def made(drafts: list[list[Feed]]) -> Batches:
         records = Records(sources, delay_minutes, within_minutes, has_null_keys=has_null_keys)
         records.has_null_tags = has_null_tags
         records.late_s = (late_minutes or 0) * 60
+        records.is_keyed = is_keyed
         return records.batches(drafts)
 
     return (BATCHES if late_minutes is None else LATE_BATCHES).map(made)
@@ -64,6 +67,7 @@ class Records:
         self._null_key = None if has_null_keys else "d"
         self.has_null_tags = True
         self.late_s = 0
+        self.is_keyed = False
         self._names = [each.name for each in sources]
         self._delay_s = delay_minutes * 60
         self._within_s = within_minutes * 60
@@ -100,6 +104,8 @@ class Records:
             return None
         if draft[0] == "again" and self._within_s:
             partition = row["partition"]  # the order of duplicates in different partitions is not defined
+        if self.is_keyed:
+            partition = ord(row["k"]) % 2
         self._latest_now[name] = max(row["second"], self._latest_now.get(name, 0))
         at = datetime.datetime.fromtimestamp(START_S + row["second"], datetime.UTC)
         values = {

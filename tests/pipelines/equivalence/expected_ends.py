@@ -14,6 +14,22 @@ def latest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def last_arrived(rows: list[dict[str, Any]], key: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The row of each key whose record arrived last; of the rows of one record the last."""
+    ordered = sorted(rows, key=lambda row: row["_arrival"])
+    return list({tuple(row[name] for name in key): row for row in ordered}.values())
+
+
+def greatest(rows: list[dict[str, Any]], key: tuple[str, ...], order: str) -> list[dict[str, Any]]:
+    """The row of each key with the greatest value of a column; of the groups of a key, each has another value."""
+    found: dict[Any, dict[str, Any]] = {}
+    for row in rows:
+        present = found.setdefault(tuple(row[name] for name in key), row)
+        if present is not row and present[order] < row[order]:
+            found[tuple(row[name] for name in key)] = row
+    return list(found.values())
+
+
 def changed(rows: list[dict[str, Any]], *, has_history: bool) -> list[dict[str, Any]]:
     """Change data: the order of the changes of a `k` is `at`, and a negative `n` deletes."""
     changes = {(row["k"], row["at"]): row for row in rows}

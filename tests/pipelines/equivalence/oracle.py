@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from tests.pipelines.equivalence.cases import (
     LABELS,
+    RECORD_COLUMNS,
     ROW,
     STREAM_COLUMNS,
     TYPES,
@@ -34,11 +35,13 @@ from tests.pipelines.equivalence.cases import (
     Union,
     View,
 )
-from tests.pipelines.equivalence.expected_ends import changed, latest, with_tombstones
+from tests.pipelines.equivalence.expected_ends import changed, greatest, last_arrived, latest, with_tombstones
 from tests.pipelines.equivalence.lateness import MINUTE_MS, late_marks, period_end_ms
 from tests.pipelines.equivalence.outcomes import Outcome, last_of_each, milliseconds, plain_row
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from tests.pipelines.equivalence.cases import Sink
@@ -51,6 +54,9 @@ ARROW = {
     "STRING": pa.string(),
     "TIMESTAMP": pa.timestamp("us", "UTC"),
     "ARRAY<STRING>": pa.list_(pa.string()),
+    "BINARY": pa.binary(),
+    "INT": pa.int32(),
+    "HEADERS": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
 }
 FUNCTIONS = {"shout(k)": "concat(upper(k), '!')"}  # the Python functions of SQL, as expressions
 
@@ -108,7 +114,8 @@ class Oracle:
                         self.outcome.letters[each.rejected, name, place] += 1
                         continue
                     origin = {"_arrival": arrival, "_place": place, "_batch": number, "_mark": self._marks[number]}
-                    self._rows[name].append({**dict(each.values), **origin, "_origin": name})
+                    record = each.columns(name)  # that a step may select
+                    self._rows[name].append({**dict(each.values), **record, **origin, "_origin": name})
 
     def _compute(self, step: Step) -> None:
         if isinstance(step.operation, Deduplicate):
@@ -145,8 +152,8 @@ class Oracle:
         if isinstance(operation, Aggregate):
             return self._aggregated(step, operation)
         if isinstance(operation, Select):
-            frame = self._frame(operation.input)
             columns = self._columns[operation.input] if operation.columns is None else operation.columns
+            frame = self._frame(operation.input, records=[each for each in RECORD_COLUMNS if each in columns])
             if operation.where is not None:
                 frame = frame.where(operation.where)
             computed = [F.expr(FUNCTIONS.get(text, text)).alias(name) for name, text in operation.computed]
@@ -168,6 +175,10 @@ class Oracle:
             numbers = F.row_number().over(Window.partitionBy("k").orderBy(F.lit(1))).cast("bigint")
             return self._frame(operation.input).select("k", numbers.alias("i"))
         assert isinstance(operation, Union)
+        filled = [name for name in (operation.left, operation.right) if self._rows[name]]
+        if len(filled) == 1:  # without rows there is no provenance
+            frame = self._frame(filled[0])
+            return frame.select(*ROW, *kept_provenance(frame))
         left, right = self._frame(operation.left), self._frame(operation.right)
         both = [each for each in kept_provenance(left) if each in right.columns]
         return left.select(*ROW, *both).unionByName(right.select(*ROW, *both))
@@ -241,6 +252,10 @@ class Oracle:
 
     def _written(self, sink: Sink) -> list[dict[str, Any]]:
         rows = self._shown(sink.input)
+        if sink.form == "arrived":
+            return self._last_arrived(sink.input, sink.key)
+        if sink.form.startswith("by "):
+            return greatest(rows, sink.key, sink.form.removeprefix("by "))
         if sink.form == "latest":
             return latest(rows)
         if sink.form == "deletes":
@@ -250,20 +265,29 @@ class Oracle:
         return last_of_each(rows, sink)
 
     def _view(self, view: View) -> list[dict[str, Any]]:
-        if view.form == "groups":
-            return collected(aggregated(self._frame(view.input), Aggregate(view.input, ("k",))))
+        if view.form in {"groups", "whole"}:
+            by = ("k",) if view.form == "groups" else ()
+            return collected(aggregated(self._frame(view.input), Aggregate(view.input, by)))
+        if view.form == "arrived":
+            return self._last_arrived(view.input, ("k",))
         if view.form == "latest":
             return latest(self._shown(view.input))
         return changed(self._shown(view.input), has_history=view.form == "history")
 
-    def _frame(self, name: str, rows: list[dict[str, Any]] | None = None) -> DataFrame:
+    def _frame(self, name: str, rows: list[dict[str, Any]] | None = None, records: Sequence[str] = ()) -> DataFrame:
+        """The rows of a source or step, of a source also with these columns of its records."""
         found = self._rows[name] if rows is None else rows
         kept = [each for each in PROVENANCE if self._rows[name] and each in self._rows[name][0]]
+        kept += [each for each in records if each not in self._columns[name]]
         types = {
             each: ARROW[TYPES.get(each) or PROVENANCE.get(each, "STRING")] for each in [*self._columns[name], *kept]
         }
         plain = [{each: row[each] for each in types} for row in found]
         return self._spark.createDataFrame(pa.Table.from_pylist(plain, pa.schema(list(types.items()))))
+
+    def _last_arrived(self, name: str, key: tuple[str, ...]) -> list[dict[str, Any]]:
+        rows = last_arrived(self._rows[name], key)
+        return [{each: row[each] for each in self._columns[name]} for row in rows]
 
     def _shown(self, name: str) -> list[dict[str, Any]]:
         return [{each: row[each] for each in self._columns[name]} for row in self._rows[name]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
 from collections import Counter
@@ -37,6 +38,10 @@ def plain(kind: str, value: Any) -> Any:
     if kind == "ARRAY<STRING>":
         items = json.loads(value) if isinstance(value, str) else value
         return tuple(items)
+    if kind == "HEADERS":
+        return tuple(json.loads(value) if isinstance(value, str) else value)
+    if kind == "BINARY":
+        return value if isinstance(value, str) else base64.b64encode(value).decode()
     if kind == "BOOLEAN":
         return bool(value)
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.pipelines.equivalence.cases import (
+    RECORD_COLUMNS,
     ROW,
     STREAM_COLUMNS,
     Aggregate,
@@ -18,6 +19,7 @@ from tests.pipelines.equivalence.cases import (
     Source,
     Step,
     StreamJoin,
+    Union,
     View,
 )
 from tests.pipelines.equivalence.drawing_records import Records
@@ -125,6 +127,40 @@ def late_row_of_a_deduplicated_view() -> Case:
     return Case((source,), steps, sinks, views, fed)
 
 
+def view_of_one_group() -> Case:
+    """Each batch wrote another row."""
+    source = Source("a", 5)
+    steps = (Step("s0", Select("a", ROW)),)
+    return Case((source,), steps, (), (View("seen", "s0", "whole"),), batches(source, [row(1), row(2)], [row(3)]))
+
+
+def union_of_one_stream_that_keeps_the_last_row() -> Case:
+    """All rows of the second query were written after those of the first."""
+    source = Source("a", 5)
+    steps = (
+        Step("s0", Select("a", ROW, (), "n > 3")),
+        Step("s1", Select("a", ROW, (), "n <= 3")),
+        Step("s2", Union("s0", "s1")),
+    )
+    sinks = (Sink("out0", "s2", "table", "upsert", ("k",), "arrived"),)
+    fed = batches(source, [row(1, number=1), row(2, number=5)], [row(3, "b", 5), row(4, "b", 1)])
+    return Case((source,), steps, sinks, (View("seen", "s2", "arrived"),), fed)
+
+
+def all_columns_of_records() -> Case:
+    """Sinks left them out."""
+    source = Source("a", 5)
+    steps = (
+        Step("s0", Select("a", (*ROW, *RECORD_COLUMNS))),
+        Step("s1", Deduplicate("s0")),
+        Step("s2", Select("s1", None)),
+    )
+    sinks = tuple(
+        Sink(f"out{n}", f"s{n % 3}", kind) for n, kind in enumerate(("topic", "table", "files", "table", "topic"))
+    )
+    return Case((source,), steps, sinks, (), batches(source, [row(1), row(2, "b")], [row(3)]))
+
+
 SAVED = {
     each.__name__: each()
     for each in (
@@ -137,5 +173,8 @@ SAVED = {
         row_that_stops_the_stream,
         left_join_with_a_stream_of_null_keys,
         late_row_of_a_deduplicated_view,
+        view_of_one_group,
+        union_of_one_stream_that_keeps_the_last_row,
+        all_columns_of_records,
     )
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
 import sqlite3
 from collections import Counter
@@ -16,6 +15,7 @@ from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.spark.record_files import written_records
 from odradek.pipelines.spark.rehearsal.ends import with_local_ends
 from odradek.pipelines.spark.rehearsal.streams import Rehearsal
+from tests.pipelines.equivalence.cases import WRITTEN_AT
 from tests.pipelines.equivalence.definitions import write_definition
 from tests.pipelines.equivalence.outcomes import Outcome, last_of_each, plain_row
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from tests.pipelines.equivalence.cases import Case, Record, Sink
-
-WRITTEN_AT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 class Refused(Exception):
@@ -105,11 +103,9 @@ def checked(file: Path, folder: Path) -> Pipeline:
 
 
 def fields_of(source: str, record: Record) -> dict[str, Any]:
-    values = {name: text_of(value) for name, value in record.values}
-    text = record.text if record.rejected is not None else json.dumps(values)
     return {
         "key": None,
-        "value": None if text is None else text.encode(),
+        "value": record.value,
         "topic": source,
         "partition": record.partition,
         "offset": record.offset,
@@ -117,10 +113,6 @@ def fields_of(source: str, record: Record) -> dict[str, Any]:
         "timestampType": 0,
         "headers": [],
     }
-
-
-def text_of(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime.datetime) else value
 
 
 def letter_of(record: dict[str, Any]) -> tuple[str, str, str | None]:

@@ -64,7 +64,7 @@ def test_late_rows_are_found_in_front_of_the_first_state(steps: str, found: list
             SINK,
             "neither an aggregate nor a join",
         ),
-        (WINDOW, SINK + "views: {v: {from: s, key: [user]}}\n", "several flows (s, s-changes)"),
+        (WINDOW, SINK + "views: {v: {from: s, key: [user, window_end]}}\n", "several flows (s, s-changes)"),
         (WINDOW, "sinks: {o: {from: s, files: {path: out, format: json}}}\n", "written to files"),
         (
             '  r: {sql: "select user, at as seen_at from views"}\n' + JOIN.replace("clicks", "r"),

@@ -89,3 +89,24 @@ def test_a_view_does_not_aggregate_updated_rows() -> None:
     sql = "select id, count(*) n from a group by id"
     view = "views: {v: {from: s, by: [id], aggregate: {m: max(n)}}}\nwarehouse: sqlite:///w.db\n"
     assert [line for line in errors(sql, view) if "view 'v' keeps state over the updated rows of 's'" in line]
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        ("select id, count(*) n from a group by id", True),
+        ("select id, count(*) n from a group by 1", True),
+        ("select id, at, count(*) n from a group by 1, 2", False),
+        ("select floor(x / 10) f, count(*) n from a group by floor(x / 10)", True),
+        ("select id, at as seen, count(*) n from a group by all", False),
+        ("select distinct id from a", True),
+        ("select distinct id, at from a", False),
+        ("select distinct * from a", False),
+        ("select distinct * except (at) from a", True),
+        ("select id from a union select id from b", True),
+        ("select id, at from a union select id, at from b", False),
+    ],
+)
+def test_groups_that_are_appended_become_final(sql: str, is_refused: bool) -> None:
+    found = errors(sql, "sinks: {o: {from: s, topic: o}}\n")
+    assert bool([line for line in found if "without grouping by event time" in line]) is is_refused, found

@@ -36,7 +36,12 @@ def errors(steps: str, ends: str, engine: Engine | None = None) -> list[str]:
 
 @pytest.mark.parametrize("steps", [SESSIONS, BY_SQL])
 @pytest.mark.parametrize(
-    "ends", [TOPIC, "views: {v: {from: s, key: [user]}}\n", "sinks: {o: {from: s, table: t, key: [user]}}\n"]
+    "ends",
+    [
+        TOPIC,
+        "views: {v: {from: s, key: [user], order_by: n}}\n",
+        "sinks: {o: {from: s, table: t, key: [user], order_by: n}}\n",
+    ],
 )
 def test_sessions_are_written_when_they_have_ended(steps: str, ends: str) -> None:
     assert errors(steps, ends) == []

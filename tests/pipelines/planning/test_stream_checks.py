@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.operations import PythonFunction
+from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.vocabulary import Engine
-from tests.pipelines.definition.definitions import reported_for
+from odradek.pipelines.planning.end_checks import check_ends
+from odradek.pipelines.planning.streams import Streams
+from tests.pipelines.definition.definitions import define, reported_for
 from tests.pipelines.planning.test_query_checks import HEAD, errors
 
 TABLE = "warehouse: sqlite:///w.db\nsinks: {o: {from: s, table: o, key: [id], mode: upsert}}\n"
@@ -51,11 +58,121 @@ def test_a_table_keeps_no_row_of_a_group_that_was_filtered_out_later(sql: str, i
         ("s: {sql: select * from c where id > 1}", False),
         ("s: {sql: select * from c, expect: {few: {check: n < 9, otherwise: drop}}}", True),
         ("s: {sql: select * from c, expect: {few: n < 9}}", False),
+        ("s: {from: c, join: {table: levels, on: [n], how: semi}}", True),
+        ("s: {from: c, join: {table: levels, on: [n], how: left}}", False),
+        ("s: {from: c, join: {table: t, on: [id], how: anti}}", False),
+        ("s: {sql: 'select c.id, c.n from c join levels l on c.n = l.n'}", True),
+        ("s: {sql: 'select c.id, n from c join levels using (n)'}", True),
+        ("s: {sql: 'select c.id, c.n from c left join levels l on c.n = l.n'}", False),
+        ("s: {sql: 'select c.id, c.n from c join t using (id)'}", False),
+        ("s: {sql: 'select id, n from c where n in (select n from levels)'}", True),
+        ("s: {sql: 'select id, n from c where exists (select 1 from levels l where l.n = c.n)'}", True),
+        ("s: {sql: 'select id, n from c where exists (select 1 from t where t.id = c.id)'}", False),
+        ("s: {sql: 'select id, e from c lateral view explode(sequence(1, 3 - n)) as e'}", True),
+        ("s: {sql: 'select id, explode(sequence(1, 3 - n)) as e from c'}", True),
+        ("s: {sql: 'select id, explode_outer(sequence(1, 3 - n)) as e from c'}", False),
+        ("d: {sql: 'select id as k, n as id from c'}, s: {sql: 'select k as id, id as n from d where id < 3'}", True),
+        ("d: {sql: 'select id as k, n as id from c'}, s: {sql: 'select k as id, id as n from d where k < 3'}", False),
+        ("s: {sql: 'with d as (select id, n as m from c) select id, m from d where m > 1'}", True),
     ],
 )
 def test_filters_behind_an_aggregation(step: str, is_refused: bool) -> None:
-    lines = reported_for(f"steps: {{c: {{sql: '{COUNTS}'}}, {step}}}\n{TABLE}", head=HEAD)
-    assert bool([line for line in lines if "which changes" in line]) is is_refused, lines
+    head = HEAD + "  levels: {files: {path: l.csv, format: csv}, schema: n BIGINT}\n"
+    lines = reported_for(f"steps: {{c: {{sql: '{COUNTS}'}}, {step}}}\n{TABLE}", head=head)
+    assert bool([line for line in lines if "filters groups by" in line and "which changes" in line]) is is_refused, (
+        lines
+    )
+    assert is_refused or not [line for line in lines if line.startswith("error")], lines
+
+
+@pytest.mark.parametrize(("removes_rows", "is_refused"), [(True, True), (False, False)])
+def test_a_function_behind_an_aggregation_removes_no_groups(removes_rows: bool, is_refused: bool) -> None:
+    """Whether it removes rows is known when Spark has analysed its plan."""
+    step = "s: {from: [c], python: 'own:some', schema: 'id BIGINT, n BIGINT'}"
+    pipeline = define(f"{HEAD}steps: {{c: {{sql: '{COUNTS}'}}, {step}}}\n{TABLE}").pipeline
+    assert pipeline is not None
+    function = pipeline.steps[1].operation
+    assert isinstance(function, PythonFunction)
+    known = replace(pipeline.steps[1], operation=replace(function, keeps_state=False, removes_rows=removes_rows))
+    analysed = replace(pipeline, steps=(pipeline.steps[0], known))
+    graph, problems = build_graph(analysed), Problems()
+    check_ends(analysed, graph, Streams.of(analysed, graph), problems)
+    assert bool([each for each in problems if "a row that its function removes" in str(each)]) is is_refused
+
+
+GROUPS = "s: {from: a, by: [id], aggregate: {total: sum(x), last: max(at), n: count(*)}}"
+PAIRS = "s: {from: a, by: [id, x], aggregate: {total: sum(x), n: count(*)}}"
+MINUTES = "s: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {total: sum(x)}}"
+VISITS = "s: {from: a, by: [id], window: {column: at, gap: 1 minute}, aggregate: {total: sum(x)}}"
+DAYS = "s: {sql: \"select date(window.start) as day, count(*) n from a group by window(at, '%s')\"}"
+SIDES = (
+    "c: {sql: 'select id, count(*) n from a group by id'}, d: {sql: 'select id, count(*) n from b group by id'}, "
+    "s: {sql: \"select 'c' as side, id, n from c union all select 'd', id, n from d\"}"
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "end", "said"),
+    [
+        (GROUPS, "key: [id]", None),
+        (GROUPS, "key: [id], order_by: total", "ordered by 'total', which may fall"),
+        (GROUPS, "key: [id], order_by: last", None),
+        (GROUPS, "key: [id], order_by: n", None),
+        (GROUPS, "key: [id, n]", "has 'n', which changes"),
+        (PAIRS, "key: [id]", "nothing in its key tells x apart"),
+        (PAIRS, "key: [id], order_by: total", "ordered by 'total', which may fall"),
+        (PAIRS, "key: [id], order_by: n", "nothing in its key tells x apart"),
+        (PAIRS, "key: [id, x], order_by: n", None),
+        (MINUTES, "key: [id]", "nothing in its key tells window apart"),
+        (MINUTES, "key: [id, window_end]", None),
+        (MINUTES, "key: [id], order_by: window_start", None),
+        (VISITS, "key: [id]", "nothing in its key tells window apart"),
+        (VISITS, "key: [id], order_by: total", None),  # sessions are final
+        (SIDES, "key: [id]", "tells the queries of the UNION apart"),
+        (SIDES, "key: [side, id]", None),
+        ("s: {sql: 'select distinct id, x from a'}", "key: [id]", "nothing in its key tells x apart"),
+        ("s: {sql: 'select distinct id, x from a'}", "key: [id], order_by: x", None),
+        ("s: {sql: 'select x as id, count(*) n from a group by 1'}", "key: [id]", None),
+        ("s: {sql: 'select id, count(*) n from a group by id, x'}", "key: [id]", "nothing in its key tells x apart"),
+        ("s: {sql: 'select upper(id) as id, count(*) n from a group by id'}", "key: [id]", "tells id apart"),
+        ("s: {sql: 'select concat(id, x) as pk, count(*) n from a group by id, x'}", "key: [pk]", None),
+        ("s: {sql: 'select 1 as one, count(*) n from a'}", "key: [one]", None),
+        (DAYS % "1 day", "key: [day]", None),
+        (DAYS % "1 hour", "key: [day]", "tells window apart"),
+        (
+            f"d: {MINUTES[3:].replace('1 minute', '2 days')}, s: {{sql: 'select *, date(window_end) e from d'}}",
+            "key: [id, e]",
+            None,
+        ),
+    ],
+)
+@pytest.mark.parametrize("end_kind", ["sinks: {o: {from: s, table: o, %s}}", "views: {o: {from: s, %s}}"])
+def test_a_key_has_one_group_and_its_order_does_not_fall(step: str, end: str, said: str | None, end_kind: str) -> None:
+    lines = reported_for(f"steps: {{{step}}}\nwarehouse: sqlite:///w.db\n{end_kind % end}\n", head=HEAD)
+    found = [line for line in lines if line.startswith("error")]
+    assert len(found) == (said is not None), found
+    assert said is None or said in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("step", "is_refused"),
+    [
+        ("s: {sql: 'select id, x from a where x > 1 union all select id, -x from a where x < 1'}", False),
+        ("s: {sql: 'select a.id, name from a join t using (id)'}", False),
+        ("s: {sql: 'select id, x from a where id in (select id from t)'}", False),
+        ("s: {sql: 'select a.id, name from a join (select * from t) t using (id)'}", True),
+        ("s: {sql: 'with q as (select id, x from a) select id, x from q union all select id, -x from q'}", True),
+        ("s: {sql: 'with q as (select 1 as w, id, x from a) select w, id, x from q where x > 1'}", False),
+        ("s: {sql: 'select a.id, x, y from a join b on a.id = b.id'}", True),
+        ("s: {from: a, deduplicate: {key: [x]}}", False),
+        ("p: {from: [a], python: 'own:some', schema: 'id BIGINT'}, s: {sql: 'select id from p'}", False),
+        ("p: {from: [a], python: 'own:some', schema: 'id BIGINT'}, s: {from: p, join: {table: t, on: [id]}}", True),
+    ],
+)
+def test_without_order_by_rows_are_in_the_order_of_their_arrival(step: str, is_refused: bool) -> None:
+    lines = reported_for(f"steps: {{{step}}}\n{TABLE}", head=HEAD)
+    said = "are not in the order of their arrival; add order_by"
+    assert bool([line for line in lines if said in line]) is is_refused, lines
 
 
 def test_within_needs_one_column_of_event_time() -> None:

@@ -76,7 +76,7 @@ def test_a_table_join_with_a_stream_names_the_join_of_streams() -> None:
 
 def test_a_join_is_a_root_of_its_own_and_runs_in_append_mode_only() -> None:
     steps = joined("clicks").split("\n")[0]
-    pipeline = sound(HEAD + steps + "\nviews: {v: {from: s, key: [id]}}\n" + SINK)
+    pipeline = sound(HEAD + steps + "\nviews: {v: {from: s, key: [id], order_by: shown_at}}\n" + SINK)
     graph = build_graph(pipeline)
     assert state_of(pipeline.steps[0], Streams.of(pipeline, graph).names) == State.STREAM_JOIN
     assert {flow.root for flow in split_flows(pipeline, graph) if flow.sinks or flow.views} == {"s"}

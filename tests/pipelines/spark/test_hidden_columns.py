@@ -13,7 +13,14 @@ from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import TopicTarget
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.compiling import Tables
-from odradek.pipelines.spark.hidden_columns import ORIGIN, HiddenColumn, has_origin, without_hidden, without_stars
+from odradek.pipelines.spark.hidden_columns import (
+    ORIGIN,
+    HiddenColumn,
+    has_origin,
+    is_divided,
+    without_hidden,
+    without_stars,
+)
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.record_files import RECORD_DDL
@@ -106,6 +113,14 @@ def shown(frame: DataFrame) -> list[Any]:
         ("select * from (select * from readings)", False),
         ("select distinct pump from readings", False),
         ("select id -- from here\n from readings", True),
+        ("select id from readings where id in (select 1)", True),
+        ("select id from readings where id in (select max(pump) from readings)", False),
+        ("select id, pump from readings where id > 1 union all -- more\nselect id, -pump from readings", True),
+        ("select * from readings -- all\nunion all select r.* from readings r union all select * from readings", True),
+        ("select id, * from readings union all select pump, * from readings where id = 2", True),
+        ("select *, 1 as x from readings union all select *, 2 from readings", False),
+        ("select id from readings union select pump from readings", False),
+        ("(select id from readings) union all select pump from readings", False),
     ],
 )
 def test_sql_sees_the_columns_that_users_know(
@@ -119,6 +134,10 @@ def test_sql_sees_the_columns_that_users_know(
     assert without_hidden(made).columns == expected.columns
     assert found == sorted(expected.collect())
     assert has_origin(made) is keeps_origin
+    assert is_divided(made) is (keeps_origin and "union" not in sql and "(select" not in sql)
+    if keeps_origin:
+        passed_on = run_query(spark, "select *, 1 as one from made", {"made": made})
+        assert is_divided(passed_on) is is_divided(made)
 
 
 def test_internal_columns_cannot_be_named(spark: SparkSession, tables: Tables) -> None:

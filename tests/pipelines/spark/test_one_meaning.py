@@ -12,11 +12,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
-from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state
+from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, removes_rows
 from odradek.pipelines.spark.steps import StepBroken
 from tests.pipelines.spark.stage import WAIT_S
 
@@ -105,6 +106,14 @@ def loud(readings):
     return readings.select("id", F.upper("kind").alias("kind"))
 
 
+def few(counts):
+    return counts.where("n < 3")
+
+
+def more(counts):
+    return counts.selectExpr("kind", "n + 1 as n")
+
+
 def whole(readings):
     return readings.where(readings.x < readings.count())
 """
@@ -154,6 +163,22 @@ def test_a_function_whose_groups_are_never_final_is_refused_with_its_place(stage
         stage.run(pipeline)
 
 
+def test_a_function_that_removes_groups_before_a_table_is_refused_with_its_place(stage: Stage) -> None:
+    (stage.folder / "own.py").write_text(FUNCTIONS)
+    give(stage, [[reading(1, "l", 0)]])
+    steps = "c: {from: readings, by: [kind], aggregate: {n: count(*)}}, %s: {from: [c], python: 'own:%s'}"
+    for name in ("few", "more"):
+        text = (
+            f"{SOURCE}steps: {{{steps % (name, name)}}}\nsinks: {{o: {{from: {name}, table: {name}, key: [kind]}}}}\n"
+        )
+        if name == "more":
+            stage.run(stage.pipeline(text))
+        else:
+            with pytest.raises(StepBroken, match=r"pipeline\.yml:\d+:\d+: error: step 'few' filters groups by a row"):
+                stage.run(stage.pipeline(text))
+    assert table(stage, "select kind, n from more") == [("l", 2)]
+
+
 def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
     assert not keeps_state(stream.where("value > 1"))
@@ -165,6 +190,12 @@ def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> N
     static = spark.range(3).withColumnRenamed("id", "value")
     assert not keeps_state(stream.join(static, "value", "left"))
     assert keeps_state(stream.join(static, "value", "right"))
+
+    assert removes_rows(stream.where("value > 1"))
+    assert removes_rows(stream.join(static, "value"))
+    assert removes_rows(stream.select(F.explode(F.array("value"))))
+    assert not removes_rows(stream.select((stream.value + 1).alias("value")).join(static, "value", "left"))
+    assert not removes_rows(stream.select(F.explode_outer(F.array("value"))))
 
     class Unreadable:
         def __getattr__(self, name: str) -> Any:

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import TableTarget
+from odradek.pipelines.definition.model import LatestRows, TableTarget
 from odradek.pipelines.spark.sinks.batches import change_of, table_rows
 from odradek.pipelines.spark.sinks.table_changes import TableChange
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
+from odradek.pipelines.spark.views import latest_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -121,3 +122,17 @@ def test_any_cut_into_batches_gives_the_table_of_one_batch(spark: SparkSession, 
             assert read_positions(warehouse, table) == expected
 
     check()
+
+
+@pytest.mark.spark
+def test_the_row_that_arrived_last_is_kept_in_whatever_order_rows_are_read(spark: SparkSession) -> None:
+    """Of the rows of one record the last; rows without an origin are in the order of their arrival."""
+    target = TableTarget("t", ("k",))
+    ddl = "k BIGINT, v STRING, __origin STRUCT<topic: STRING, partition: INT, offset: BIGINT>"
+    later = spark.createDataFrame([(1, "late", ("in", 0, 9)), (2, "a", ("in", 0, 7)), (2, "b", ("in", 0, 7))], ddl)
+    earlier = spark.createDataFrame([(1, "early", ("in", 0, 5))], ddl)
+    frame = later.coalesce(1).union(earlier.coalesce(1))
+    assert sorted(map(tuple, table_rows(frame, target).collect())) == [(1, "late"), (2, "b")]
+    latest = latest_rows(frame.drop("__origin"), LatestRows(("k",)))
+    assert sorted(map(tuple, latest.collect())) == [(1, "early"), (2, "b")]
+    assert len(table_rows(frame.drop("__origin"), target).collect()) == 4

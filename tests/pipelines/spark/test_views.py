@@ -25,11 +25,13 @@ DEFINITION = """
       latest: {from: rows, key: [pump], order_by: id}
       kinds: {from: rows, key: [kind], order_by: id}
       totals: {from: rows, by: [pump], aggregate: {events: count(*), added: sum(id)}}
+      whole: {from: rows, aggregate: {events: count(*), added: sum(id)}}
 """
 QUERIES = {
     "latest": "select pump, id from latest",
     "kinds": "select kind, id from kinds",
     "totals": "select pump, events, added from totals",
+    "whole": "select events, added from whole",
 }
 ROWS = [{"id": number, "pump": number % 5, "kind": number % 7 % 3} for number in range(80)]
 PARTITIONS = ([row for row in ROWS if row["id"] % 4], [row for row in ROWS if row["id"] % 4 == 0])
@@ -52,6 +54,11 @@ def totals_of(rows: Iterable[dict[str, int]]) -> Rows:
         events, added = found.get(row["pump"], (0, 0))
         found[row["pump"]] = (events + 1, added + row["id"])
     return frozenset((pump, *figures) for pump, figures in found.items())
+
+
+def whole_of(rows: list[dict[str, int]]) -> Rows:
+    """The view of one group, which has no row before its first batch."""
+    return frozenset([(len(rows), sum(row["id"] for row in rows))] if rows else ())
 
 
 def prefixes() -> Iterable[list[dict[str, int]]]:
@@ -107,10 +114,13 @@ def test_every_reading_is_of_a_prefix(stage: Stage) -> None:
     reader.look()
     every_latest = {latest_of(rows) for rows in prefixes()}
     every_totals = {totals_of(rows) for rows in prefixes()}
+    every_whole = {whole_of(rows) for rows in prefixes()}
     for found in reader.readings:
         assert (found["latest"], found["kinds"]) in every_latest
         assert found["totals"] in every_totals
+        assert found["whole"] in every_whole
     last = reader.readings[-1]
     assert ((last["latest"], last["kinds"]), last["totals"]) == (latest_of(ROWS), totals_of(ROWS))
+    assert last["whole"] == whole_of(ROWS)
     for name in QUERIES:
         assert len({found[name] for found in reader.readings}) > 2, "nothing was read while the stream ran"

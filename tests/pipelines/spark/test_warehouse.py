@@ -60,6 +60,14 @@ def test_a_row_replaces_that_of_its_key(url: str) -> None:
     assert rows(url) == [(1, 1.0, '["a"]'), (2, 3.0, "[]")]
 
 
+def test_a_whole_replaces_all_rows(url: str) -> None:
+    warehouse = Warehouse(url)
+    for number, total in enumerate((10.0, 20.0, 30.0)):
+        warehouse.write(BatchNumber("q", number), [TableChange("t", SCHEMA, [(0, T1, total, None)], is_whole=True)])
+    warehouse.write(BatchNumber("q", 3), [TableChange("t", SCHEMA, [], is_whole=True)])
+    assert rows(url) == [(0, 30.0, None)]
+
+
 def test_a_batch_that_comes_again_changes_nothing(url: str) -> None:
     for _ in range(2):
         assert Warehouse(url).write(BatchNumber("q", 0), [change((1, T1, 1.0, None), key=())]) == (_ == 0)

@@ -15,6 +15,7 @@ from odradek.pipelines.definition.checks_reserved import check_reserved
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.known_functions import known_functions
+from odradek.pipelines.definition.record_names import check_records
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.parsing import Parsed
@@ -31,6 +32,7 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     known = known_columns(pipeline, graph, functions)
     check_columns(pipeline, known, functions, problems)
     check_reserved(pipeline, known, problems)
+    check_records(pipeline, graph, known, problems)
     check_python(pipeline, problems)
     check_functions(pipeline, problems)
     check_databases(pipeline, problems)

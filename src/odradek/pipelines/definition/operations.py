@@ -30,6 +30,7 @@ class PythonFunction:
     columns: tuple[Column, ...] | None = None  # the columns of its result, if declared
     keeps_state: bool | None = None  # over a stream; None until Spark has analysed its plan
     updates_rows: bool = False  # whether its state is an aggregation, whose rows change with later records
+    removes_rows: bool = False  # whether it may remove rows of its inputs
 
 
 @dataclass(frozen=True, slots=True)

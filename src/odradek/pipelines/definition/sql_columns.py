@@ -12,6 +12,7 @@ from odradek.pipelines.definition.spark_functions import Functions
 from odradek.pipelines.definition.sql_scope import Scope
 from odradek.pipelines.definition.sql_text import place_in
 from odradek.pipelines.definition.sql_types import Typing
+from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.definition.table_columns import Columns
 
 if TYPE_CHECKING:
@@ -138,8 +139,7 @@ def projected(projection: exp.Expr, scope: Scope, functions: Functions | None) -
 def starred(star: exp.Expr, columns: Columns) -> dict[str, ColumnType | None] | None:
     if star.args.get("rename"):
         return None
-    left_out = star.args.get("except_") or star.args.get("except") or []
-    return columns.without({each.name for each in left_out}).types
+    return columns.without({each.name for each in excepted_columns(star)}).types
 
 
 def starred_table(column: exp.Column, scope: Scope) -> Columns | None:

@@ -53,3 +53,12 @@ def is_star(node: exp.Expr) -> bool:
     from sqlglot import exp  # noqa: PLC0415
 
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
+def excepted_columns(star: exp.Expr) -> list[exp.Expr]:
+    """The columns that EXCEPT leaves out of `*` or `table.*`."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    inner = star.this if isinstance(star, exp.Column) else star
+    found: list[exp.Expr] = inner.args.get("except_") or inner.args.get("except") or []
+    return found

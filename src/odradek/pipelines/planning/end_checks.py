@@ -8,13 +8,18 @@ from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import Changes, RunningAggregate, Sink
 from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.parsing_changes import changes_of
+from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.planning.arrival import check_arrival
+from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT
 from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step, View
     from odradek.pipelines.definition.places import Problems
@@ -49,6 +54,8 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     if appends or (sessions is not None and not is_grouping):
         for step in grouped:
             check_finishes(step, end, graph, streams, problems)
+        if is_keyed(end):
+            check_kept_rows(end, path, streams, problems, is_final=True)
         return
     for step in grouped:
         after = [other for other in path if states[other.name] and step.name in graph.upstream(other.name)[:-1]]
@@ -61,7 +68,9 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
                 "Spark does not support this: set mode: append on the sink, or make a view of each step",
             )
     if is_keyed(end) and grouped:
-        check_kept_rows(end, path, grouped[0], graph, streams, problems)
+        check_kept_rows(end, path, streams, problems)
+    elif is_keyed(end):
+        check_arrival(pipeline, end, graph, streams.names, problems)
     joined = [step for step in path if State.STREAM_JOIN in states[step.name]]
     if joined and (grouped or is_grouping):
         problems.error(
@@ -122,13 +131,30 @@ def groups_by_time(step: Step, marks: frozenset[str]) -> bool:
     query = query_of(step)
     if query is None:
         return True
-    groups = list(query.find_all(exp.Group))
-    named = {column.name.lower() for group in groups for column in group.find_all(exp.Column)}
-    numbered = any(group.find(exp.Literal) for group in groups)
-    aliased = {
+    named = marks | {
         alias.alias.lower()
         for alias in query.find_all(exp.Alias)
         if any(column.name.lower() in marks for column in alias.find_all(exp.Column))
     }
-    distinct = any(select.args.get("distinct") for select in query.find_all(exp.Select))
-    return bool(named & (marks | aliased)) or numbered or distinct or query.find(exp.Union) is not None
+    selects = list(query.find_all(exp.Select))
+    grouped = [each for select in selects for each in group_expressions(select)]
+    distinct = [each for each in (*selects, *query.find_all(exp.Union)) if each.args.get("distinct")]
+    return any(has_time(each, named) for each in grouped) or any(selects_time(each, named) for each in distinct)
+
+
+def has_time(node: exp.Expr, names: frozenset[str]) -> bool:
+    from sqlglot import exp  # noqa: PLC0415
+
+    return any(column.name.lower() in names for column in node.find_all(exp.Column))
+
+
+def selects_time(query: exp.Expr, names: frozenset[str]) -> bool:
+    """Whether a query selects a column of event time, by its name or with `*`."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(query, exp.SetOperation | exp.Subquery):
+        return selects_time(query.this, names)
+    stars = [each for each in query.expressions if is_star(each)]
+    named = [each for each in query.expressions if not is_star(each)]
+    left_out = {each.name.lower() for star in stars for each in excepted_columns(star)}
+    return (bool(stars) and not names.issubset(left_out)) or any(has_time(each, names) for each in named)

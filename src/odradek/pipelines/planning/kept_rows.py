@@ -1,28 +1,54 @@
-"""Refuses filters of changing groups before a table or view that keeps the last row of each key.
+"""Refuses what would leave outdated groups in a table or view that keeps the last row of each key.
 
-A group that passes the filter and later does not would stay in the table, while a batch would never write it. Filters
-of the columns that identify a group are accepted: a group passes them always or never.
+The rows of groups change. A group that passes a filter and later does not would stay in the table, while a batch would
+never write it; filters of columns that identify a group are accepted: a group passes them always or never. The key must
+tell groups apart, or one group would replace another; and an `order_by` that falls would keep an outdated row.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import LatestRows, Sink
-from odradek.pipelines.definition.operations import Aggregation
+from odradek.pipelines.definition.graph import place_of
+from odradek.pipelines.definition.model import LakehouseTarget, LatestRows, Sink, TableTarget
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
-from odradek.pipelines.definition.vocabulary import Otherwise, SinkMode
-from odradek.pipelines.planning.queries import is_aggregate, query_facts, query_of
+from odradek.pipelines.definition.vocabulary import JoinKind, Otherwise, SinkMode
+from odradek.pipelines.planning.group_columns import (
+    DAILY,
+    RECORDS,
+    STATIC,
+    UNKNOWN,
+    WINDOW,
+    Column,
+    Kind,
+    column_of,
+    grouped,
+    joined,
+)
+from odradek.pipelines.planning.queries import query_of
+from odradek.pipelines.planning.query_rows import QueryRows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sqlglot import exp
 
-    from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Step, View
+    from odradek.pipelines.definition.operations import Window
     from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.planning.group_columns import Rows
     from odradek.pipelines.planning.streams import Streams
 
-WINDOW_EDGES = frozenset(("window_start", "window_end"))
+DAY_MS = 86_400_000
+UNSEEN = "a row that its function removes"
 
 
 def is_keyed(end: Sink | View) -> bool:
@@ -30,68 +56,142 @@ def is_keyed(end: Sink | View) -> bool:
     return end.mode is SinkMode.UPSERT if isinstance(end, Sink) else isinstance(end.content, LatestRows)
 
 
+def key_of(end: Sink | View) -> tuple[tuple[str, ...], str | None]:
+    """The key of a table or view that keeps a row for each key, and its `order_by`."""
+    kept = end.target if isinstance(end, Sink) else end.content
+    if isinstance(kept, LakehouseTarget):
+        return kept.key, None
+    return (kept.key, kept.order_by) if isinstance(kept, TableTarget | LatestRows) else ((), None)
+
+
 def check_kept_rows(
-    end: Sink | View, path: list[Step], grouping: Step, graph: Graph, streams: Streams, problems: Problems
+    end: Sink | View, path: list[Step], streams: Streams, problems: Problems, *, is_final: bool = False
 ) -> None:
-    """Checks the filters of the steps between an aggregation and a table or view."""
-    identity = group_columns(grouping, streams)
+    """Checks the steps before a table or view, and its key; rows that are final do not change any more."""
+    steps = {each.name for each in path}
+    tables = {name.lower(): RECORDS for name in streams.names if name not in steps}
     for step in path:
-        if grouping.name not in graph.upstream(step.name):
-            continue
-        filters = filters_of(step, step is grouping, streams)
-        changing = {name for each in filters for name in column_names(each)} - identity
-        if changing or any(map(is_aggregate, [node for each in filters for node in each.walk()])):
-            what = f"'{min(changing)}'" if changing else "an aggregate"
+        rows, removals = rows_of(step, tables)
+        tables[step.name.lower()] = rows
+        if removals and not is_final:
             problems.error(
                 step.place,
-                f"step '{step.name}' filters groups by {what}, which changes, and '{end.name}' keeps the last row of a "
-                "group that passed, even if the group no longer does",
+                f"step '{step.name}' filters groups by {shown(removals[0])}, which changes, and '{end.name}' keeps the "
+                "last row of a group that passed, even if the group no longer does",
                 f"filter when you query '{end.name}', or write final groups with mode: append",
             )
             return
+    check_key(end, tables[end.input.lower()], problems, is_final=is_final)
 
 
-def group_columns(step: Step, streams: Streams) -> set[str]:
-    """The columns of an aggregation that identify a group."""
-    if isinstance(step.operation, Aggregation):
-        return {each.lower() for each in step.operation.by} | WINDOW_EDGES
-    query = query_of(step)
-    found: set[str] = set()
-    for select in () if query is None else query_facts(query, streams.names).aggregations:
-        for each in select.expressions:
-            if not any(map(is_aggregate, each.walk())):
-                found |= {each.alias_or_name.lower(), *column_names(each)}
-        group = select.args.get("group")
-        found |= set() if group is None else column_names(group)
-    return found
+def check_key(end: Sink | View, rows: Rows, problems: Problems, *, is_final: bool) -> None:
+    """Checks that each key has one group, whose row replaces that of the group before."""
+    if not rows.is_known:
+        return
+    key, order_by = key_of(end)
+    changing = next((name for name in key if rows.column(name).kind), None)
+    if changing is not None and not is_final:
+        problems.error(
+            place_of(end, "key"),
+            f"the key of '{end.name}' has '{changing}', which changes: a changed group would be another row, and the "
+            "row before the change would stay",
+            "use the columns that identify a group as the key",
+        )
+        return
+    if order_by is not None and rows.column(order_by).kind is Kind.CHANGING and not is_final:
+        problems.error(
+            place_of(end, "order_by"),
+            f"'{end.name}' is ordered by '{order_by}', which may fall, and then keeps the row before the change",
+            "order when you query, by a column that identifies a group, or by max(…) or count(…)",
+        )
+        return
+    held = frozenset().union(*(rows.column(name).parts for name in (*key, *((order_by,) if order_by else ()))))
+    if rows.parts - held and not (order_by is not None and (is_final or rows.is_fixed)):
+        problems.error(
+            place_of(end, "key"),
+            f"'{end.name}' keeps one row of each {', '.join(key)}, and several groups may have the same: nothing in "
+            f"its key tells {shown_parts(rows.parts - held)} apart",
+            "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart",
+        )
 
 
-def filters_of(step: Step, is_grouping: bool, streams: Streams) -> list[exp.Expr]:
-    """The conditions that remove rows of a step; of an aggregation those that apply to its groups."""
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
+def shown(removal: str) -> str:
+    return removal if " " in removal else f"'{removal}'"
 
-    checks = [each.check for each in step.expectations if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}]
-    found = [each for each in map(condition_of, checks) if each is not None]
+
+def shown_parts(parts: frozenset[str]) -> str:
+    """The parts of an identity as a user knows them; those of a UNION are numbered by its sides."""
+    names = {each[2:] if each[:2] in {"1 ", "2 "} else each for each in parts}
+    return ", ".join(sorted({"the queries of the UNION" if each == "side" else each for each in names}))
+
+
+def rows_of(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[str]]:
+    """The rows of a step, and the changing columns by which it removes some."""
+    rows, removals = operation_rows(step, tables)
+    for each in step.expectations:
+        if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}:
+            removals += [name for name in column_names(each.check) if rows.column(name).kind]
+    return rows, removals
+
+
+def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[str]]:
+    operation = step.operation
+    if isinstance(operation, Aggregation):
+        kinds = {each.name: kind_of(each.expression) for each in operation.aggregates}
+        return grouped(operation.by, kinds, window_part(operation.window)), []
+    if isinstance(operation, Join):
+        return join_rows(operation, tables.get(operation.input.lower(), RECORDS))
+    if isinstance(operation, Deduplication):
+        return tables.get(operation.input.lower(), RECORDS), []
+    if isinstance(operation, StreamJoin | KeyedState):
+        return RECORDS, []
+    if isinstance(operation, PythonFunction):
+        are_groups = any(not tables.get(name.lower(), STATIC).is_fixed for name in operation.inputs)
+        is_plain = operation.keeps_state is False and not are_groups
+        return RECORDS if is_plain else UNKNOWN, [UNSEEN] if are_groups and operation.removes_rows else []
     query = query_of(step)
     if query is None:
-        return found
-    if not is_grouping:
-        return [*found, *query.find_all(exp.Where, exp.Having)]
-    for grouped in query_facts(query, streams.names).aggregations:
-        above = grouped.find_ancestor(exp.Select)
-        clauses = (grouped.args.get("having"), None if above is None else above.args.get("where"))
-        found += [each for each in clauses if each is not None]
-    return found
+        return UNKNOWN, []
+    reader = QueryRows(tables)
+    return reader.of_query(query), reader.removals
 
 
-def condition_of(text: str) -> exp.Expr | None:
-    try:
-        return parse_expression(text)
-    except SqlError:
+def window_part(window: Window | None) -> str | None:
+    """The part of a group's identity that is its window."""
+    if window is None:
         return None
+    step = window.slide or window.size
+    return DAILY if step is not None and step.milliseconds % DAY_MS == 0 else WINDOW
 
 
-def column_names(node: exp.Expr) -> set[str]:
+def join_rows(operation: Join, left: Rows) -> tuple[Rows, list[str]]:
+    """The rows of a join with a static table."""
+    changing = [name for name in operation.on if left.column(name).kind]
+    removals = [] if operation.how is JoinKind.LEFT else changing
+    if operation.how in {JoinKind.SEMI, JoinKind.ANTI}:
+        return left, removals
+    return joined(left, STATIC, changes=bool(changing)), removals
+
+
+def kind_of(expression: str) -> Kind:
+    """How an aggregate changes."""
+    try:
+        tree = parse_expression(expression)
+    except SqlError:
+        return Kind.CHANGING
+    return column_of(tree, as_input).kind
+
+
+def as_input(node: exp.Expr) -> Column | None:
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    return Column() if isinstance(node, exp.Column) else None
+
+
+def column_names(text: str) -> list[str]:
     from sqlglot import exp  # noqa: PLC0415
 
-    return {each.name.lower() for each in node.find_all(exp.Column)}
+    try:
+        return [each.name.lower() for each in parse_expression(text).find_all(exp.Column)]
+    except SqlError:
+        return []

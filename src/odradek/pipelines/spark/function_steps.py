@@ -15,7 +15,7 @@ from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.compiling import Tables, errors_naming
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
-from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state
+from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, removes_rows
 from odradek.pipelines.spark.steps import StepBroken, call_function
 
 if TYPE_CHECKING:
@@ -82,7 +82,12 @@ def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: 
     except StepBroken as error:
         raise StepBroken(f"{error}{hint_for(error)}") from error
     is_stateful = keeps_state(frame)
-    known = replace(operation, keeps_state=is_stateful, updates_rows=is_stateful and aggregates(frame))
+    known = replace(
+        operation,
+        keeps_state=is_stateful,
+        updates_rows=is_stateful and aggregates(frame),
+        removes_rows=removes_rows(frame),
+    )
     return replace(step, operation=known)
 
 

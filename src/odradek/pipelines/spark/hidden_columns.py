@@ -25,6 +25,7 @@ ORIGIN = "__origin"
 REJECTED = "__rejected"  # why a record failed to parse; null if it parsed
 VIOLATED = "__violated"  # a bit for each expectation that a row does not meet
 HIDDEN = (ORIGIN, REJECTED, VIOLATED)
+UNDIVIDED = "odradek.undivided"  # metadata of the origin
 ORIGIN_FIELDS = ("topic", "partition", "offset", "key", "value", "headers")
 
 
@@ -37,22 +38,49 @@ def has_origin(frame: DataFrame) -> bool:
     return ORIGIN in frame.columns
 
 
+def with_undivided_origin(frame: DataFrame) -> DataFrame:
+    """The frame, whose rows are written in one transaction, whatever the partitions of their origin."""
+    return frame.withMetadata(ORIGIN, {UNDIVIDED: True})
+
+
+def is_divided(frame: DataFrame) -> bool:
+    """Whether the partitions of their origin divide the rows of a batch into transactions."""
+    return has_origin(frame) and not frame.schema[ORIGIN].metadata.get(UNDIVIDED)
+
+
 def without_hidden(frame: DataFrame) -> DataFrame:
     return frame.drop(*(name for name in HIDDEN if name in frame.columns))
 
 
 def visible_columns(frame: DataFrame) -> list[str]:
     """The columns of a sink without `value`: all except hidden ones and the record's `_key`, `_value` …."""
-    return visible_names(frame.columns)
+    return visible_names(frame.columns, shows_records=shows_records(frame))
 
 
-def visible_names(names: Iterable[str]) -> list[str]:
+def visible_names(names: Iterable[str], *, shows_records: bool) -> list[str]:
+    """The names without hidden ones, and without those of the record if all of them are there and nobody named them."""
     shown = [name for name in names if name not in HIDDEN]
-    is_whole = RECORD_NAMES.issubset(shown)  # such a column is written only if it is named
+    is_whole = RECORD_NAMES.issubset(shown) and not shows_records
     return [name for name in shown if not (is_whole and name in RECORD_NAMES)]
 
 
 RECORD_NAMES = frozenset({"_key", "_value", "_headers", "_timestamp", "_topic", "_partition", "_offset"})
+NAMED = "odradek.named"  # metadata of the columns of the record, if the definition names all of them
+
+
+def shows_records(frame: DataFrame) -> bool:
+    """Whether the definition names all columns of the record."""
+    if not RECORD_NAMES.issubset(frame.columns):
+        return False
+    return all(each.metadata.get(NAMED) for each in frame.schema.fields if each.name in RECORD_NAMES)
+
+
+def with_records_shown(frame: DataFrame) -> DataFrame:
+    """The frame, whose columns of the record sinks write."""
+    for each in frame.schema.fields:
+        if each.name in RECORD_NAMES:
+            frame = frame.withMetadata(each.name, {**each.metadata, NAMED: True})
+    return frame
 
 
 def quoted(name: str) -> str:

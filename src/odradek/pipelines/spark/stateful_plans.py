@@ -20,6 +20,7 @@ STATELESS = frozenset(
     """.split()  # noqa: SIM905 - a list would have a line for each name
 )
 AGGREGATING = frozenset(("Aggregate", "Distinct"))
+REMOVING = frozenset(("Filter", "MapInArrow", "MapInPandas", "MapPartitions", "PythonMapInArrow", "TypedFilter"))
 # The joins with a static table whose rows depend on one row of the stream only, by the side of the stream.
 ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
 
@@ -32,6 +33,23 @@ def keeps_state(frame: DataFrame, *, if_unknown: bool = True) -> bool:
 def aggregates(frame: DataFrame) -> bool:
     """Whether rows of the frame may change with later records; True if its plan cannot be read."""
     return or_plainly(STATE, lambda: has_operator(analysed_plan(frame), AGGREGATING), True)
+
+
+def removes_rows(frame: DataFrame) -> bool:
+    """Whether the plan may remove rows of the stream; False if it cannot be read."""
+    return or_plainly(STATE, lambda: has_removal(analysed_plan(frame)), False)
+
+
+def has_removal(node: Any) -> bool:
+    if not is_streaming(node):
+        return False
+    name = private(node, "node")()
+    is_removal = name in REMOVING
+    if name == "Join":
+        is_removal = str(node.joinType()) not in {"LeftOuter", "RightOuter", "FullOuter"}
+    elif name == "Generate":
+        is_removal = not node.outer()
+    return is_removal or any(map(has_removal, items(private(node, "children")())))
 
 
 def has_operator(node: Any, names: frozenset[str]) -> bool:

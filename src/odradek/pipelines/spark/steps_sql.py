@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, ParseException
 from sqlglot import exp
 
-from odradek.pipelines.definition.sql_text import is_aggregation, parse_query
+from odradek.pipelines.definition.record_names import names_records
+from odradek.pipelines.definition.sql_text import parse_query
+from odradek.pipelines.definition.sql_written import is_star as is_star_column
+from odradek.pipelines.planning.origins import origin_tables
 from odradek.pipelines.spark.hidden_columns import (
     HIDDEN,
     ORIGIN,
@@ -17,6 +20,8 @@ from odradek.pipelines.spark.hidden_columns import (
     names_hidden,
     quoted,
     replaced_stars,
+    with_records_shown,
+    with_undivided_origin,
     without_hidden,
 )
 from odradek.pipelines.spark.sql_tokens import Kind, is_star, tokenize
@@ -28,21 +33,23 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.spark.sql_tokens import Token
 
-# Clauses of a query whose rows derive from single records.
-ROW_CLAUSES = frozenset(
-    {"expressions", "from_", "from", "where", "laterals", "joins", "order", "sort", "limit", "kind"}
-)
-
 
 def run_query(session: SparkSession, text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
-    """Runs the query over these tables, of which at most one passes on its origin."""
-    carrier = origin_table(text, {name for name, frame in tables.items() if has_origin(frame)})
+    """Runs the query over these tables. Its rows have the origin of the rows that they derive from, if each has one."""
+    frame = queried(session, text, tables)
+    return with_records_shown(frame) if names_records(parse_query(text)) else frame
+
+
+def queried(session: SparkSession, text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
     shown = {name: without_hidden(frame) for name, frame in tables.items()}
-    carrying = None if carrier is None else with_origin(text, carrier, shown[carrier].columns)
-    if carrier is not None and carrying is not None:
-        register({**shown, carrier: with_origin_only(tables[carrier])})
+    origins = {name: shown[name].columns for name, frame in tables.items() if has_origin(frame)}
+    carriers = origin_tables(parse_query(text), origins)
+    carrying = None if carriers is None else with_origins(text, carriers, origins)
+    if carriers is not None and carrying is not None:
+        register({**shown, **{name: with_origin_only(tables[name]) for name in carriers}})
         try:
-            return session.sql(carrying)
+            found = session.sql(carrying)
+            return with_undivided_origin(found) if is_undivided(parse_query(text)) else found
         except (AnalysisException, ParseException):
             pass  # the query may aggregate by a function that is not known here
     register(shown)
@@ -59,16 +66,39 @@ def with_origin_only(frame: DataFrame) -> DataFrame:
     return frame.select(*(quoted(name) for name in frame.columns if name not in HIDDEN), ORIGIN)
 
 
-def origin_table(text: str, with_origins: set[str]) -> str | None:
-    """The table of a plain SELECT, whose origin the rows keep; None if a row may derive from several records."""
+def is_undivided(query: exp.Expr) -> bool:
+    """Whether rows of the query are in one transaction: a batch that an earlier release began has them so."""
+    return query.find(exp.Union, exp.Subquery) is not None
+
+
+def with_origins(text: str, carriers: Sequence[str], names: Mapping[str, Sequence[str]]) -> str | None:
+    """Adds the origin to the columns of a SELECT, or of each SELECT of a UNION ALL.
+
+    None if the origin would not be the same column of every SELECT, or if the user's expressions would see it."""
+    parts = union_parts(text)
+    if len(parts) != len(carriers) or (len(parts) > 1 and not all(map(has_last_star_at_most, parts))):
+        return None
+    made = [with_origin(part, carrier, names[carrier]) for part, carrier in zip(parts, carriers, strict=True)]
+    return None if None in made else " UNION ALL ".join(map(str, made))
+
+
+def union_parts(text: str) -> list[str]:
+    """The queries of a UNION ALL, or the query itself."""
+    tokens = tokenize(text)
+    parts, start = [], 0
+    for index, token in enumerate(tokens):
+        is_all = token.is_word("all") and index > 0 and tokens[index - 1].is_word("union")
+        if is_all and depth_at(tokens, index) == 0:
+            parts.append(text[start : tokens[index - 1].start] + "\n")
+            start = token.end
+    return [*parts, text[start:]]
+
+
+def has_last_star_at_most(text: str) -> bool:
+    """Whether a query selects named columns, and after them at most all columns of its one table."""
     query = parse_query(text)
-    if not isinstance(query, exp.Select) or any(value for key, value in query.args.items() if key not in ROW_CLAUSES):
-        return None
-    if is_aggregation(query) or query.find(exp.Subquery, exp.Window, exp.Hint, exp.Pivot) is not None:
-        return None
-    folded = {name.lower(): name for name in with_origins}
-    read = [folded[table.name.lower()] for table in query.find_all(exp.Table) if table.name.lower() in folded]
-    return read[0] if len(read) == 1 else None
+    stars = [is_star_column(each) for each in query.expressions]
+    return not any(stars[:-1]) and not (stars[-1] and not reads_one_table(query))
 
 
 def with_origin(text: str, carrier: str, names: Sequence[str]) -> str | None:
@@ -122,10 +152,8 @@ def reads_one_table(query: exp.Expr) -> bool:
 
 
 def is_star_of(expression: exp.Expr, query: exp.Expr, carrier: str) -> bool:
-    if isinstance(expression, exp.Star):
-        return True
-    if not (isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star)):
-        return False
+    if not isinstance(expression, exp.Column) or not is_star_column(expression):
+        return isinstance(expression, exp.Star)
     names = {
         (table.alias or table.name).lower()
         for table in query.find_all(exp.Table)

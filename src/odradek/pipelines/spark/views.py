@@ -15,10 +15,13 @@ from odradek.pipelines.spark.steps import aggregate
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+POSITION = "__position"
+
 
 def latest_rows(frame: DataFrame, content: LatestRows) -> DataFrame:
     """The latest row of each key in a batch: the greatest `order_by`, null being the least; of equal ones the row that
-    arrived last, or without an origin record the one with the greatest columns."""
+    arrived last, or without an origin record the one with the greatest columns; of equal ones, such as the rows of one
+    record, the last in the order of the frame."""
     names = visible_columns(frame)
     order = [] if content.order_by is None else [order_value(frame, content.order_by)]
     if has_origin(frame):
@@ -27,9 +30,10 @@ def latest_rows(frame: DataFrame, content: LatestRows) -> DataFrame:
         kinds = {each.name: each.dataType for each in frame.schema.fields}
         order += [F.col(quoted(name)) for name in names if is_orderable(kinds[name])]
     row = F.struct(*(F.col(quoted(name)) for name in names))
-    latest = F.max_by(row, F.struct(*order)) if order else F.last(row)
+    latest = F.max_by(row, F.struct(*order, F.col(POSITION)))
     keys = [F.col(quoted(name)) for name in content.key]
-    return frame.groupBy(*keys).agg(latest.alias("__latest")).select("__latest.*")
+    placed = frame.withColumn(POSITION, F.monotonically_increasing_id())
+    return placed.groupBy(*keys).agg(latest.alias("__latest")).select("__latest.*")
 
 
 def order_value(frame: DataFrame, name: str) -> Column:
@@ -46,6 +50,11 @@ def is_orderable(kind: T.DataType) -> bool:
 
 def running_aggregate(frame: DataFrame, content: RunningAggregate) -> DataFrame:
     return aggregate(frame, Aggregation("", content.aggregates, content.by))
+
+
+def is_one_group(content: LatestRows | RunningAggregate) -> bool:
+    """Whether all rows are one group, so that the view has one row and no key."""
+    return isinstance(content, RunningAggregate) and not content.by
 
 
 def view_key(content: LatestRows | RunningAggregate) -> tuple[str, ...]:

@@ -16,7 +16,15 @@ from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.expectations import STOPS, Violations, unmet_reason
-from odradek.pipelines.spark.hidden_columns import HIDDEN, ORIGIN, ORIGIN_FIELDS, REJECTED, quoted, user_expression
+from odradek.pipelines.spark.hidden_columns import (
+    HIDDEN,
+    ORIGIN,
+    ORIGIN_FIELDS,
+    REJECTED,
+    quoted,
+    shows_records,
+    user_expression,
+)
 from odradek.pipelines.spark.one_pass.records import dead_letters_of, encoded, records_of
 from odradek.pipelines.spark.one_pass.row_columns import (
     PLACE_FIELDS,
@@ -185,7 +193,8 @@ class PassBuilder:
         """Starts from the rows of the root."""
         root = self._flow.root
         self._columns = RowColumns(frame)
-        self._rows[root] = Rows({name: (name,) for name in frame.columns if name not in HIDDEN})
+        fields = {name: (name,) for name in frame.columns if name not in HIDDEN}
+        self._rows[root] = Rows(fields, shows_records=shows_records(frame))
         if root in self._steps and self._flow.aggregate is None:  # otherwise they were checked before the aggregation
             self._judge(self._steps[root])
         return self._finished()
@@ -254,7 +263,8 @@ class PassBuilder:
         reason = unmet_reasons(quarantining, checks)
         if rows.array is None:
             column = self._columns.add(f"__reason_{step.name}", rows.mapped(reason))
-            refused = Rows({**rows.fields, REJECTED: (column,)}, f"{quoted(column)} is not null")
+            marked = {**rows.fields, REJECTED: (column,)}
+            refused = replace(rows, fields=marked, condition=f"{quoted(column)} is not null")
         else:
             bad = rows.filtered(f"not ({all_of([checks[each.name] for each in quarantining])})")
             fields = {name: text_of(path) for name, path in rows.fields.items()}

@@ -43,7 +43,7 @@ def dead_letters_of(columns: RowColumns, pipeline: str, place: str, refused: Row
         headers[SOURCE_HEADER] = f"concat_ws(':', {columns.origin('partition')}, {columns.origin('offset')})"
         headers[ID_HEADER] = identity(pipeline, place, origin_parts(columns))
     else:
-        whole = f"to_json({refused.struct(visible_names(refused.fields))})"
+        whole = f"to_json({refused.struct(visible_names(refused.fields, shows_records=refused.shows_records))})"
         refused = with_fields(columns, place, refused, {REJECTED: headers[REASON_HEADER], "json": whole})
         headers[REASON_HEADER] = text_of(refused.path(REJECTED))
         json = text_of(refused.path("json"))
@@ -63,7 +63,7 @@ def encoded(columns: RowColumns, sink: Sink, target: TopicTarget, rows: Rows) ->
     scope = Scope("", rows)
     key = "cast(null as binary)" if target.key is None else as_bytes(columns, rows, scope.text(target.key))
     if target.encoding is Encoding.JSON:
-        fields = rows.struct(target.value or visible_names(rows.fields))
+        fields = rows.struct(target.value or visible_names(rows.fields, shows_records=rows.shows_records))
         value = f"cast(to_json({fields}, {JSON_OPTIONS}) as binary)"
     else:
         value = as_bytes(columns, rows, scope.text(target.value[0]))

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.hidden_columns import ORIGIN, ORIGIN_FIELDS, quoted
+from odradek.pipelines.spark.hidden_columns import ORIGIN, ORIGIN_FIELDS, quoted, with_records_shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +40,7 @@ class Rows:
     fields: Mapping[str, Path]  # of one row, by name
     condition: str = ALWAYS  # true if the row exists
     array: str | None = None  # the column with the array of rows, if there may be several
+    shows_records: bool = False  # whether sinks write all columns of the record, which the definition names
 
     @classmethod
     def several(cls, array: str, names: Iterable[str]) -> Rows:
@@ -157,7 +158,7 @@ class RowColumns:
         fields = {each: text_of(path) for each, path in rows.fields.items()}
         if self.has_origin:
             fields[ORIGIN] = struct_of({each: self.origin(each) for each in PLACE_FIELDS})
-        return Table(self.add(name, rows.mapped(struct_of(fields))), rows.is_many)
+        return Table(self.add(name, rows.mapped(struct_of(fields))), rows.is_many, rows.shows_records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +167,12 @@ class Table:
 
     column: str
     is_many: bool
+    shows_records: bool = False
 
     def read(self, frame: DataFrame) -> DataFrame:
         each = F.explode(F.col(quoted(self.column))) if self.is_many else F.col(quoted(self.column))
-        return frame.select(each.alias("__it")).where("__it is not null").select("__it.*")
+        rows = frame.select(each.alias("__it")).where("__it is not null").select("__it.*")
+        return with_records_shown(rows) if self.shows_records else rows
 
 
 def together(single: Sequence[str], several: Sequence[str]) -> str:

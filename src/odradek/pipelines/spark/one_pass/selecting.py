@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
+from odradek.pipelines.definition.record_names import names_records
+from odradek.pipelines.definition.sql_text import parse_query
 from odradek.pipelines.spark.one_pass.expressions import Expression, parse_expression
 from odradek.pipelines.spark.one_pass.row_columns import ROW, NotLiftable, Rows, struct_of, text_of
 from odradek.pipelines.spark.one_pass.select_statement import Star, parse_select
@@ -67,7 +69,8 @@ def select_rows(columns: RowColumns, name: str, text: str, known: Mapping[str, R
     made = compiled_rows(columns, name, statement, rows)
     if described(columns.schema_of(made)) != described(expected):
         raise NotLiftable(text)
-    return made
+    naming = [table.lower()] if rows.shows_records else []
+    return replace(made, shows_records=names_records(parse_query(text), naming))
 
 
 def plain_schema(session: SparkSession, text: str, table: str, schema: T.StructType) -> T.StructType:

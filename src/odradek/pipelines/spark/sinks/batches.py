@@ -25,7 +25,7 @@ from odradek.pipelines.definition.model import (
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.change_data import changes_in
 from odradek.pipelines.spark.failures import PipelineError, message_with_location
-from odradek.pipelines.spark.hidden_columns import quoted, visible_columns, without_hidden
+from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns, without_hidden
 from odradek.pipelines.spark.producers import Producer, producer_of
 from odradek.pipelines.spark.python_references import load_reference
 from odradek.pipelines.spark.sinks.change_data import ChangeData
@@ -33,7 +33,14 @@ from odradek.pipelines.spark.sinks.table_changes import TableChange
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, records_of
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, check_database, parsed_url, warehouse
 from odradek.pipelines.spark.sources import below
-from odradek.pipelines.spark.views import latest_rows, order_value, running_aggregate, view_key, view_order
+from odradek.pipelines.spark.views import (
+    is_one_group,
+    latest_rows,
+    order_value,
+    running_aggregate,
+    view_key,
+    view_order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -144,8 +151,9 @@ def counted(rows: Iterable[Any], name: str, counts: Counter[str]) -> Iterator[An
 def sink_change(frame: DataFrame, sink: Sink, target: TableTarget) -> TableChange | ChangeData:
     if target.changes is not None:
         return change_data_of(frame, target.table, target.changes)
-    key = target.key if sink.mode is SinkMode.UPSERT else ()
-    return change_of(table_rows(frame, target), target.table, key, target.order_by)
+    if sink.mode is not SinkMode.UPSERT:
+        return change_of(shown(frame), target.table, ())
+    return change_of(table_rows(frame, target), target.table, target.key, target.order_by)
 
 
 def view_change(frame: DataFrame, view: View, is_aggregated: bool) -> TableChange | ChangeData:
@@ -153,12 +161,18 @@ def view_change(frame: DataFrame, view: View, is_aggregated: bool) -> TableChang
     if isinstance(content, Changes):
         return change_data_of(frame, view.name, content)
     rows = view_rows(frame, content, is_aggregated)
-    return change_of(rows, view.name, view_key(content), view_order(content))
+    change = change_of(rows, view.name, view_key(content), view_order(content))
+    return replace(change, is_whole=is_one_group(content))
 
 
 def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
-    """The rows of a table sink; with `order_by` only the latest of each key."""
-    return shown(frame) if target.order_by is None else latest_rows(frame, LatestRows(target.key, target.order_by))
+    """The rows of a table with a key: the latest of each key.
+
+    Without `order_by` and without origin records, the order of the frame is that of the rows' arrival, and the last row
+    of a key replaces the others when it is written."""
+    if target.order_by is None and not has_origin(frame):
+        return shown(frame)
+    return latest_rows(frame, LatestRows(target.key, target.order_by))
 
 
 def view_rows(frame: DataFrame, content: LatestRows | RunningAggregate, is_aggregated: bool) -> DataFrame:

@@ -31,6 +31,8 @@ class TableChange:
 
     `deletions` are rows of the same columns, of which the key counts, and with `order_by` also that column: the row of
     the key is removed unless it is newer. They are applied before the rows, so a key must not be in both.
+
+    With `is_whole`, the rows, if there are any, replace all rows of the table.
     """
 
     table: str
@@ -39,11 +41,14 @@ class TableChange:
     key: tuple[str, ...] = ()
     order_by: str | None = None
     deletions: Iterable[tuple[Any, ...]] = ()
+    is_whole: bool = False
 
 
 def apply_change(connection: Connection, table: sa.Table, change: TableChange) -> None:
     delete_rows(connection, table, change)
     rows = database_rows(change, change.rows, connection.dialect.name)
+    if change.is_whole:
+        rows = after_removal(connection, table, rows)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         refuse_null_keys(chunk, change)
         if not change.key:
@@ -53,6 +58,14 @@ def apply_change(connection: Connection, table: sa.Table, change: TableChange) -
         else:
             for row in chunk:
                 replace_row(connection, table, change, row)
+
+
+def after_removal(connection: Connection, table: sa.Table, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows; before the first of them, the rows of the table are removed."""
+    for number, row in enumerate(rows):
+        if number == 0:
+            connection.execute(table.delete())
+        yield row
 
 
 def database_rows(change: TableChange, rows: Iterable[Any], dialect: str) -> Iterator[dict[str, Any]]:

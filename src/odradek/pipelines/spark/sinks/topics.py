@@ -15,7 +15,7 @@ from odradek.pipelines.letters.letter import ID_HEADER
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import header, origin_id
 from odradek.pipelines.spark.delivery import origin_split
-from odradek.pipelines.spark.hidden_columns import has_origin, quoted, user_expression, visible_columns
+from odradek.pipelines.spark.hidden_columns import has_origin, is_divided, quoted, user_expression, visible_columns
 from odradek.pipelines.spark.producers import Producer, producer_options
 from odradek.pipelines.spark.python_source.writing import write_topics
 from odradek.pipelines.spark.record_files import append_written, folder_of
@@ -43,7 +43,7 @@ def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipe
             header(ID_HEADER, record_id(frame, sink, pipeline, key)),
             *(header(each.name, user_expression(frame, each.expression)) for each in target.headers),
         ).alias("headers"),
-        *([origin_split()] if has_origin(frame) and pipeline.delivery is Delivery.EXACTLY_ONCE else []),
+        *([origin_split()] if pipeline.delivery is Delivery.EXACTLY_ONCE and is_divided(frame) else []),
     )
 
 

@@ -1,0 +1,202 @@
+"""What is known of the columns of rows that change: which identify a group, which only grow, which change.
+
+The rows of an aggregation change with every record of their group. `Rows` describes the rows of a source, a step or a
+part of a query; the functions of this file derive the description of a result from those of its inputs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.planning.queries import children, is_aggregate, window_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from sqlglot import exp
+
+GROWING_AGGREGATES = ("Max", "Count", "CountIf")
+# Functions whose results differ if their arguments do, apart from rare cases: those that keys are made of.
+DISTINGUISHING = (
+    "Concat", "ConcatWs", "DPipe", "Cast", "TryCast", "Coalesce", "TimeToStr", "TimeStrToTime",
+    "MD5", "MD5Digest", "SHA", "SHA2", "Struct", "PropertyEQ", "JSONFormat", "Dot",
+)  # fmt: skip
+DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf"))
+# Functions that tell dates apart, and no times of a day.
+DATES = ("TsOrDsToDate", "TimestampTrunc", "DateTrunc")
+WINDOW, DAILY = "window", "daily window"  # parts of an identity; a daily window starts and ends with a day
+WHOLE_DAYS = re.compile(r"\s*\d+\s*(day|week)s?\s*", re.IGNORECASE)
+WINDOWS = frozenset(("window", "session_window"))
+UNHELD = "a row"  # the identity of a row that no column has
+
+
+class Kind(IntEnum):
+    """How the value of a column changes while its row is updated."""
+
+    FIXED = 0
+    GROWING = 1
+    CHANGING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, and the parts of its row's identity that its value determines."""
+
+    kind: Kind = Kind.FIXED
+    parts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The columns of rows by their lower-case names; `parts` are what identifies a row."""
+
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    parts: frozenset[str] = frozenset()
+    default: Column | None = None  # of other columns; None if there are none
+    is_known: bool = True  # otherwise nothing is known of what identifies a row
+
+    def column(self, name: str) -> Column:
+        return self.columns.get(name.lower(), self.default or Column())
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether no column of a row changes."""
+        return self.is_known and all(each.kind is Kind.FIXED for each in (*self.columns.values(), self.column("")))
+
+    @property
+    def is_static(self) -> bool:
+        return self.is_fixed and not self.parts
+
+
+STATIC = Rows(default=Column())
+RECORDS = Rows(parts=frozenset((UNHELD,)), default=Column())
+UNKNOWN = Rows(default=Column(Kind.CHANGING), is_known=False)
+
+
+def grouped(by: Iterable[str], aggregates: Mapping[str, Kind], window: str | None) -> Rows:
+    """The rows of an aggregation; each end of a window determines the window, whose part is `WINDOW` or `DAILY`."""
+    columns = {name.lower(): Column(Kind.FIXED, frozenset((name.lower(),))) for name in by}
+    parts = frozenset(columns) if window is None else frozenset((*columns, window))
+    if window is not None:
+        columns |= {name: Column(Kind.FIXED, frozenset((window,))) for name in ("window_start", "window_end")}
+    return Rows({**columns, **{name.lower(): Column(kind) for name, kind in aggregates.items()}}, parts)
+
+
+def distinct(rows: Rows) -> Rows:
+    """The rows without duplicates, which all their columns identify."""
+    if rows.default is not None or not rows.is_known:
+        return replace(rows, parts=frozenset((UNHELD,)))
+    columns = {name: replace(each, parts=frozenset((name,))) for name, each in rows.columns.items()}
+    return Rows(columns, frozenset(columns))
+
+
+def joined(left: Rows, right: Rows, *, changes: bool) -> Rows:
+    """The rows of a join; with `changes` the right side of a row may become another one."""
+    other = changing(right) if changes else right
+    defaults = [each.default for each in (left, other) if each.default is not None]
+    default = Column(max(each.kind for each in defaults)) if defaults else None
+    columns = {**other.columns, **left.columns}
+    return Rows(columns, left.parts | right.parts, default, left.is_known and right.is_known)
+
+
+def changing(rows: Rows) -> Rows:
+    columns = dict.fromkeys(rows.columns, Column(Kind.CHANGING))
+    return replace(rows, columns=columns, default=None if rows.default is None else Column(Kind.CHANGING))
+
+
+def united(left: Rows, right: Rows, tells_apart: Callable[[int], bool]) -> Rows:
+    """The rows of a UNION, whose columns are those of the left side by position; `tells_apart` says whether a column
+    shows from which side its row is."""
+    is_open = left.default is not None or right.default is not None or len(left.columns) != len(right.columns)
+    if is_open or not (left.is_known and right.is_known):
+        is_fixed = left.is_fixed and right.is_fixed
+        return UNKNOWN if not is_fixed else RECORDS if left.parts or right.parts else STATIC
+    columns = {}
+    for at, ((name, one), other) in enumerate(zip(left.columns.items(), right.columns.values(), strict=True)):
+        parts = {f"1 {each}" for each in one.parts} | {f"2 {each}" for each in other.parts}
+        columns[name] = Column(max(one.kind, other.kind), frozenset(parts | ({"side"} if tells_apart(at) else set())))
+    every = {"side"} | {f"1 {each}" for each in left.parts} | {f"2 {each}" for each in right.parts}
+    return Rows(columns, frozenset(every))
+
+
+def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> Column:
+    """The column of an expression; `resolve` knows its leaves."""
+    found = resolve(node)
+    if found is not None:
+        return found
+    if is_aggregate(node):
+        return Column(Kind.GROWING if type(node).__name__ in GROWING_AGGREGATES else Kind.CHANGING)
+    if type(node).__name__ in {"Alias", "Paren", "Filter"}:
+        return column_of(node.this, resolve)
+    inner = [column_of(each, resolve) for value in node.args.values() for each in children(value)]
+    kind = Kind.FIXED if all(each.kind is Kind.FIXED for each in inner) else Kind.CHANGING
+    held = frozenset().union(*(each.parts for each in inner))
+    if is_date(node):
+        return Column(kind, held & {DAILY})
+    return Column(kind, held if distinguishes(node) else frozenset())
+
+
+def is_date(node: exp.Expr) -> bool:
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    return type(node).__name__ in DATES or (isinstance(node, exp.Cast) and node.to.this.name == "DATE")
+
+
+def distinguishes(node: exp.Expr) -> bool:
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.Cast) and node.to.this.name == "BOOLEAN":
+        return False
+    is_named = isinstance(node, exp.Anonymous) and node.name.lower() in DISTINGUISHING_NAMES
+    return is_named or type(node).__name__ in DISTINGUISHING
+
+
+def group_expressions(select: exp.Expr) -> list[exp.Expr]:
+    """The expressions that a SELECT groups by, with ordinals, aliases and ALL replaced by what they stand for."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    group = select.args.get("group")
+    if group is None:
+        return []
+    named = {each.alias.lower(): each.this for each in select.expressions if is_new_name(each)}
+    plain = [each.unalias() for each in select.expressions if not any(map(is_aggregate, each.walk()))]
+    found: list[exp.Expr] = list(plain) if group.args.get("all") else []
+    for each in group.expressions:
+        if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets):
+            found += each.find_all(exp.Column)
+        elif isinstance(each, exp.Literal) and not each.is_string:
+            at = int(each.name) - 1 if each.name.isdigit() else -1
+            found += [select.expressions[at].unalias()] if 0 <= at < len(select.expressions) else []
+        elif isinstance(each, exp.Column) and not each.table:
+            found.append(named.get(each.name.lower(), each))
+        else:
+            found.append(each)
+    for key in ("rollup", "cube", "grouping_sets"):
+        found += [column for each in group.args.get(key) or () for column in each.find_all(exp.Column)]
+    return found
+
+
+def is_new_name(node: exp.Expr) -> bool:
+    """Whether GROUP BY can use this as the alias of an expression: Spark prefers a column of the input."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if not isinstance(node, exp.Alias):
+        return False
+    return node.alias.lower() not in {each.name.lower() for each in node.this.find_all(exp.Column)}
+
+
+def group_part(node: exp.Expr) -> str:
+    """The name of a part of a group's identity: the text of its expression, without the tables of its columns."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    calls = window_calls(node)
+    if calls:
+        lengths = [each.name for each in calls[0].expressions[1:] if isinstance(each, exp.Literal)]
+        return DAILY if lengths and all(map(WHOLE_DAYS.fullmatch, lengths)) else WINDOW
+    if isinstance(node, exp.Column):
+        return node.name.lower()
+    plain = node.transform(lambda each: exp.column(each.name) if isinstance(each, exp.Column) else each)
+    return str(plain.sql(dialect="spark")).lower()

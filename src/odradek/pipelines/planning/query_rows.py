@@ -1,0 +1,260 @@
+"""The rows of a SQL query over changing groups, and the conditions by which it removes some of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.sql_written import excepted_columns, is_star
+from odradek.pipelines.planning.group_columns import (
+    DAILY,
+    STATIC,
+    UNKNOWN,
+    WINDOW,
+    WINDOWS,
+    Column,
+    Kind,
+    Rows,
+    changing,
+    column_of,
+    distinct,
+    group_expressions,
+    group_part,
+    joined,
+    united,
+)
+from odradek.pipelines.planning.queries import JoinType, argument, has_aggregates, is_aggregate, join_type, window_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sqlglot import exp
+
+REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
+AN_AGGREGATE = "an aggregate"
+
+
+class QueryRows:
+    """Derives the rows of queries from those of their tables, whose names are in lower case.
+
+    `removals` are the changing columns by which the queries remove rows."""
+
+    def __init__(self, tables: Mapping[str, Rows]) -> None:
+        self._tables = tables
+        self.removals: list[str] = []
+
+    def of_query(self, node: exp.Expr, outer: Mapping[str, Rows] | None = None) -> Rows:
+        from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+        named = dict(outer or {})
+        for each in getattr(argument(node, "with"), "expressions", ()):
+            named[each.alias.lower()] = self.of_query(each.this, named)
+        if isinstance(node, exp.Subquery):
+            return self._relation(node, named)
+        if isinstance(node, exp.SetOperation):
+            sides = [self.of_query(each, named) for each in (node.this, node.expression)]
+            rows = united(sides[0], sides[1], lambda at: has_own_literals(node, at))
+            return distinct(rows) if node.args.get("distinct") and not rows.is_static else rows
+        return self._select(node, named) if isinstance(node, exp.Select) else STATIC
+
+    def _select(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
+        scope = _Scope()
+        clause = argument(node, "from")
+        if clause is not None:
+            scope.add(clause.this, self._relation(clause.this, named))
+        for each in node.args.get("joins") or ():
+            self._join(each, scope, named)
+        for each in node.args.get("laterals") or ():
+            self._generate(each, scope, is_outer=bool(each.args.get("outer")))
+        where = node.args.get("where")
+        if where is not None:
+            self._remove_by(where, scope)
+        if scope.rows.is_static:
+            return STATIC
+        is_grouped = node.args.get("group") or has_aggregates(node)
+        rows = self._grouped(node) if is_grouped else self._projected(node, scope)
+        return distinct(rows) if node.args.get("distinct") else rows
+
+    def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
+        from sqlglot import exp  # noqa: PLC0415
+
+        if isinstance(node, exp.Table):
+            name = node.name.lower()
+            rows = named.get(name, self._tables.get(name, STATIC))
+        elif isinstance(node, exp.Subquery):
+            rows = self.of_query(node.this, named)
+        else:
+            rows = STATIC
+        renames = node.args.get("alias") is not None and node.args["alias"].args.get("columns")
+        if (renames or node.args.get("pivots")) and not rows.is_static:
+            rows = UNKNOWN
+        scope = _Scope(rows)
+        for each in node.args.get("joins") or ():
+            self._join(each, scope, named)
+        return scope.rows
+
+    def _join(self, join: exp.Expr, scope: _Scope, named: Mapping[str, Rows]) -> None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        kind = join_type(join)
+        if isinstance(join.this, exp.Lateral):
+            self._generate(join.this, scope, is_outer=kind is JoinType.LEFT)
+            return
+        right = self._relation(join.this, named)
+        left = scope.rows
+        both = _Scope(left, {**scope.by_name, alias_of(join.this): right})
+        both.rows = joined(left, right, changes=False)
+        on = join.args.get("on")
+        found = both.changing([] if on is None else on.find_all(exp.Column))
+        for each in join.args.get("using") or ():
+            found += [each.name] if max(left.column(each.name).kind, right.column(each.name).kind) else []
+        if join.args.get("method") and not (left.is_fixed and right.is_fixed):
+            found.append("a column of NATURAL JOIN")
+        is_kept = (kind is JoinType.LEFT and right.is_static) or (kind is JoinType.RIGHT and left.is_static)
+        if found and not is_kept and (kind in REMOVING or not (left.is_static and right.is_static)):
+            self.removals.append(found[0])
+        if kind in {JoinType.SEMI, JoinType.ANTI}:
+            return
+        if left.is_static and not right.is_static:
+            scope.rows = joined(right, left, changes=bool(found))
+            scope.by_name = {name: changing(each) if found else each for name, each in scope.by_name.items()}
+            scope.by_name[alias_of(join.this)] = right
+        else:
+            scope.rows = joined(left, right, changes=bool(found))
+            scope.by_name[alias_of(join.this)] = changing(right) if found else right
+
+    def _generate(self, lateral: exp.Expr, scope: _Scope, *, is_outer: bool) -> None:
+        """LATERAL VIEW and LATERAL: a row for each element."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        found = scope.changing(lateral.this.find_all(exp.Column))
+        self.removals += found[:1] if not is_outer else []
+        kind = Kind.CHANGING if found else Kind.FIXED
+        alias = lateral.args.get("alias")
+        names = [each.name.lower() for each in (alias.args.get("columns") if alias is not None else None) or ()]
+        made = Rows(dict.fromkeys(names, Column(kind)), default=None if names else Column(kind))
+        scope.rows = joined(scope.rows, made, changes=False)
+        if alias is not None:
+            scope.by_name[alias.name.lower()] = made
+
+    def _remove_by(self, condition: exp.Expr, scope: _Scope) -> None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        self.removals += scope.changing(condition.find_all(exp.Column))[:1]
+
+    def _grouped(self, node: exp.Expr) -> Rows:
+        """The rows of a SELECT with groups: those that it selects, with what it groups by as their identity."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        parts = frozenset(map(group_part, group_expressions(node)))
+        window = DAILY if DAILY in parts else WINDOW
+
+        def resolve(each: exp.Expr) -> Column | None:
+            if isinstance(each, exp.Column):
+                is_window = WINDOWS.intersection((each.name.lower(), each.table.lower()))
+                part = window if is_window and window in parts else each.name.lower()
+            elif isinstance(each, exp.Dot | exp.Anonymous) and window_calls(each):
+                part = window
+            else:
+                part = "" if is_aggregate(each) or not each.args else group_part(each)
+            if part in parts:
+                return Column(Kind.FIXED, frozenset((part,)))
+            return Column() if isinstance(each, exp.Column) else None
+
+        columns = {each.alias_or_name.lower(): column_of(each, resolve) for each in node.expressions}
+        having = node.args.get("having")
+        if having is not None:
+            names = [each.name.lower() for each in having.find_all(exp.Column)]
+            found = [name for name in names if name not in parts and columns.get(name, Column()).kind]
+            found += [AN_AGGREGATE] if any(map(is_aggregate, having.walk())) else []
+            self.removals += found[:1]
+        return Rows(columns, parts)
+
+    def _projected(self, node: exp.Expr, scope: _Scope) -> Rows:
+        """The rows of a SELECT without groups."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        made = replace(scope.rows, columns={}, default=None)
+        for each in node.expressions:
+            item = each.unalias()
+            if is_star(item):
+                found = scope.starred(item)
+                made = replace(made, columns={**made.columns, **found.columns}, default=found.default or made.default)
+                continue
+            column = column_of(item, scope.resolve)
+            if isinstance(item, exp.UDTF) and column.kind and not type(item).__name__.endswith("Outer"):
+                self.removals += scope.changing(item.find_all(exp.Column))[:1]
+            names = each.args.get("expressions") if isinstance(each, exp.Aliases) else None
+            named = [name.name for name in names] if names else [each.alias_or_name]
+            made = replace(made, columns={**made.columns, **{name.lower(): column for name in named}})
+        return made
+
+
+class _Scope:
+    """The tables that a SELECT reads, and the rows of their join."""
+
+    def __init__(self, rows: Rows = STATIC, by_name: dict[str, Rows] | None = None) -> None:
+        self.rows = rows
+        self.by_name = dict(by_name or {})
+
+    def add(self, node: exp.Expr, rows: Rows) -> None:
+        self.rows = rows
+        self.by_name[alias_of(node)] = rows
+
+    def resolve(self, node: exp.Expr) -> Column | None:
+        """The column that a name stands for: of a table, of all tables, or a field of a struct."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        if not isinstance(node, exp.Column):
+            return None
+        names = [part.name.lower() for part in node.parts]
+        if len(names) > 1 and names[0] in self.by_name:
+            return self._found(self.by_name[names[0]], names[1:])
+        return self._found(self.rows, names)
+
+    def _found(self, rows: Rows, names: list[str]) -> Column:
+        column = rows.column(names[0])
+        return column if len(names) == 1 else replace(column, parts=frozenset())
+
+    def changing(self, columns: Iterable[exp.Column]) -> list[str]:
+        """The names of the columns that change; those of tables inside a subquery are not of this scope."""
+        return [each.name for each in columns if not self._is_inner(each) and (self.resolve(each) or Column()).kind]
+
+    def _is_inner(self, column: exp.Column) -> bool:
+        from sqlglot import exp  # noqa: PLC0415
+
+        tables = {alias_of(each) for each in column.root().find_all(exp.Table)} - set(self.by_name)
+        return len(column.parts) > 1 and column.parts[0].name.lower() in tables
+
+    def starred(self, star: exp.Expr) -> Rows:
+        """The columns of `*`, `table.*` or `struct.*`."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        left_out = {each.name.lower() for each in excepted_columns(star)}
+        rows = self.rows
+        if isinstance(star, exp.Column):
+            name = star.parts[0].name.lower()
+            rows = self.by_name[name] if name in self.by_name else Rows(default=Column(self.rows.column(name).kind))
+        return replace(rows, columns={name: each for name, each in rows.columns.items() if name not in left_out})
+
+
+def alias_of(node: exp.Expr) -> str:
+    return str(node.alias_or_name).lower()
+
+
+def has_own_literals(union: exp.Expr, at: int) -> bool:
+    """Whether the column at this position is another literal in each SELECT of a UNION."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    selects = [each for side in (union.this, union.expression) for each in selects_of(side)]
+    items = [each.expressions[at].unalias() if at < len(each.expressions) else None for each in selects]
+    texts = [each.sql(dialect="spark") for each in items if isinstance(each, exp.Literal)]
+    return len(set(texts)) == len(selects)
+
+
+def selects_of(node: exp.Expr) -> list[exp.Expr]:
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.SetOperation):
+        return [*selects_of(node.this), *selects_of(node.expression)]
+    return selects_of(node.this) if isinstance(node, exp.Subquery) else [node]
