@@ -94,7 +94,7 @@ class GroupShard:
 
     def begin(self) -> Decision:
         self._shard.append_pending()
-        return Decision(self.now_ms(), self.settings(), self._image(), self.groups)
+        return Decision(self.now_ms(), self.settings(), self._image(), self.groups, self._shard.write_limit_bytes)
 
     def settle(self, decision: Decision) -> None:
         self._shard.settle(decision)

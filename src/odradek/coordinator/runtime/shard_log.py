@@ -28,6 +28,10 @@ READ_BYTES = 4 << 20
 RECORD_OVERHEAD_BYTES = 32
 BATCH_OVERHEAD_BYTES = 128
 
+MOST_COMPRESSION = 4
+"""Records of more than so many times `batch_limit_bytes` are refused without an attempt to compress them: building and
+compressing a batch occupies the event loop, about 15 ms for each MiB."""
+
 # The error that a client of a coordinator gets for each error of an append (as Kafka's GroupMetadataManager has it).
 _ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -162,6 +166,8 @@ class PartitionShardLog:
         producer, guard = (NO_PRODUCER, None) if transaction is None else transaction
         batch = build_coordinator_batch(records, now_ms, producer=producer)
         if self._is_too_large(batch):
+            if len(batch) > MOST_COMPRESSION * self.batch_limit_bytes:
+                return ErrorCode.UNKNOWN_SERVER_ERROR
             batch = build_coordinator_batch(records, now_ms, Compression.ZSTD, producer)
             if self._is_too_large(batch):
                 return ErrorCode.UNKNOWN_SERVER_ERROR
