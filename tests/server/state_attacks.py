@@ -13,7 +13,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 )
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.wire import WireClient
+from tests.wire import WireClient, encode_request
 
 if TYPE_CHECKING:
     from tests.server.attacked_broker import Target
@@ -77,7 +77,21 @@ def large_subscriptions(target: Target) -> None:
             assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def large_metadata(target: Target) -> None:
+    """Members bring as much metadata as one may, each to a group of its own, and disconnect."""
+    metadata = random.Random(1).randbytes(900_000)
+    for _ in range(40):
+        with WireClient(target.plain_port) as member:
+            member.send(encode_request(join_request(f"held-{next(_numbers)}", metadata), JOIN_VERSION))
+    with WireClient(target.plain_port) as member:
+        refused = join(member, f"refused-{next(_numbers)}", metadata)
+        assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        refused = join(member, f"refused-{next(_numbers)}", metadata + metadata)
+        assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 STATE_ATTACKS = (
+    large_metadata,
     large_assignments,
     large_subscriptions,
 )

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from odradek.controller.topic_decisions import NewTopic
+from odradek.coordinator.groups.classic.join_budget import JoinBudget
 from odradek.coordinator.groups.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.groups.group_settings import GroupSettings, group_settings
 from odradek.coordinator.groups.group_shard import GroupShard
@@ -73,6 +74,7 @@ class GroupCoordinator:
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._is_stopping = False
         self.pattern_turns = PatternTurns(host.workers)
+        self._joins = JoinBudget()
         self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             host.clock,
             self._make_shard,
@@ -97,7 +99,7 @@ class GroupCoordinator:
         self.present_shards = self._runtime.present_shards
 
     def _make_shard(self, shard: Shard[GroupShard]) -> GroupShard:
-        return GroupShard(shard, self._host.clock.now_ms, self.settings, self.image, self._match_later)
+        return GroupShard(shard, self._host.clock.now_ms, self.settings, self.image, self._match_later, self._joins)
 
     def settings(self) -> GroupSettings:
         """Read again for every decision, because some settings change at run time."""
