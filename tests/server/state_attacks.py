@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from typing import TYPE_CHECKING
 
+from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.wire import WireClient, encode_request
+from odradek.protocol.records import Record, build_batch
+from tests.server.requests import create_topic
+from tests.server.test_hostile_peers import error_of, produce_as
+from tests.wire import WireClient, decode_response, encode_request
 
 if TYPE_CHECKING:
     from tests.server.attacked_broker import Target
@@ -21,6 +32,8 @@ if TYPE_CHECKING:
 MEBIBYTE = 1 << 20
 SESSION_TIMEOUT_MS = 1_800_000  # the longest
 JOIN_VERSION, SYNC_VERSION = 3, 3  # members join without an id
+LIST_OFFSETS_VERSION = 7
+TIMES = "times"
 _numbers = itertools.count()
 
 
@@ -90,7 +103,41 @@ def large_metadata(target: Target) -> None:
         assert refused.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+_compressed: list[bytes] = []
+
+
+def time_lookup_bomb(target: Target) -> None:
+    """Look-ups by time in a batch of a few KB that decompresses to 127 MiB, and in one of 7 MiB that is read, by eight
+    connections at once; and one that names a partition thousands of times."""
+    if not _compressed:
+        for number, size_bytes in enumerate((127 * MEBIBYTE, 7 * MEBIBYTE), 1):
+            records = [Record(0, 1_000 * number, None, bytes(size_bytes))]
+            _compressed.append(bytes(build_batch(records, compression=Compression.ZSTD)))
+        with WireClient(target.plain_port) as attacker:
+            create_topic(attacker, TIMES)
+            for records_of_batch in _compressed:
+                assert error_of(produce_as(attacker, "attacker", TIMES, records_of_batch)) is ErrorCode.NONE
+    repeated = list_offsets_request(*[1_000] * 12_000)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(WireClient(target.plain_port)) for _ in range(8)]
+        for client, timestamp in zip(clients, itertools.cycle((1_000, 2_000)), strict=False):
+            client.send(encode_request(list_offsets_request(timestamp), LIST_OFFSETS_VERSION))
+        for number, client in enumerate(clients):
+            frame = client.read_frame()
+            assert frame is not None
+            answer = decode_response(ListOffsetsResponse, frame, LIST_OFFSETS_VERSION)
+            assert answer.topics[0].partitions[0].offset == number % 2
+        refused = clients[0].call(repeated, ListOffsetsResponse, LIST_OFFSETS_VERSION)
+        assert refused.topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST
+
+
+def list_offsets_request(*timestamps: int) -> ListOffsetsRequest:
+    asked = [ListOffsetsPartition(partition_index=0, timestamp=timestamp) for timestamp in timestamps]
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TIMES, partitions=asked)])
+
+
 STATE_ATTACKS = (
+    time_lookup_bomb,
     large_metadata,
     large_assignments,
     large_subscriptions,
