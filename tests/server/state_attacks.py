@@ -20,9 +20,15 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from odradek.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from odradek.protocol.records import Record, build_batch
-from tests.server.requests import create_topic
+from tests.server.requests import VERSION, create_topic
 from tests.server.test_hostile_peers import error_of, produce_as
 from tests.wire import WireClient, decode_response, encode_request
 
@@ -34,7 +40,10 @@ SESSION_TIMEOUT_MS = 1_800_000  # the longest
 JOIN_VERSION, SYNC_VERSION = 3, 3  # members join without an id
 LIST_OFFSETS_VERSION = 7
 TIMES = "times"
+PRODUCERS = "producers"
+_created: list[str] = []
 _numbers = itertools.count()
+_ids = itertools.count(random.Random().getrandbits(40))
 
 
 def join(
@@ -136,7 +145,34 @@ def list_offsets_request(*timestamps: int) -> ListOffsetsRequest:
     return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TIMES, partitions=asked)])
 
 
+def invented_producers(target: Target) -> None:
+    """Each batch has a producer id of its own, in sixteen partitions in turn."""
+    partition_count, batches_of_request = 16, 1_000
+    with WireClient(target.plain_port) as attacker:
+        if not _created:
+            create_topic(attacker, PRODUCERS, partition_count, retention_bytes="1000000", segment_bytes="1048576")
+            _created.append(PRODUCERS)
+        for index in range(partition_count):
+            data = [
+                PartitionProduceData(
+                    index=index,
+                    records=memoryview(
+                        build_batch(
+                            [Record(0, 1_000, None, b"")], producer_id=next(_ids), producer_epoch=0, base_sequence=0
+                        )
+                    ),
+                )
+                for _ in range(batches_of_request)
+            ]
+            topic = TopicProduceData(name=PRODUCERS, partition_data=data)
+            answer = attacker.call(
+                ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[topic]), ProduceResponse, VERSION
+            )
+            assert error_of(answer) is ErrorCode.NONE
+
+
 STATE_ATTACKS = (
+    invented_producers,
     time_lookup_bomb,
     large_metadata,
     large_assignments,
