@@ -14,6 +14,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 MEBIBYTE = 1 << 20
 SESSION_TIMEOUT_MS = 1_800_000  # the longest
 JOIN_VERSION, SYNC_VERSION = 3, 3  # members join without an id
+JOIN_VERSION_WITH_ID, LEAVE_VERSION = 5, 4
 LIST_OFFSETS_VERSION = 7
 TIMES = "times"
 PRODUCERS = "producers"
@@ -171,7 +173,19 @@ def invented_producers(target: Target) -> None:
             assert error_of(answer) is ErrorCode.NONE
 
 
+def abandoned_members(target: Target) -> None:
+    """A client asks for a member id with the longest session timeout, and leaves the group."""
+    with WireClient(target.plain_port) as client:
+        for _ in range(1_000):
+            given = join(client, "abandoned", b"", version=JOIN_VERSION_WITH_ID)
+            assert given.error_code == ErrorCode.MEMBER_ID_REQUIRED
+            leaving = LeaveGroupRequest(group_id="abandoned", members=[MemberIdentity(member_id=given.member_id)])
+            left = client.call(leaving, LeaveGroupResponse, LEAVE_VERSION)
+            assert left.members[0].error_code == ErrorCode.NONE
+
+
 STATE_ATTACKS = (
+    abandoned_members,
     invented_producers,
     time_lookup_bomb,
     large_metadata,
