@@ -11,7 +11,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition import ALL_IN_SYNC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.host.clock import Clock
@@ -71,6 +71,10 @@ class ShardLog(Protocol):
         """For messages."""
 
     @property
+    def log_directory(self) -> Hashable:
+        """Logs of different ones do not wait for each other's disk."""
+
+    @property
     def is_leader(self) -> bool: ...
 
     @property
@@ -125,6 +129,10 @@ class PartitionShardLog:
     @property
     def name(self) -> str:
         return f"{self.partition.topic}-{self.index}"
+
+    @property
+    def log_directory(self) -> Hashable:
+        return self.partition.directory
 
     @property
     def is_leader(self) -> bool:
