@@ -114,7 +114,8 @@ class Housekeeping:
         for partition in tuple(self._table):
             producers = partition.log.producers
             in_slice += PRODUCERS_PER_SLICE // PARTITIONS_PER_SLICE + len(producers.entries)
-            producers.remove_expired(now_ms, expiration_ms)
+            if not partition.log.is_truncating:  # a truncation encodes the producers on a worker
+                producers.remove_expired(now_ms, expiration_ms)
             if in_slice >= PRODUCERS_PER_SLICE:
                 in_slice = 0
                 await asyncio.sleep(0)
