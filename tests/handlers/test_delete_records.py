@@ -73,6 +73,13 @@ def test_a_topic_that_is_only_compacted_keeps_its_records(broker: AnyBroker, nam
     assert outcome(broker, both, 3) == (ErrorCode.NONE, 3)
 
 
+@pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete"])
+def test_an_internal_topic_keeps_its_records(simulated: SimulatedBroker, policy: str) -> None:
+    create_topic(simulated, "__consumer_offsets", cleanup_policy=policy)
+    assert outcome(simulated, "__consumer_offsets", 0) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+    assert outcome(simulated, "__consumer_offsets", 0, partition=9) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+
 def test_what_is_not_there_is_unknown(broker: AnyBroker, topic: str) -> None:
     assert outcome(broker, f"{topic}-not", 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert outcome(broker, topic, 0, partition=1) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)

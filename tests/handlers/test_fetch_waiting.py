@@ -26,9 +26,11 @@ from tests.handlers.requests import (
     topic_of_fives,
     wanted,
 )
+from tests.handlers.test_client_quotas import change
 
 SIZE = len(FIVE)
 LONG_MS = 10_000
+WINDOW_S = 10  # of a quota, with default settings
 
 
 @pytest.fixture
@@ -54,6 +56,18 @@ def test_a_fetch_of_no_partition_does_not_wait(broker: AnyBroker) -> None:
     began = broker.elapsed_ms()
     assert fetch_all(broker, fetch_request([], max_wait_ms=LONG_MS)).responses == []
     assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_a_fetch_does_not_wait_for_more_than_its_quota(simulated: SimulatedBroker, name: str) -> None:
+    """It can never get more at once: it would wait in every fetch."""
+    topic_of_fives(simulated, name)
+    rate = 2 * SIZE // WINDOW_S
+    assert change(simulated, {"client-id": "wire"}, {"consumer_byte_rate": rate}) is ErrorCode.NONE
+    began = simulated.elapsed_ms()
+    request = fetch_request([wanted(name, 0)], max_wait_ms=LONG_MS, min_bytes=1 << 20)
+    assert sizes(fetch_all(simulated, request)) == [WINDOW_S * rate]
+    assert simulated.elapsed_ms() - began < LONG_MS / 2
+    change(simulated, {"client-id": "wire"}, {"consumer_byte_rate": 0}, remove=True)
 
 
 def test_an_append_ends_the_wait_with_what_was_appended(broker: AnyBroker, topic: str) -> None:

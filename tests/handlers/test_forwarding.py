@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.controller.refusing_channel import RefusingChannel
-from odradek.handlers.context import ClientConnection
+from odradek.handlers import waiting_copies
+from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.handlers.forwarding import LONGEST_TIMEOUT_MS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -222,6 +223,28 @@ def test_a_broken_connection_is_retried(cluster: TwoBrokers) -> None:
     assert not request.done()
     cluster.members[CONTROLLER].is_reachable = True
     assert cluster.run(asyncio.wait_for(request, 10)).topics[0].error_code == ErrorCode.NONE
+
+
+def test_requests_that_wait_for_the_controller_have_a_limit(
+    cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.members[CONTROLLER].is_reachable = False
+    monkeypatch.setattr(waiting_copies, "MOST_WAITING_BYTES", 100)
+    asking = cluster.members[OTHER]
+
+    async def scenario() -> None:
+        first = asyncio.ensure_future(asking.ask(creation(80 * "t"), CreateTopicsResponse, cluster.client, 7))
+        await asyncio.sleep(0)
+        with pytest.raises(CloseConnection, match="wait for the controller"):
+            await asking.ask(creation(80 * "u"), CreateTopicsResponse, cluster.client, 7)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        cluster.members[CONTROLLER].is_reachable = True
+        created = await asking.ask(creation(80 * "u"), CreateTopicsResponse, cluster.client, 7)
+        assert created.topics[0].error_code == ErrorCode.NONE
+
+    cluster.run(scenario())
 
 
 @pytest.mark.parametrize(("timeout_ms", "expected_s"), [(0, 0), (3_000, 3), (10**9, LONGEST_TIMEOUT_MS / 1000)])

@@ -195,6 +195,22 @@ def test_every_offset_has_the_epoch_it_was_written_in(simulated: SimulatedBroker
 # --- look-ups run on a worker while the world goes on
 
 
+def test_a_partition_that_is_repeated_is_not_looked_up(
+    simulated: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(simulated, name)
+    produce(simulated, name)
+
+    async def run(function: Callable[..., object], *args: object) -> object:
+        pytest.fail(f"{function} was run")
+
+    monkeypatch.setattr(simulated.host.workers, "run", run)
+    asked = [ListOffsetsPartition(partition_index=0, timestamp=time) for time in (NOW_MS, NOW_MS, MAX_TIMESTAMP)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
+    reported = simulated.call(request, ListOffsetsResponse).topics[0].partitions
+    assert {ErrorCode(each.error_code) for each in reported} == {ErrorCode.INVALID_REQUEST}
+
+
 @pytest.mark.parametrize("time", [NOW_MS, MAX_TIMESTAMP])
 def test_a_look_up_in_files_that_go_meanwhile_is_a_retriable_error(
     simulated: SimulatedBroker, name: str, time: int, monkeypatch: pytest.MonkeyPatch

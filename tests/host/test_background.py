@@ -1,6 +1,8 @@
 """Long work runs in a process of its own, which ends with the process that started it."""
 
+import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -10,8 +12,9 @@ from contextlib import aclosing
 import psutil
 import pytest
 
-from odradek.host.background import BackgroundContext, BackgroundEnded, BackgroundProcess
-from odradek.host.background_main import NICENESS
+from odradek.host import background as background_module
+from odradek.host.background import FRAME, PROGRESS, BackgroundContext, BackgroundEnded, BackgroundProcess
+from odradek.host.background_main import NICENESS, _Progress
 
 LOWEST_PRIORITY = 19
 
@@ -62,6 +65,32 @@ async def test_work_that_is_closed_before_its_end_is_ended() -> None:
     assert not psutil.pid_exists(process_id)
     assert len([item async for item in background.stream(count, 2)]) == 2
     await background.close()
+
+
+async def test_work_that_makes_no_progress_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may wait for a disk that hangs, and others wait for their turn."""
+    background = BackgroundProcess()
+    items = background.stream(never_end)
+    process_id = await anext(items)
+    monkeypatch.setattr(background_module, "STALLED_S", 0.5)
+    with pytest.raises(BackgroundEnded, match="no progress"):
+        await anext(items)
+    assert not psutil.pid_exists(process_id)
+    monkeypatch.undo()
+    assert len([item async for item in background.stream(count, 2)]) == 2
+    await background.close()
+
+
+def test_progress_is_reported_at_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr("odradek.host.background_main.time.monotonic", lambda: now_s[0])
+    answers = io.BytesIO()
+    progress = _Progress(answers)
+    for _ in range(100):
+        now_s[0] += 1.0
+        progress.report()
+    frame = FRAME.pack(PROGRESS, len(pickle.dumps(None))) + pickle.dumps(None)
+    assert answers.getvalue() == frame * 10
 
 
 async def test_a_process_that_was_killed_is_reported_and_replaced() -> None:

@@ -11,7 +11,7 @@ from odradek.host.slices import FileSlice
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.stored_segment import TIME_INDEX_SUFFIX
-from odradek.protocol.batch import read_batch_header
+from odradek.protocol.batch import assign_offset, read_batch_header
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, delete_before, make_batch, open_log, read_all
 from tests.simulation.simulated_host import Simulation
@@ -167,6 +167,36 @@ def test_compaction_leaves_holes_that_are_no_loss(host: Host, directory: str) ->
     again = open_log(host, directory, config, clean_shutdown=False)
     del batches[base_offsets[1] - 1]
     assert read_all(again) == batches
+
+
+@pytest.mark.parametrize("is_compacted", [True, False])
+def test_a_log_that_was_truncated_within_a_hole_keeps_what_came_after(
+    host: Host, directory: str, is_compacted: bool
+) -> None:
+    """A compaction may leave a hole between two batches, and the topic's policy may change after it."""
+    log = open_log(host, directory)
+    for offset in (*range(91), *range(100, 110)):
+        stored = bytearray(make_batch())
+        assign_offset(stored, 0, offset, 1)
+        assert log.append_as_follower(memoryview(stored)).error is ErrorCode.NONE
+    log.truncate_to(95)
+    assert log.recovery_point_offset == 95
+    for _ in range(5):
+        append(log, make_batch(), 2)
+    config = LogConfig(is_compacted=is_compacted)
+    again = open_log(host, directory, config, clean_shutdown=False, recovery_point_offset=95)
+    assert again.log_end_offset == 100
+    assert len(read_all(again)) == 91 + 5
+
+
+def test_a_hole_that_reaches_past_the_recovery_point_is_a_loss(host: Host, directory: str) -> None:
+    log = open_log(host, directory, CONFIG)
+    batches = fill(log)
+    base_offsets = [segment.base_offset for segment in log.segments]
+    os.truncate(Path(directory, LOG), log.segments[0].size_bytes - len(batches[base_offsets[1] - 1]))
+    point = base_offsets[1] - 1
+    again = open_log(host, directory, CONFIG, clean_shutdown=False, recovery_point_offset=point)
+    assert again.log_end_offset == base_offsets[1] - 1
 
 
 def test_nothing_before_the_recovery_point_is_scanned(host: Host, directory: str) -> None:

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.segment import Segment
-from odradek.log.timestamp_search import find_max_timestamp, find_offset_for_timestamp
+from odradek.log.timestamp_search import RecordReading, find_max_timestamp, find_offset_for_timestamp
 from odradek.protocol.compression import Compression
-from odradek.protocol.records import Record, read_records
+from odradek.protocol.records import RECORDS_BETWEEN_PAUSES, Pause, read_times
 from odradek.protocol.varints import Bytes
 from tests.log.batches import NOW_MS, append, delete_before, make_batch, open_log
 from tests.simulation.simulated_host import Simulation
 
 DIRECTORY = "/data/topic-0"
+READING = RecordReading(1 << 20)
 
 
 @settings(deadline=None)
@@ -89,15 +90,38 @@ def test_records_after_the_one_that_is_found_are_not_parsed(
     append(log, make_batch([b""] * 1000, timestamps=[NOW_MS] * 1000))
     parsed = []
 
-    def read_and_count(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
-        for record in read_records(batch, limit_bytes):
-            parsed.append(record.offset)
-            yield record
+    def read_and_count(batch: Bytes, limit_bytes: int, pause: Pause | None) -> Iterator[tuple[int, int]]:
+        for offset, timestamp in read_times(batch, limit_bytes, pause):
+            parsed.append(offset)
+            yield offset, timestamp
 
-    monkeypatch.setattr("odradek.log.timestamp_search.read_records", read_and_count)
+    monkeypatch.setattr("odradek.log.timestamp_search.read_times", read_and_count)
     assert log.offset_for_timestamp(NOW_MS) == (NOW_MS, 0, 0)
     assert log.max_timestamp_offset() == (NOW_MS, 0, 0)
     assert parsed == [0, 0]
+
+
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_a_batch_over_the_limit_is_found_at_its_start(simulation: Simulation, codec: Compression) -> None:
+    """It would take memory that is a multiple of what its producer has sent."""
+    log = open_log(simulation.host, DIRECTORY, LogConfig(max_message_bytes=65_536))
+    append(log, make_batch(timestamps=[NOW_MS]))
+    times = [NOW_MS + 1, NOW_MS + 3, NOW_MS + 2]
+    values = [bytes(300_000)] * 3
+    append(log, make_batch(values, timestamps=times, compression=codec), 4)
+    assert log.offset_for_timestamp(NOW_MS + 2) == (NOW_MS + 3, 1, 4)
+    assert log.max_timestamp_offset() == (NOW_MS + 3, 1, 4)
+    delete_before(log, 2)
+    assert log.offset_for_timestamp(NOW_MS + 2) == (NOW_MS + 3, 2, 4)
+
+
+def test_a_search_pauses_between_records(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY)
+    count = 3 * RECORDS_BETWEEN_PAUSES
+    append(log, make_batch([b""] * count, timestamps=[*[NOW_MS] * (count - 1), NOW_MS + 1]))
+    pauses: list[None] = []
+    assert log.offset_for_timestamp(NOW_MS + 1, lambda: pauses.append(None)) == (NOW_MS + 1, count - 1, 0)
+    assert len(pauses) == 2
 
 
 def test_a_batch_is_found_while_its_index_entry_is_written(
@@ -120,7 +144,10 @@ def test_a_batch_is_found_while_its_index_entry_is_written(
 
 @pytest.mark.parametrize(
     "search",
-    [lambda found: find_offset_for_timestamp(found, 0, NOW_MS), lambda found: find_max_timestamp(found, 0)],
+    [
+        lambda found: find_offset_for_timestamp(found, 0, NOW_MS, READING),
+        lambda found: find_max_timestamp(found, 0, READING),
+    ],
 )
 def test_a_search_leaves_the_indexes_of_a_segment_that_is_cut(
     simulation: Simulation, search: Callable[[list[Segment]], object]

@@ -22,7 +22,7 @@ from tests.replica.transactions import abort, commit
 from tests.replica.transactions import put as put_in_transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from odradek.replica.compaction import Compaction
 
@@ -232,6 +232,65 @@ def test_a_hung_disk_does_not_stop_the_compaction_of_other_disks(name: str) -> N
     workers.release_all()
     pass_time(broker, BACKOFF_SECONDS)
     assert len(offsets(broker, other)) < 20
+    broker.close()
+
+
+@pytest.mark.parametrize(("work", "is_done"), [("_assess", True), ("discard_unused", False), ("write", False)])
+def test_a_disk_that_hangs_at_any_time_does_not_stop_the_compaction_of_other_disks(
+    name: str, work: str, is_done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its log was assessed, and after its log was compacted."""
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    other = f"{name}-other"
+    for each in (name, other):
+        fill(broker, each, segment_ms="100000")
+    hung = broker.partition(other).directory
+    pass_time(broker, 3)
+    pool = type(workers.for_directory("/two").files)
+    run = pool.run
+
+    async def hang_at(self: Any, function: Callable[..., object], *args: object) -> object:
+        is_next = self._path == hung.path and function.__name__ == work
+        if is_next and not is_done:
+            workers.hung.add(hung.path)
+        outcome = await run(self, function, *args)
+        if is_next:
+            workers.hung.add(hung.path)
+        return outcome
+
+    monkeypatch.setattr(pool, "run", hang_at)
+    pass_time(broker, BACKOFF_SECONDS)
+    assert hung.path in workers.hung
+    for number in range(40):
+        put(broker, name, b"new", b"%d" % number)
+    pass_time(broker, 2 + BACKOFF_SECONDS)
+    assert len(offsets(broker, name)) < 20
+    monkeypatch.undo()
+    workers.release_all()
+    pass_time(broker, BACKOFF_SECONDS)
+    assert len(offsets(broker, other)) < 20
+    broker.close()
+
+
+def test_a_log_that_changes_before_its_turn_is_assessed_again(name: str) -> None:
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    other = f"{name}-other"
+    for each in (name, other):
+        fill(broker, each, segment_ms="100000")
+    pass_time(broker, 3)
+    compaction = compaction_of(broker)
+    broker.run(compaction._turn.acquire())  # as while another log is compacted
+    broker.run(compaction.run(NOW_MS))
+    broker.step(50)
+    broker.partition(other).log.advance_log_start_offset(9)
+    compaction._turn.release()
+    broker.run(compaction.settle())
+    assert len(offsets(broker, name)) < 20
+    kept = offsets(broker, other)
+    assert kept[0] >= 9
+    assert len(kept) < 11
     broker.close()
 
 

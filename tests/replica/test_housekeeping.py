@@ -138,6 +138,22 @@ def test_silent_producers_are_forgotten_in_time(name: str) -> None:
     broker.close()
 
 
+def test_producers_of_a_log_that_is_truncated_are_left_to_the_worker(name: str) -> None:
+    """It encodes them, and would break off if they changed."""
+    broker = SimulatedBroker(producer_id_expiration_ms="60000", producer_id_expiration_check_interval_ms="1000")
+    create_topic(broker, name)
+    now_ms = broker.simulation.clock.now_ms()
+    produce(broker, name, batch(timestamps=[now_ms], producer=(7, 0, 0)))
+    partition_log = broker.partition(name).log
+    partition_log.begin_truncation()
+    pass_time(broker, 90)
+    assert 7 in partition_log.producers.entries
+    partition_log.truncate_to(partition_log.log_end_offset)
+    pass_time(broker, 3)
+    assert 7 not in partition_log.producers.entries
+    broker.close()
+
+
 def test_files_of_deleted_records_go_after_their_delay(broker: SimulatedBroker, name: str) -> None:
     create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0", file_delete_delay_ms="30000")
     for _ in range(20):

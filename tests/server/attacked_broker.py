@@ -1,5 +1,5 @@
 """A broker with access control that peers attack: strangers on its SASL listener, and anonymous clients on its plain
-one, who may read, write and create topics of every name and nothing else."""
+one, who may read, write and create topics of every name, join every group, and nothing else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 COMPACTED, HARMLESS, RECOMPRESSED = "compacted", "plain", "recompressed"
 SCRAM_USER, SCRAM_PASSWORD, SALT = "carol", "carol secret", b"salt of sixteen."
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
-_TOPIC_TYPE, _CLIENT_METRICS, _LITERAL, _ALLOW = 2, 16, 3, 3
+_TOPIC_TYPE, _GROUP_TYPE, _CLIENT_METRICS, _LITERAL, _ALLOW = 2, 3, 16, 3, 3
 _READ, _WRITE, _CREATE = 3, 4, 5
 
 
@@ -87,7 +87,7 @@ def log_in(client: WireClient) -> None:
 
 
 def _prepare(admin: WireClient) -> None:
-    """Topics, a rule that lets anonymous clients write to every topic, a user with SCRAM, a subscription of metrics."""
+    """Topics, rules for anonymous clients, a user with SCRAM, a subscription of metrics."""
     create_topic(admin, HARMLESS)
     create_topic(admin, COMPACTED, cleanup_policy="compact")
     create_topic(admin, RECOMPRESSED, compression_type="gzip", retention_bytes="100000000")
@@ -95,7 +95,7 @@ def _prepare(admin: WireClient) -> None:
         create_topic(admin, topic)
     rules = [
         AclCreation(
-            resource_type=_TOPIC_TYPE,
+            resource_type=resource_type,
             resource_name="*",
             resource_pattern_type=_LITERAL,
             principal="User:ANONYMOUS",
@@ -103,7 +103,12 @@ def _prepare(admin: WireClient) -> None:
             operation=operation,
             permission_type=_ALLOW,
         )
-        for operation in (_READ, _WRITE, _CREATE)
+        for resource_type, operation in (
+            (_TOPIC_TYPE, _READ),
+            (_TOPIC_TYPE, _WRITE),
+            (_TOPIC_TYPE, _CREATE),
+            (_GROUP_TYPE, _READ),
+        )
     ]
     added = admin.call(CreateAclsRequest(creations=rules), CreateAclsResponse)
     assert [each.error_code for each in added.results] == [ErrorCode.NONE] * len(rules)

@@ -51,6 +51,7 @@ from tests.server.attacked_broker import (
     handshake,
 )
 from tests.server.requests import VERSION, batch, produce_request
+from tests.server.state_attacks import STATE_ATTACKS
 from tests.server.test_hostile_peers import bomb, error_of, produce_as
 from tests.telemetry.otlp_data import counter, metrics_data
 from tests.wire import WireClient, decode_response, encode_request
@@ -394,6 +395,7 @@ ATTACKS: dict[str, Callable[[Target], None]] = {
         names_outside_the_directory,
         hidden_transactional_id,
         internal_topics,
+        *STATE_ATTACKS,
     )
 }
 

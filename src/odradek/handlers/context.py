@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.handlers.authentication_failures import AuthenticationFailures
+from odradek.handlers.time_lookups import TimeLookups
 from odradek.handlers.unsupported_features import UnsupportedFeatures
+from odradek.handlers.waiting_copies import WaitingCopies
 from odradek.metrics.broker_metrics import BrokerMetrics
 from odradek.security.audit.events import ANY_NAME, Actor, Audit, NoAudit
 from odradek.security.authorizer import (
@@ -157,6 +159,9 @@ class Services:
     forwarder: RequestForwarder | None = None
     """None for a single broker, which decides itself."""
     check_settings: SettingsCheck | None = None
+    time_lookups: TimeLookups = field(default_factory=TimeLookups)
+    verified_copies: WaitingCopies = field(default_factory=WaitingCopies)
+    """Of transactional batches that wait for their coordinator."""
     telemetry: ClientTelemetry | None = None
     """None if this broker takes no client telemetry."""
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)

@@ -7,6 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
+from odradek.metadata.topic_names import is_internal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -121,6 +122,8 @@ def _delete(topic: str, asked: DeleteRecordsPartition, context: RequestContext) 
         result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     elif partition is None:
         result.error_code = context.services.partitions.absence(topic, asked.partition_index)
+    elif is_internal(topic):
+        result.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION  # whatever its policy is: coordinators remove records
     elif not partition.log.config.is_deleted:
         result.error_code = ErrorCode.POLICY_VIOLATION  # a topic that is only compacted keeps its keys
     else:

@@ -58,6 +58,7 @@ class _Round:
         "accepts_followers",
         "has_changed",
         "isolation",
+        "limit_bytes",
         "needs_disk",
         "needs_epoch",
         "rack",
@@ -74,6 +75,7 @@ class _Round:
         self.remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
         if replica is None and context.meter is not None:
             self.remaining_bytes = min(self.remaining_bytes, context.meter.largest_fetch_bytes)
+        self.limit_bytes = self.remaining_bytes
         self.replica = replica
         self.isolation = client_isolation(request.isolation_level) if replica is None else FetchIsolation.LOG_END
         self.accepts_followers = replica is None and accepts_followers(request, context)
@@ -150,8 +152,7 @@ def _record_progress(session: FetchSession, round_: _Round) -> None:
 def _respond_or_wait(
     request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round
 ) -> FetchResponse | Awaitable[FetchResponse]:
-    missing_bytes = min(request.min_bytes, context.services.config.fetch_max_bytes, request.max_bytes)
-    missing_bytes -= round_.size_bytes
+    missing_bytes = min(request.min_bytes, round_.limit_bytes) - round_.size_bytes
     if missing_bytes <= 0 or round_.has_changed or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(request, context, session, round_)
     if session.watch is not None:

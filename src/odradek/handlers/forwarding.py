@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.controller.refusing_channel import RefusingChannel
-from odradek.handlers.context import RequestContext
+from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.preparation import Prepared
+from odradek.handlers.waiting_copies import WaitingCopies
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -46,11 +47,20 @@ class Forwarder:
 
     def __init__(self, route: ControllerRoute) -> None:
         self._route = route
+        self._copies = WaitingCopies()
 
     async def answer(
         self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
     ) -> Answer:
         """`MalformedMessage` when the request cannot be decoded."""
+        if not self._copies.has_room(len(frame)):
+            raise CloseConnection(f"requests of {self._copies.used_bytes} bytes wait for the controller")
+        with self._copies.holding(len(frame)):
+            return await self._answer(api, header, frame, connection, services)
+
+    async def _answer(
+        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
+    ) -> Answer:
         request = api.request.decode(memoryview(frame), header.body_position, header.api_version)
         context = RequestContext(services, connection, header.api_version, header.client_id, api.name)
         deadline = self._route.deadline(_timeout_ms(request))

@@ -4,7 +4,8 @@ members have joined.
 Departures from Kafka: a member that joins twice at the same time gets an answer to both requests; a subscription that
 cannot be read is passed on to the leader like any other, where Kafka answers UNKNOWN_SERVER_ERROR to some of them. In a
 consumer group, which has no leading member, the subscription of every protocol must be readable
-(INCONSISTENT_GROUP_PROTOCOL).
+(INCONSISTENT_GROUP_PROTOCOL). The metadata of a member, of a group and of groups without an assignment has limits
+(`coordinator/groups/classic/join_budget`).
 """
 
 from __future__ import annotations

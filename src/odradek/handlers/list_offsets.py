@@ -5,10 +5,13 @@ OFFSET_NOT_AVAILABLE while the high watermark of a new leader has not reached th
 smaller than it was before (KIP-207).
 
 Departures from Kafka: without tiered storage "latest tiered" is unknown and "earliest local" is the earliest.
+A look-up by time finds the start of a batch whose records exceed eight times `max.message.bytes` decompressed, with the
+largest timestamp of the batch, where Kafka reads its records.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -61,10 +64,12 @@ def handle(
 
 async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     found: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
+    counts = _counts(request)
     isolation = _isolation(request, context)
     for topic in request.topics:
         for asked in topic.partitions:
-            if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+            is_by_time = asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
+            if is_by_time and counts[topic.name, asked.partition_index] == 1:
                 partition = _checked(topic.name, asked, context)
                 if not isinstance(partition, ErrorCode):
                     found[topic.name, asked.partition_index] = await _by_time(partition, asked, isolation, context)
@@ -80,12 +85,13 @@ def _isolation(request: ListOffsetsRequest, context: RequestContext) -> FetchIso
 async def _by_time(
     partition: Partition, asked: ListOffsetsPartition, isolation: FetchIsolation, context: RequestContext
 ) -> ListOffsetsPartitionResponse:
-    workers, partition_log = partition.workers.files, partition.log
+    lookups, partition_log = context.services.time_lookups, partition.log
     try:
         if asked.timestamp == MAX_TIMESTAMP:
-            found = await workers.run(partition_log.max_timestamp_offset)
+            found = await lookups.run(partition, partition_log.max_timestamp_offset)
         else:
-            found = await workers.run(partition_log.offset_for_timestamp, asked.timestamp)
+            search = functools.partial(partition_log.offset_for_timestamp, asked.timestamp)
+            found = await lookups.run(partition, search)
     except (OSError, MalformedMessage) as problem:
         if partition.log_state is not LogState.RETIRED:  # else its files were removed during the look-up
             log.warning("look-up failed", topic=partition.topic, partition=partition.index, reason=str(problem))
@@ -106,14 +112,19 @@ async def _by_time(
     )
 
 
+def _counts(request: ListOffsetsRequest) -> Counter[TopicPartition]:
+    """How often each partition is named: one that is repeated is not looked up."""
+    return Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
+
+
 def _answer(
     request: ListOffsetsRequest,
     context: RequestContext,
     found: dict[TopicPartition, ListOffsetsPartitionResponse],
 ) -> ListOffsetsResponse:
-    counts = Counter(
-        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
-    )
+    counts = _counts(request)
     isolation = _isolation(request, context)
     topics = []
     for topic in request.topics:

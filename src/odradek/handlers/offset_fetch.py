@@ -147,9 +147,11 @@ class _Offsets:
     def of_topic(
         self, shard: GroupShard, group_id: str, requested: OffsetFetchRequestTopics
     ) -> OffsetFetchResponseTopics:
-        name = requested.name
-        if self.context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-            topic = self.context.services.image.topic_by_id(requested.topic_id)
+        name, topic_id = requested.name, requested.topic_id
+        if self.context.api_version < FIRST_VERSION_WITH_TOPIC_IDS:
+            topic_id = _topic_id(name, self.context)
+        else:
+            topic = self.context.services.image.topic_by_id(topic_id)
             if topic is None:
                 return _refuse_topic(requested, ErrorCode.UNKNOWN_TOPIC_ID)
             name = topic.name
@@ -159,8 +161,7 @@ class _Offsets:
             name=name,
             topic_id=requested.topic_id,
             partitions=[
-                self._of_partition(shard, group_id, name, requested.topic_id, index)
-                for index in requested.partition_indexes
+                self._of_partition(shard, group_id, name, topic_id, index) for index in requested.partition_indexes
             ],
         )
 
@@ -188,8 +189,10 @@ def _all_topics(
         if context.allows_on_topic(Operation.DESCRIBE, name, logs=False) and (
             topic_id != NO_TOPIC_ID or context.api_version < FIRST_VERSION_WITH_TOPIC_IDS
         ):
-            offsets = [_offset(shard, group_id, name, NO_TOPIC_ID, each, require_stable) for each in partitions]
-            answers.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=offsets))
+            offsets = [_offset(shard, group_id, name, topic_id, each, require_stable) for each in partitions]
+            known = [each for each in offsets if each.error_code or each.committed_offset != NO_OFFSET]
+            if known:
+                answers.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=known))
     return answers
 
 

@@ -90,19 +90,42 @@ def _handle_transactional(
     verdicts = verify_batches(transactional_id, batches, context)
     if isinstance(verdicts, dict):
         return _append_all(request, context, verdicts)
+    copies, size_bytes = context.services.verified_copies, _records_bytes(request)
+    if not copies.has_room(size_bytes):
+        _discard(verdicts)
+        return _refuse_all(request, ErrorCode.NOT_ENOUGH_REPLICAS)
     # The memory of the request is used again while it waits.
     for topic in request.topic_data:
         for data in topic.partition_data:
             data.records = None if data.records is None else memoryview(bytearray(data.records))
     if isinstance(verdicts, WaitingResponse):
+        copies.hold(size_bytes)
+        verdicts.at_end(lambda: copies.release(size_bytes))
         return verdicts.map(lambda found: _append_all(request, context, found))
-    return _append_when_verified(request, context, verdicts)
+    return _append_when_verified(request, context, verdicts, size_bytes)
+
+
+def _records_bytes(request: ProduceRequest) -> int:
+    return sum(len(data.records or b"") for topic in request.topic_data for data in topic.partition_data)
+
+
+def _discard(verdicts: WaitingResponse | Awaitable[Mapping[TopicPartition, Verdict]]) -> None:
+    """The coordinator's answer is not awaited; the client sends the batches again."""
+    if isinstance(verdicts, WaitingResponse):
+        verdicts.cancel()
+    elif inspect.iscoroutine(verdicts):
+        verdicts.close()
 
 
 async def _append_when_verified(
-    request: ProduceRequest, context: RequestContext, verdicts: Awaitable[Mapping[TopicPartition, Verdict]]
+    request: ProduceRequest,
+    context: RequestContext,
+    verdicts: Awaitable[Mapping[TopicPartition, Verdict]],
+    size_bytes: int,
 ) -> ProduceResponse | None:
-    response = _append_all(request, context, await verdicts)
+    with context.services.verified_copies.holding(size_bytes):
+        found = await verdicts
+    response = _append_all(request, context, found)
     return await response if inspect.isawaitable(response) else response
 
 

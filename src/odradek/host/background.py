@@ -9,8 +9,9 @@ import struct
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from odradek.host.disk import Disk
 
@@ -18,7 +19,10 @@ T = TypeVar("T")
 Arguments = ParamSpec("Arguments")
 
 FRAME = struct.Struct(">BI")
-ITEM, END, FAILURE = range(3)
+ITEM, END, FAILURE, PROGRESS = range(4)
+STALLED_S = 300.0
+"""Work that reports no progress for so long waits for a disk that hangs, and is given up."""
+KILLED_S = 5.0  # a killed process that waits for such a disk ends later
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class BackgroundContext:
     disk: Disk
     monotonic_ms: Callable[[], float]
     pause_ms: Callable[[float], None]
+    report_progress: Callable[[], None] = lambda: None
+    """Work that takes long calls it at intervals far below STALLED_S."""
 
 
 class Background(Protocol):
@@ -71,8 +77,9 @@ class BackgroundProcess:
             process.stdin.write(FRAME.pack(ITEM, len(request)) + request)
             await process.stdin.drain()
             while True:
-                kind, size_bytes = FRAME.unpack(await process.stdout.readexactly(FRAME.size))
-                answer = pickle.loads(await process.stdout.readexactly(size_bytes))
+                kind, answer = await _read_answer(process.stdout)
+                if kind == PROGRESS:
+                    continue
                 if kind != ITEM:
                     is_done = True
                     if kind == FAILURE:
@@ -106,14 +113,25 @@ class BackgroundProcess:
         if process is not None:
             if process.returncode is None:
                 process.kill()
-            await process.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), KILLED_S)
             if process.stdin is not None:
                 process.stdin.close()
 
 
-def real_background_context(disk: Disk) -> BackgroundContext:
+async def _read_answer(stream: asyncio.StreamReader) -> tuple[int, Any]:
+    try:
+        async with asyncio.timeout(STALLED_S):
+            kind, size_bytes = FRAME.unpack(await stream.readexactly(FRAME.size))
+            return kind, pickle.loads(await stream.readexactly(size_bytes))
+    except TimeoutError as problem:
+        raise BackgroundEnded(f"background work has made no progress for {STALLED_S:.0f} s") from problem
+
+
+def real_background_context(disk: Disk, report_progress: Callable[[], None] = lambda: None) -> BackgroundContext:
     return BackgroundContext(
         disk=disk,
         monotonic_ms=lambda: time.monotonic() * 1000.0,
         pause_ms=lambda duration_ms: time.sleep(duration_ms / 1000.0),
+        report_progress=report_progress,
     )

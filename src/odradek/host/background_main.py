@@ -5,14 +5,16 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, Any
 
-from odradek.host.background import END, FAILURE, FRAME, ITEM, real_background_context
+from odradek.host.background import END, FAILURE, FRAME, ITEM, PROGRESS, real_background_context
 from odradek.host.real_disk import RealDisk
 
 NICENESS = 10
+REPORT_S = 10.0
 
 
 def main() -> None:
@@ -23,7 +25,7 @@ def main() -> None:
     os.dup2(2, 1)  # printed text must not get between the answers
     requests: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_watch, args=(sys.stdin.buffer, requests), daemon=True).start()
-    room = real_background_context(RealDisk())
+    room = real_background_context(RealDisk(), _Progress(answers).report)
     while True:
         work, args, kwargs = requests.get()
         try:
@@ -33,6 +35,19 @@ def main() -> None:
             _answer(answers, FAILURE, problem)
         else:
             _answer(answers, END, None)
+
+
+class _Progress:
+    """Reports that work goes on, at most once in REPORT_S."""
+
+    def __init__(self, answers: IO[bytes]) -> None:
+        self._answers = answers
+        self._reported_s = time.monotonic()
+
+    def report(self) -> None:
+        if time.monotonic() - self._reported_s >= REPORT_S:
+            self._reported_s = time.monotonic()
+            _answer(self._answers, PROGRESS, None)
 
 
 def _watch(stream: IO[bytes], requests: "SimpleQueue[Any]") -> None:

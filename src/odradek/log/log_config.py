@@ -61,6 +61,11 @@ class LogConfig:
         default settings. Kafka has no such limit; only a compression ratio above 16 reaches it."""
         return max(16 * self.max_message_bytes, 1 << 20)
 
+    @property
+    def searched_limit_bytes(self) -> int:
+        """The largest decompressed size of a batch that a look-up by time reads: 8 MiB with default settings."""
+        return self.decompressed_limit_bytes // 2
+
     def compression_level(self, codec: Compression) -> int | None:
         if codec is Compression.GZIP:
             return self.compression_gzip_level

@@ -231,9 +231,12 @@ class LogLoader:
         log.unsynced_segments.append(segment)
 
     def _is_hole(self, earlier: Segment, later: Segment) -> bool:
-        """Whether the end of a segment was lost, at the end of a batch. Apache Kafka's compaction leaves holes too
-        (ours does not), so a hole in a compacted log below the recovery point, where everything was durable, is
-        accepted."""
+        """Whether the end of a segment was lost, at the end of a batch. No crash loses what is below the recovery
+        point: a hole there is one that a compaction has left, and in which a truncation has ended the log. The policy
+        of the topic may have changed since. Apache Kafka's compaction leaves holes at the end of segments too (ours
+        does not), so a hole that begins below the recovery point is accepted in a compacted log."""
+        if earlier.next_offset < later.base_offset <= self.recovery_point_offset:
+            return False
         if self.config.is_compacted and (
             earlier.next_offset < self.recovery_point_offset or not self.recovery_point_offset
         ):

@@ -21,11 +21,17 @@ from odradek.log.rolling import count_run, must_roll
 from odradek.log.segment import Segment
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.stored_log import StoredLog
-from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
+from odradek.log.timestamp_search import (
+    RecordReading,
+    TimestampOffset,
+    find_max_timestamp,
+    find_offset_for_timestamp,
+)
 from odradek.log.transaction_verification import VerificationGuard
 from odradek.protocol.batch import BatchHeader, assign_offset, read_batch_header, set_append_time
 from odradek.protocol.control_records import EndTransactionMarker, build_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import Pause
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum is slow
@@ -228,15 +234,20 @@ class PartitionLog(StoredLog):
         active = self._segments.active
         return fetch_offset - active.base_offset < active.recent_batches.first_offset
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+    def offset_for_timestamp(self, timestamp_ms: int, pause: Pause | None = None) -> TimestampOffset | None:
         """The first record whose timestamp is at least `timestamp_ms`. Blocks."""
+        reading = RecordReading(self.config.searched_limit_bytes, pause)
         return search_segments(
-            lambda each: find_offset_for_timestamp(each, self.log_start_offset, timestamp_ms), lambda: self.segments
+            lambda each: find_offset_for_timestamp(each, self.log_start_offset, timestamp_ms, reading),
+            lambda: self.segments,
         )
 
-    def max_timestamp_offset(self) -> TimestampOffset | None:
+    def max_timestamp_offset(self, pause: Pause | None = None) -> TimestampOffset | None:
         """The first record with the largest timestamp. Blocks."""
-        return search_segments(lambda each: find_max_timestamp(each, self.log_start_offset), lambda: self.segments)
+        reading = RecordReading(self.config.searched_limit_bytes, pause)
+        return search_segments(
+            lambda each: find_max_timestamp(each, self.log_start_offset, reading), lambda: self.segments
+        )
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)

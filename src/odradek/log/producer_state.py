@@ -2,7 +2,7 @@
 duplicate, or fenced (KIP-98, KIP-360, KIP-890). Pure; the rules are those of Kafka's ProducerAppendInfo,
 ProducerStateEntry and UnifiedLog."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from odradek.log.transaction_index import AbortedTransaction
@@ -16,10 +16,9 @@ from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET, NO_SEQUENCE
 CACHED_BATCHES = 5  # a producer has at most five requests in flight
 SEQUENCE_MASK = 2**31 - 1  # sequence numbers go on at 0 after the largest int32
 
-# Kafka bounds the number of producers only by expiry; a client that uses a new id for each batch would fill the memory
-# before they expire.
+# Of one partition: their state is encoded in one go, at each roll of a segment (for all partitions: `producer_limits`).
 # Producers with an open transaction are not counted: their state is never removed.
-PRODUCERS_LIMIT = 100_000
+PRODUCERS_LIMIT = 10_000
 
 FIRST_VERSION_WITH_EPOCH_BUMP = 2  # of transactions: the producer epoch rises at the end of each (KIP-890)
 
@@ -73,11 +72,13 @@ class ProducerEntry:
 
 
 class ProducerState:
-    """The producers of one partition, by producer id, as of `end_offset` when the state is loaded or rebuilt."""
+    """The producers of one partition, by producer id, as of `end_offset` when the state is loaded or rebuilt.
+    `on_added` is called on the event loop before a producer is added; None while the state is loaded or rebuilt."""
 
-    __slots__ = ("end_offset", "entries", "transactions", "verifications")
+    __slots__ = ("end_offset", "entries", "on_added", "transactions", "verifications")
 
     def __init__(self) -> None:
+        self.on_added: Callable[[], None] | None = None
         self.entries: dict[int, ProducerEntry] = {}
         self.end_offset = 0
         self.transactions = UnstableTransactions()
@@ -250,15 +251,19 @@ class ProducerState:
         return len(expired)
 
     def _add(self, producer_id: int, producer_epoch: int) -> ProducerEntry:
+        if self.on_added is not None:
+            self.on_added()
         if len(self.entries) - len(self.transactions.open) >= PRODUCERS_LIMIT:
-            self._remove_oldest()
+            # An eighth of the limit at once, so that the sort is not repeated for each new producer.
+            entries = self.entries.items()
+            removable = [each for each, entry in entries if entry.current_txn_first_offset == NO_OFFSET]
+            self.remove_oldest(removable, PRODUCERS_LIMIT // 8)
         entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
         entry.uses_transactions = producer_id in self.verifications.pending
         return entry
 
-    def _remove_oldest(self) -> None:
-        """Removes an eighth of the limit at once, so that the sort is not repeated for each new producer."""
-        removable = (each for each, entry in self.entries.items() if entry.current_txn_first_offset == NO_OFFSET)
-        by_age = sorted(removable, key=lambda producer_id: self.entries[producer_id].last_timestamp)
-        for producer_id in by_age[: PRODUCERS_LIMIT // 8]:
+    def remove_oldest(self, producer_ids: Iterable[int], count: int) -> None:
+        """Removes so many of these producers, of which none has an open transaction."""
+        by_age = sorted(producer_ids, key=lambda producer_id: self.entries[producer_id].last_timestamp)
+        for producer_id in by_age[:count]:
             del self.entries[producer_id]

@@ -6,11 +6,9 @@ from typing import NamedTuple
 from odradek.log.batch_scan import scan_headers
 from odradek.log.segment import Segment
 from odradek.protocol.batch import BatchHeader
-from odradek.protocol.records import Record, read_records
+from odradek.protocol.compression import DecompressedTooLarge
+from odradek.protocol.records import Pause, read_times
 from odradek.protocol.sentinels import NO_TIMESTAMP
-
-# Searches run on a worker, and stored batches may decompress to more than the topic's limit for new batches.
-DECOMPRESSED_LIMIT_BYTES = 128 << 20
 
 
 class TimestampOffset(NamedTuple):
@@ -19,8 +17,16 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
+class RecordReading(NamedTuple):
+    """How a search reads the records of the batch that it has found. Stored batches may decompress to any size: one of
+    more than `limit_bytes` is not decompressed, and the search finds the start of the batch."""
+
+    limit_bytes: int
+    pause: Pause | None = None
+
+
 def find_offset_for_timestamp(
-    segments: Sequence[Segment], log_start_offset: int, timestamp_ms: int
+    segments: Sequence[Segment], log_start_offset: int, timestamp_ms: int, reading: RecordReading
 ) -> TimestampOffset | None:
     """The first record at or after `log_start_offset` whose timestamp is at least `timestamp_ms`."""
     for index, segment in enumerate(segments):
@@ -30,7 +36,7 @@ def find_offset_for_timestamp(
         if segment.load_max_timestamp() < timestamp_ms:
             continue
         try:
-            found = _search_segment(segment, timestamp_ms, log_start_offset)
+            found = _search_segment(segment, timestamp_ms, log_start_offset, reading)
             segment.check_not_removed()
         finally:
             _release(segment)
@@ -39,19 +45,23 @@ def find_offset_for_timestamp(
     return None
 
 
-def _search_segment(segment: Segment, timestamp_ms: int, log_start_offset: int) -> TimestampOffset | None:
+def _search_segment(
+    segment: Segment, timestamp_ms: int, log_start_offset: int, reading: RecordReading
+) -> TimestampOffset | None:
     start_offset = max(segment.base_offset + segment.time_index.lookup(timestamp_ms), log_start_offset)
     position = segment.offset_index.lookup(start_offset - segment.base_offset)
     for batch_position, header in scan_headers(segment.file, position, segment.size_bytes):
         if header.max_timestamp < timestamp_ms or header.last_offset < log_start_offset:
             continue
-        for record in _parse(segment, batch_position, header):
-            if record.timestamp >= timestamp_ms and record.offset >= log_start_offset:
-                return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        for offset, timestamp in _read_times(segment, batch_position, header, log_start_offset, reading):
+            if timestamp >= timestamp_ms and offset >= log_start_offset:
+                return TimestampOffset(timestamp, offset, header.partition_leader_epoch)
     return None
 
 
-def find_max_timestamp(segments: Sequence[Segment], log_start_offset: int) -> TimestampOffset | None:
+def find_max_timestamp(
+    segments: Sequence[Segment], log_start_offset: int, reading: RecordReading
+) -> TimestampOffset | None:
     """The first record of the first batch that has the largest timestamp of all."""
     newest: Segment | None = None
     for index, segment in enumerate(segments):
@@ -62,21 +72,21 @@ def find_max_timestamp(segments: Sequence[Segment], log_start_offset: int) -> Ti
     if newest is None:
         return None
     try:
-        found = _first_with_max_timestamp(newest)
+        found = _first_with_max_timestamp(newest, log_start_offset, reading)
         newest.check_not_removed()
     finally:
         _release(newest)
     return found
 
 
-def _first_with_max_timestamp(newest: Segment) -> TimestampOffset | None:
+def _first_with_max_timestamp(newest: Segment, log_start_offset: int, reading: RecordReading) -> TimestampOffset | None:
     timestamp_ms, last_offset = newest.max_timestamp, newest.offset_of_max_timestamp
     position = newest.offset_index.lookup(last_offset - newest.base_offset)
     for batch_position, header in scan_headers(newest.file, position, newest.size_bytes):
         if header.max_timestamp == timestamp_ms:
-            for record in _parse(newest, batch_position, header):
-                if record.timestamp == timestamp_ms:
-                    return TimestampOffset(timestamp_ms, record.offset, header.partition_leader_epoch)
+            for offset, timestamp in _read_times(newest, batch_position, header, log_start_offset, reading):
+                if timestamp == timestamp_ms:
+                    return TimestampOffset(timestamp_ms, offset, header.partition_leader_epoch)
     return None
 
 
@@ -87,5 +97,13 @@ def _release(segment: Segment) -> None:
         segment.release()
 
 
-def _parse(segment: Segment, position: int, header: BatchHeader) -> Iterator[Record]:
-    return read_records(segment.file.read_at(header.size_bytes, position), DECOMPRESSED_LIMIT_BYTES)
+def _read_times(
+    segment: Segment, position: int, header: BatchHeader, log_start_offset: int, reading: RecordReading
+) -> Iterator[tuple[int, int]]:
+    """Offset and timestamp of each record; of a batch over the limit, its first offset with its largest timestamp."""
+    stored = segment.file.read_at(header.size_bytes, position)
+    limit_bytes = reading.limit_bytes if header.compression else max(reading.limit_bytes, header.size_bytes)
+    try:
+        yield from read_times(stored, limit_bytes, reading.pause)
+    except DecompressedTooLarge:
+        yield max(header.base_offset, log_start_offset), header.max_timestamp

@@ -36,6 +36,11 @@ MAPPED_BYTES = 1 << 20
 # The message of each decompressor if the output buffer is too small.
 OUTPUT_FULL = "failed to write whole buffer"
 
+
+class DecompressedTooLarge(MalformedMessage):
+    """The data is larger than the caller's limit when it is decompressed; it may be valid."""
+
+
 _DecompressInto: TypeAlias = Callable[[Bytes, bytearray | mmap.mmap], int]
 
 
@@ -56,7 +61,14 @@ def compress(codec: Compression, data: Bytes, level: int | None = None) -> bytes
 
 
 def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
-    """Decompresses data; raises MalformedMessage if it is corrupt or larger than `limit_bytes` when decompressed."""
+    """Decompresses data; raises MalformedMessage if it is corrupt, DecompressedTooLarge if it is larger than
+    `limit_bytes` when decompressed."""
+    decompressed = decompress_in_place(codec, data, limit_bytes)
+    return decompressed if isinstance(decompressed, bytes) else bytes(decompressed)
+
+
+def decompress_in_place(codec: Compression, data: Bytes, limit_bytes: int) -> bytes | memoryview:
+    """As `decompress`, without a copy of the output: for readers that take no slices of it."""
     if codec is Compression.GZIP:
         return _decompress_growing(cramjam.gzip.decompress_into, data, limit_bytes)
     if codec is Compression.SNAPPY:
@@ -66,11 +78,11 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
     if codec is Compression.ZSTD:
         return _decompress_growing(cramjam.zstd.decompress_into, data, limit_bytes)
     if len(data) > limit_bytes:
-        raise MalformedMessage(f"records of {len(data)} bytes exceed the limit of {limit_bytes} bytes")
+        raise DecompressedTooLarge(f"records of {len(data)} bytes exceed the limit of {limit_bytes} bytes")
     return bytes(data)
 
 
-def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> bytes:
+def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> memoryview:
     """Decompresses into a buffer that grows fourfold up to a megabyte, then to `limit_bytes`, until the output fits.
 
     The decompressors stop when their output is full. A large buffer takes only the memory that is written to."""
@@ -84,10 +96,10 @@ def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_byt
             if str(error) != OUTPUT_FULL:
                 raise MalformedMessage(f"compressed records are corrupt: {error}") from error
             if capacity >= limit_bytes:
-                raise MalformedMessage(f"decompressed records exceed the limit of {limit_bytes} bytes") from error
+                raise DecompressedTooLarge(f"decompressed records exceed the limit of {limit_bytes} bytes") from error
             capacity = min(limit_bytes, 4 * capacity if 4 * capacity < MAPPED_BYTES else limit_bytes)
         else:
-            return bytes(memoryview(output)[:size_bytes])
+            return memoryview(output)[:size_bytes]
 
 
 def _compress_xerial(data: memoryview) -> bytes:
@@ -119,8 +131,10 @@ def _decompress_snappy(data: memoryview, limit_bytes: int) -> bytes:
 def _decompress_snappy_block(block: memoryview, limit_bytes: int) -> bytes:
     try:
         size_bytes = cramjam.snappy.decompress_raw_len(block)
-        if size_bytes > limit_bytes or size_bytes > SNAPPY_LARGEST_RATIO * len(block):
-            raise MalformedMessage(
+        if size_bytes > SNAPPY_LARGEST_RATIO * len(block):
+            raise MalformedMessage(f"a snappy block of {len(block)} bytes declares {size_bytes} bytes")
+        if size_bytes > limit_bytes:
+            raise DecompressedTooLarge(
                 f"a snappy block of {len(block)} bytes declares {size_bytes} bytes, over the limit of {limit_bytes}"
             )
         return bytes(cramjam.snappy.decompress_raw(block))

@@ -17,7 +17,7 @@ from odradek.protocol.batch import (
     read_batch_header,
     write_batch,
 )
-from odradek.protocol.compression import Compression, compress, decompress
+from odradek.protocol.compression import Compression, compress, decompress, decompress_in_place
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.varints import SINGLE_BYTE_LIMIT, SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
 
@@ -73,16 +73,10 @@ def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) 
 
     Does not verify the checksum. Nothing is read before the first record is requested.
     """
-    header = read_batch_header(batch)
-    if header.magic != CURRENT_MAGIC:
-        raise MalformedMessage(f"the batch has magic {header.magic}, not {CURRENT_MAGIC}")
-    if header.size_bytes < HEADER_SIZE_BYTES or header.size_bytes > len(batch):
-        raise MalformedMessage(f"a batch of {header.size_bytes} bytes in a buffer of {len(batch)}")
-    section = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
+    header, section = _split_batch(batch)
     # Compaction may leave an empty batch to preserve the producer's sequence number.
     data = decompress(header.compression, section, limit_bytes) if section or header.record_count else b""
-    if not 0 <= header.record_count <= len(data) // SMALLEST_RECORD_BYTES:
-        raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
+    _check_record_count(header.record_count, data)
     position = 0
     previous_delta = -1
     for _ in range(header.record_count):
@@ -98,12 +92,51 @@ def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) 
         raise MalformedMessage(f"{len(data) - position} bytes after the last record")
 
 
+def read_times(batch: Bytes, limit_bytes: int, pause: Pause | None = None) -> Iterator[tuple[int, int]]:
+    """Yields offset and timestamp of each record of a batch, as `read_records`; nothing else of a record is read, and
+    no copies are made of it. DecompressedTooLarge if the records exceed `limit_bytes`. `pause`: see `check_records`."""
+    header, section = _split_batch(batch)
+    data = decompress_in_place(header.compression, section, limit_bytes) if section or header.record_count else b""
+    _check_record_count(header.record_count, data)
+    position = 0
+    previous_delta = -1
+    for run in _runs(header.record_count, pause):
+        for _ in run:
+            size_bytes, position = decode_varlong(data, position)
+            end = position + size_bytes
+            if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > len(data):
+                raise MalformedMessage(f"a record of {size_bytes} bytes with {len(data) - position} left")
+            timestamp_delta, position = decode_varlong(data, position + 1)
+            delta, position = decode_varlong(data, position)
+            if not previous_delta < delta <= header.last_offset_delta:
+                raise MalformedMessage(
+                    f"offset delta {delta} after {previous_delta}, the last being {header.last_offset_delta}"
+                )
+            previous_delta, position = delta, end
+            timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + timestamp_delta
+            yield header.base_offset + delta, timestamp
+
+
+def _split_batch(batch: Bytes) -> tuple[BatchHeader, memoryview]:
+    """The header of a batch, and its records as they are stored."""
+    header = read_batch_header(batch)
+    if header.magic != CURRENT_MAGIC:
+        raise MalformedMessage(f"the batch has magic {header.magic}, not {CURRENT_MAGIC}")
+    if header.size_bytes < HEADER_SIZE_BYTES or header.size_bytes > len(batch):
+        raise MalformedMessage(f"a batch of {header.size_bytes} bytes in a buffer of {len(batch)}")
+    return header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
+
+
+def _check_record_count(record_count: int, data: Bytes) -> None:
+    if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
+        raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
+
+
 def check_records(data: bytes, record_count: int, pause: Pause | None = None) -> int:
     """The number of records and of their headers. MalformedMessage unless these decompressed bytes are so many records,
     with offset deltas from 0 as a producer assigns them. All lengths are read, as in Kafka when it compresses a batch
     again; no objects are made of them. `pause` is called between runs of RECORDS_BETWEEN_PAUSES records and headers."""
-    if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
-        raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
+    _check_record_count(record_count, data)
     limit = len(data)
     position = 0
     count = 0
@@ -169,8 +202,7 @@ def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None =
 
     Reads only lengths, offset deltas and key lengths and creates no objects, because this runs at append. `pause`: see
     `check_records`."""
-    if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
-        raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
+    _check_record_count(record_count, data)
     limit = len(data)
     position = 0
     for run in _runs(record_count, pause):

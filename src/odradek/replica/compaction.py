@@ -1,5 +1,6 @@
 """Compaction of topics with `cleanup.policy=compact`, one log at a time. Each log directory chooses its dirtiest log
-first, as in Kafka, so that a disk that hangs while its logs are assessed does not stop the compaction of other disks.
+first, as in Kafka. A disk that hangs does not stop the compaction of other disks: only the work of the process has the
+one turn of the broker, and it ends when it makes no progress.
 The long work runs in a process of its own (`host.background`); this module chooses logs and replaces their segments."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.background import BackgroundEnded
 from odradek.host.logs import get_logger
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
     from odradek.replica.partition_table import PartitionTable
 
 log = get_logger(__name__)
+
+
+class Assessed(NamedTuple):
+    """A log that is worth compacting, and the segments that it had when it was assessed."""
+
+    partition: Partition
+    segments: Sequence[Segment]
+    cleanable: Cleanable
 
 
 class Compaction:
@@ -112,24 +121,54 @@ class Compaction:
             await self._read_checkpoint(directory)
         failed_partitions: set[Partition] = set()
         while not self._is_stopped:
-            partition = await self._choose(directory, now_ms, failed_partitions)
-            if partition is None:
+            assessed = await self._choose(directory, now_ms, failed_partitions)
+            if assessed is None:
                 return
             async with self._turn:
-                if not await self._compact_one(partition, now_ms):
-                    failed_partitions.add(partition)
+                if not self._is_current(assessed):
+                    continue
+                partition, partition_log = assessed.partition, assessed.partition.log
+                is_compacted = await self._compact_one(assessed, now_ms)
+            is_clean = await self._discard_unused(partition, partition_log, directory)
+            if is_compacted and is_clean:
+                await self._checkpoint(directory)
+            else:
+                failed_partitions.add(partition)
 
-    async def _compact_one(self, partition: Partition, now_ms: int) -> bool:
-        """Whether the log was compacted. It is assessed again: it may have changed before its turn came."""
-        assessed = await self._files(partition.directory).run(self._assess, [partition], now_ms)
-        if self._is_stopped or not partition.is_online or partition.move is not None or not assessed:
-            return False
+    def _is_current(self, assessed: Assessed) -> bool:
+        """Whether the log is as it was assessed: it may have changed before its turn came. New segments do not count:
+        the assessment ends before them."""
+        partition, segments, cleanable = assessed
+        return (
+            not self._is_stopped
+            and partition.is_online
+            and partition.move is None
+            and partition.log.config.is_compacted
+            and tuple(partition.log.segments[: len(segments)]) == segments
+            and self._first_dirty_offset(partition) == cleanable.first_dirty_offset
+        )
+
+    async def _compact_one(self, assessed: Assessed, now_ms: int) -> bool:
+        """Whether the log was compacted."""
+        partition = assessed.partition
         partition_log = partition.log
-        work = asyncio.ensure_future(self._compact(partition, assessed[0][1], now_ms))
+        work = asyncio.ensure_future(self._compact(partition, assessed.cleanable, now_ms))
         self._work = (partition, work)
         await asyncio.wait([work])
         self._work = None
         return not work.cancelled() and self._has_succeeded(partition, partition_log, work.exception())
+
+    async def _discard_unused(self, partition: Partition, partition_log: PartitionLog, directory: LogDirectory) -> bool:
+        """The next start must not find a cleaned segment that was not used, unless the old segments are gone."""
+        problem: OSError | None = None
+        if directory.failure is None:
+            try:
+                await self._files(directory).run(discard_unused, self._host.disk, partition_log.directory)
+            except FileNotFoundError:  # the partition was removed
+                pass
+            except OSError as error:
+                problem = error
+        return self._has_succeeded(partition, partition_log, problem)
 
     def _has_succeeded(self, partition: Partition, partition_log: PartitionLog, problem: BaseException | None) -> bool:
         if problem is None:
@@ -148,9 +187,7 @@ class Compaction:
             raise problem
         return False
 
-    async def _choose(
-        self, directory: LogDirectory, now_ms: int, failed_partitions: set[Partition]
-    ) -> Partition | None:
+    async def _choose(self, directory: LogDirectory, now_ms: int, failed_partitions: set[Partition]) -> Assessed | None:
         """The log with the largest dirty part."""
         candidates = [
             partition
@@ -166,10 +203,9 @@ class Compaction:
         if not candidates:
             return None
         assessed = await self._files(directory).run(self._assess, candidates, now_ms)
-        partition, _ = max(assessed, key=lambda each: each[1].dirty_ratio, default=(None, None))
-        return partition
+        return max(assessed, key=lambda each: each.cleanable.dirty_ratio, default=None)
 
-    def _assess(self, candidates: Sequence[Partition], now_ms: int) -> list[tuple[Partition, Cleanable]]:
+    def _assess(self, candidates: Sequence[Partition], now_ms: int) -> list[Assessed]:
         """The candidates that are worth compacting."""
         assessed = []
         for partition in candidates:
@@ -186,7 +222,7 @@ class Compaction:
             except FileNotFoundError:  # removed at the same time
                 continue
             if cleanable.is_worth_compacting(config):
-                assessed.append((partition, cleanable))
+                assessed.append(Assessed(partition, segments, cleanable))
         return assessed
 
     def _first_dirty_offset(self, partition: Partition) -> int:
@@ -196,20 +232,14 @@ class Compaction:
         )
 
     async def _compact(self, partition: Partition, cleanable: Cleanable, now_ms: int) -> None:
-        partition_log, directory = partition.log, partition.directory
-        segments = {each.base_offset: each for each in partition_log.segments}
+        segments = {each.base_offset: each for each in partition.log.segments}
         job = self._job(partition, cleanable, now_ms)
-        try:
-            async with aclosing(self._host.background.stream(compact, job)) as results:
-                async for result in results:
-                    if isinstance(result, CleanedGroup):
-                        self._replace(partition, [segments[each] for each in result.base_offsets], result.cleaned)
-                    else:
-                        await self._finish(partition, result)
-        finally:
-            # The next start must not find a cleaned segment that was not used, unless the old segments are gone.
-            if directory.failure is None:
-                await self._files(directory).run(discard_unused, self._host.disk, partition_log.directory)
+        async with aclosing(self._host.background.stream(compact, job)) as results:
+            async for result in results:
+                if isinstance(result, CleanedGroup):
+                    self._replace(partition, [segments[each] for each in result.base_offsets], result.cleaned)
+                else:
+                    self._finish(partition, result)
 
     def _replace(self, partition: Partition, old: Sequence[Segment], cleaned: CleanedSegment) -> None:
         try:
@@ -247,7 +277,7 @@ class Compaction:
             io_bytes_per_second=broker_config.log_cleaner_io_max_bytes_per_second,
         )
 
-    async def _finish(self, partition: Partition, outcome: CompactionOutcome) -> None:
+    def _finish(self, partition: Partition, outcome: CompactionOutcome) -> None:
         self._clean_offsets[partition] = outcome.clean_offset
         log.info(
             "compacted",
@@ -260,7 +290,6 @@ class Compaction:
             records_after=outcome.records_kept,
             seconds=round(outcome.seconds, 2),
         )
-        await self._checkpoint(partition.directory)
 
     # cleaner-offset-checkpoint
 

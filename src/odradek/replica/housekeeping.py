@@ -30,6 +30,7 @@ log = get_logger(__name__)
 
 ROUND_MS = 1_000
 PARTITIONS_PER_SLICE = 500  # looked at on the event loop before other work gets a turn
+PRODUCERS_PER_SLICE = 5_000  # a millisecond or two
 
 
 class Housekeeping:
@@ -109,9 +110,14 @@ class Housekeeping:
             await self._checkpoint(directory)
 
     async def _expire_producers(self, now_ms: int, expiration_ms: int) -> None:
-        for number, partition in enumerate(tuple(self._table)):
-            partition.log.producers.remove_expired(now_ms, expiration_ms)
-            if number % PARTITIONS_PER_SLICE == PARTITIONS_PER_SLICE - 1:
+        in_slice = 0
+        for partition in tuple(self._table):
+            producers = partition.log.producers
+            in_slice += PRODUCERS_PER_SLICE // PARTITIONS_PER_SLICE + len(producers.entries)
+            if not partition.log.is_truncating:  # a truncation encodes the producers on a worker
+                producers.remove_expired(now_ms, expiration_ms)
+            if in_slice >= PRODUCERS_PER_SLICE:
+                in_slice = 0
                 await asyncio.sleep(0)
 
     async def _checkpoint(self, directory: LogDirectory) -> None:

@@ -145,6 +145,7 @@ class Node:
         if self._audit is not None:
             await self._audit.start()
         services = self._build_services(producer_ids)
+        self._time_lookups = services.time_lookups
         self.dispatcher = Dispatcher(services.apis, services)
         self._add_metrics(services)
 
@@ -282,6 +283,7 @@ class Node:
         await self._coordination.leave()
         await self._metadata.close()  # applies all commits before the table closes
         self._produce_conversions.close()
+        self._time_lookups.close()
         await self._table.close()
         await self._coordination.store.close()
         if self._audit is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.groups.classic.group import ClassicGroup
 from odradek.coordinator.groups.classic.join import Join
+from odradek.coordinator.groups.classic.join_budget import JoinBudget
 from odradek.coordinator.groups.decision import TimerKey, TimerKind
 from odradek.coordinator.groups.group_settings import GroupSettings
 from odradek.coordinator.groups.group_shard import GroupShard
@@ -113,6 +114,7 @@ class ShardBench:
         self.image = MetadataImage(version=0, cluster_id="", controller_id=0)
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
         self.journal = FakeShardLog()
+        self.joins = JoinBudget()
         self.matches: list[PatternMatch] = []  # requested, not done
         self.timers = ManualTimers()
         self.clock = ManualClock(self.timers)
@@ -134,6 +136,7 @@ class ShardBench:
             lambda: self.settings,
             lambda: self.image,
             lambda _, match: self.matches.append(match),
+            self.joins,
         )
         return shard
 

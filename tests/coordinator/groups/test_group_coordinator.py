@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.coordinator.groups.group_coordinator import OFFSETS_PER_SLICE
+from odradek.coordinator.groups.group_coordinator import FORGET_AGAIN_MS, OFFSETS_PER_SLICE
 from odradek.coordinator.groups.group_records import CommittedOffset
 from odradek.coordinator.runtime.shard import ShardState
 from odradek.coordinator.runtime.timers import ShardTimers
@@ -17,7 +17,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.coordinator.groups.committed_offsets import offset_commit_record
-from tests.coordinator.groups.group_world import GROUP, GroupWorld
+from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,6 +94,37 @@ def test_offsets_of_deleted_topics_are_forgotten_in_slices(world: GroupWorld) ->
         assert len(shard.offsets) == group_count * (count - 1)
 
     world.run(scenario())
+
+
+def test_offsets_of_a_deleted_topic_are_not_those_of_a_new_one_of_its_name(
+    world: GroupWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also if their tombstones cannot be written, which is tried again."""
+
+    async def scenario() -> None:
+        assert await world.commit(7) is ErrorCode.NONE
+        (runtime_shard,) = world.node._groups.shards()
+        shard = runtime_shard.machine
+        with monkeypatch.context() as patched:
+            patched.setattr(shard, "write_each", lambda _: ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            await world.call(DeleteTopicsRequest(topic_names=[TOPIC]), DeleteTopicsResponse, 4)
+            await world.prepare()
+            await world.sleep(1)
+            assert len(shard.offsets) == 1
+        for version in (1, 5, 8, 9, 10):
+            answer = await world.fetch(version=version)
+            topics = answer.groups[0].topics if version >= 8 else answer.topics
+            assert [each.committed_offset for each in topics[0].partitions] == [-1], version
+        everything = await world.fetch(version=9, everything=True)
+        assert everything.groups[0].topics == []
+        await world.sleep(FORGET_AGAIN_MS)
+        assert len(shard.offsets) == 0
+        assert await world.commit(8) is ErrorCode.NONE
+        assert (await world.fetch(version=9)).groups[0].topics[0].partitions[0].committed_offset == 8
+
+    world.run(scenario())
+    assert "offsets of deleted topics stay" in caplog.text
+    caplog.clear()
 
 
 def test_groups_are_served_once_the_log_of_their_topic_could_be_created(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.record_batches import build_coordinator_batch
@@ -24,6 +25,7 @@ class FakeShardLog:
     def __init__(self, index: int = 0, *, commits_at_once: bool = True) -> None:
         self.index = index
         self.name = f"fake-{index}"
+        self.log_directory = "/fake"
         self.is_leader = True
         self.leader_epoch = 1
         self.commits_at_once = commits_at_once
@@ -34,6 +36,7 @@ class FakeShardLog:
         self.largest_bytes = 1 << 20
         self.batch_limit_bytes = 1 << 20
         self.read_errors: list[Exception] = []  # of the next reads
+        self.hangs = False  # reads do not return
         self._high_watermark = 0
         self._on_high_watermark: Callable[[int], None] | None = None
         self._on_leadership: Callable[[], None] | None = None
@@ -66,6 +69,8 @@ class FakeShardLog:
 
     async def read(self, offset: int, end_offset: int) -> bytes | None:
         """One batch at a time, so that loading has to ask again."""
+        if self.hangs:
+            await asyncio.get_running_loop().create_future()
         if self.read_errors:
             raise self.read_errors.pop(0)
         base_offset = 0

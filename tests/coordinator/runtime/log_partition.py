@@ -34,6 +34,7 @@ class LogPartition:
     def __init__(self, simulation: Simulation, max_message_bytes: int = 1 << 20) -> None:
         self.log = open_log(simulation.host, "/log", LogConfig(max_message_bytes=max_message_bytes))
         self.workers = simulation.host.workers.for_directory("/log")
+        self.directory = "/log"
         self.is_leader = True
         self.error: Exception | None = None
         self.batch_count = 0

@@ -253,6 +253,23 @@ def test_a_shard_that_cannot_be_loaded_is_retried_while_the_others_work(problem:
     run(scenario())
 
 
+def test_a_disk_that_hangs_does_not_delay_shards_of_another_log_directory() -> None:
+    async def scenario() -> None:
+        runtime = make_runtime()
+        logs = [FakeShardLog(index) for index in range(3)]
+        for log in logs:
+            log.append([record(KEY, 1)])
+        logs[0].hangs = True
+        logs[2].log_directory = "/other"
+        runtime.follow(logs, 3)
+        await settle()
+        states = [shard.state for shard in runtime.present_shards()]
+        assert states == [ShardState.LOADING, ShardState.LOADING, ShardState.ACTIVE]
+        runtime.stop()
+
+    run(scenario())
+
+
 def test_loading_is_not_retried_after_the_leadership_or_the_runtime_has_ended() -> None:
     async def scenario() -> None:
         timers = ManualTimers()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.runtime.pending_writes import TurnOfWrites
 from odradek.coordinator.runtime.shard import Shard, ShardState
 from odradek.protocol.errors import ErrorCode
@@ -185,6 +186,13 @@ def test_independent_records_are_split_over_batches(shard: CounterShard, log: Fa
     assert [len(batch) for batch in log.batches] == [2, 2, 1]
     assert shard.shard.write_each([]) is ErrorCode.NONE
     assert len(log.batches) == 3
+
+
+def test_records_far_over_the_limit_are_refused_before_a_batch_is_built(shard: CounterShard, log: FakeShardLog) -> None:
+    log.batch_limit_bytes = 100
+    records = [CoordinatorRecord(b"a", bytes(400))]
+    assert shard.shard.write(records) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not log.batches
 
 
 # Failures of one write

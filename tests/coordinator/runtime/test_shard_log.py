@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -59,6 +59,24 @@ def test_one_record_that_is_too_large_keeps_all_out_with_an_error_that_clients_k
     records = [*(offset("g", "t", index, index) for index in range(50)), CoordinatorRecord(b"\0\2\0\1g", noise)]
     assert shard_log_of(partition, simulation).append(records) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert partition.log.log_end_offset == 0
+
+
+@pytest.mark.parametrize(("size_bytes", "builds"), [(7_000, 2), (9_000, 1)])
+def test_records_far_over_the_limit_are_not_compressed(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch, size_bytes: int, builds: int
+) -> None:
+    """It would occupy the event loop for a second if they had 95 MB."""
+    built = []
+
+    def build(*arguments: Any, **named: Any) -> bytearray:
+        built.append(arguments)
+        return build_coordinator_batch(*arguments, **named)
+
+    monkeypatch.setattr("odradek.coordinator.runtime.shard_log.build_coordinator_batch", build)
+    partition = LogPartition(simulation, max_message_bytes=2000)
+    noise = CoordinatorRecord(b"\0\2\0\1g", Random(1).randbytes(size_bytes))
+    assert shard_log_of(partition, simulation).append([noise]) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(built) == builds
 
 
 def test_a_failed_disk_gives_not_coordinator(simulation: Simulation) -> None:

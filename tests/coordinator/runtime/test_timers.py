@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.groups.decision import TimerKey, TimerKind
-from odradek.coordinator.runtime.timers import FAILED_RULE_MS, STALL_MS, ShardTimers
+from odradek.coordinator.runtime.timers import FAILED_RULE_MS, MOST_STOPPED_TIMERS, STALL_MS, ShardTimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +105,21 @@ def test_a_deadline_after_one_that_was_stopped_costs_no_new_alarm() -> None:
     clock.advance(1000)
     assert rung == [150]
     assert not clock.alarms
+
+
+def test_timers_of_stopped_deadlines_do_not_pile_up() -> None:
+    """A client that asks for a member id and leaves, again and again, chooses how long its session would last."""
+    clock, timers, rung = make()
+    timers.start(KEY, 100)
+    for number in range(10_000):
+        key = TimerKey(TimerKind.SESSION, "group", f"member-{number}")
+        timers.start(key, 1_800_000)
+        timers.stop(key)
+        waiting = sum(not alarm.is_cancelled for alarm in clock.alarms[-1_000:])
+        assert waiting <= MOST_STOPPED_TIMERS + 3
+    assert len([alarm for alarm in clock.alarms if not alarm.is_cancelled]) <= MOST_STOPPED_TIMERS + 3
+    clock.advance(1000)
+    assert rung == [100]
 
 
 def test_a_rule_that_fails_is_tried_again() -> None:

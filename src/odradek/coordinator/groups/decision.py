@@ -40,15 +40,25 @@ class PatternMatch(NamedTuple):
 
 
 class Decision(decision.Decision):
-    """`image` is the cluster's metadata; `groups` are the shard's, as they are after all that was written."""
+    """`image` is the cluster's metadata; `groups` are the shard's, as they are after all that was written.
+    `write_limit_bytes` says how large the records of one write may be: a rule compares it with what a request brings
+    before it builds a record."""
 
-    __slots__ = ("groups", "image", "matches", "settings")
+    __slots__ = ("groups", "image", "matches", "settings", "write_limit_bytes")
 
-    def __init__(self, now_ms: int, settings: GroupSettings, image: MetadataImage, groups: Mapping[str, Group]) -> None:
+    def __init__(
+        self,
+        now_ms: int,
+        settings: GroupSettings,
+        image: MetadataImage,
+        groups: Mapping[str, Group],
+        write_limit_bytes: Callable[[], int],
+    ) -> None:
         super().__init__(now_ms)
         self.settings = settings
         self.image = image
         self.groups = groups
+        self.write_limit_bytes = write_limit_bytes
         self.matches: list[PatternMatch] = []
 
     def consumer_settings(self, group_id: str) -> ConsumerSettings:

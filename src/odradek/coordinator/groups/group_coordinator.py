@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from odradek.controller.topic_decisions import NewTopic
+from odradek.coordinator.groups.classic.join_budget import JoinBudget
 from odradek.coordinator.groups.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.groups.group_settings import GroupSettings, group_settings
 from odradek.coordinator.groups.group_shard import GroupShard
@@ -22,6 +23,7 @@ from odradek.coordinator.pattern_turns import PatternTurns
 from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -40,9 +42,13 @@ if TYPE_CHECKING:
     from odradek.replica.clock_skew_guard import ClockSkewGuard
     from odradek.replica.partition_table import PartitionTable
 
+log = get_logger(__name__)
+
 OFFSETS_TOPIC = "__consumer_offsets"
 GROUPS_PER_SLICE = 50
 OFFSETS_PER_SLICE = 2000  # a few milliseconds when all of them are removed
+FORGET_AGAIN_MS = 30_000
+SHOWN_TOPICS = 10
 
 
 def offsets_topic(config: BrokerConfig, broker_count: int) -> NewTopic:
@@ -73,6 +79,7 @@ class GroupCoordinator:
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._is_stopping = False
         self.pattern_turns = PatternTurns(host.workers)
+        self._joins = JoinBudget()
         self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             host.clock,
             self._make_shard,
@@ -97,7 +104,7 @@ class GroupCoordinator:
         self.present_shards = self._runtime.present_shards
 
     def _make_shard(self, shard: Shard[GroupShard]) -> GroupShard:
-        return GroupShard(shard, self._host.clock.now_ms, self.settings, self.image, self._match_later)
+        return GroupShard(shard, self._host.clock.now_ms, self.settings, self.image, self._match_later, self._joins)
 
     def settings(self) -> GroupSettings:
         """Read again for every decision, because some settings change at run time."""
@@ -166,19 +173,26 @@ class GroupCoordinator:
                 self._forget_deleted_topics(shard.machine)
 
     def _forget_deleted_topics(self, shard: GroupShard) -> None:
-        if shard.deleted_topics:
+        if shard.deleted_topics and shard.is_active and not self._is_stopping:
             self._runtime.run(self.forget_topics(shard))
 
     async def forget_topics(self, shard: GroupShard) -> None:
-        """In slices, because a shard may hold a million offsets."""
+        """In slices, because a shard may hold a million offsets. Tried again if records could not be written; until
+        then OffsetFetch compares topic ids."""
         topics, shard.deleted_topics = shard.deleted_topics, []
         in_slice = 0
-        forget_pending_offsets(shard, topics)
+        errors = {forget_pending_offsets(shard, topics)}
         for group_id in shard.offsets.group_ids():
             in_slice += len(shard.offsets.partitions(group_id)) + 1
-            forget_topics(shard, group_id, topics)
+            errors.add(forget_topics(shard, group_id, topics))
             if in_slice >= OFFSETS_PER_SLICE:
                 in_slice = 0
                 await asyncio.sleep(0)
                 if not shard.is_active:
                     return
+        errors.discard(ErrorCode.NONE)
+        if errors and shard.is_active:
+            names = ", ".join(topic.name for topic in topics[:SHOWN_TOPICS])
+            log.warning("offsets of deleted topics stay", topics=names, error=min(errors).name)
+            shard.deleted_topics += topics
+            self._host.clock.call_after(FORGET_AGAIN_MS, lambda: self._forget_deleted_topics(shard))

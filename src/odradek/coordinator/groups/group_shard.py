@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.classic.group import ClassicGroup
 from odradek.coordinator.groups.classic.join import Join, join
+from odradek.coordinator.groups.classic.members import metadata_bytes
 from odradek.coordinator.groups.classic.rebalance import (
     on_join_timeout,
     on_load,
@@ -44,6 +45,7 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
+    from odradek.coordinator.groups.classic.join_budget import JoinBudget
     from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
     from odradek.coordinator.groups.decision import PatternMatch
     from odradek.coordinator.groups.group import Group
@@ -69,6 +71,7 @@ class GroupShard:
         settings: Callable[[], GroupSettings],
         image: Callable[[], MetadataImage],
         match: Callable[[GroupShard, PatternMatch], None],
+        joins: JoinBudget,
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
@@ -78,6 +81,7 @@ class GroupShard:
         self._shard = shard
         self._image = image
         self._match = match
+        self._joins = joins
         self.answer_directly = shard.answer_directly
         self.append_pending = shard.append_pending
         self.fits_in_batch = shard.fits_in_batch
@@ -94,7 +98,7 @@ class GroupShard:
 
     def begin(self) -> Decision:
         self._shard.append_pending()
-        return Decision(self.now_ms(), self.settings(), self._image(), self.groups)
+        return Decision(self.now_ms(), self.settings(), self._image(), self.groups, self._shard.write_limit_bytes)
 
     def settle(self, decision: Decision) -> None:
         self._shard.settle(decision)
@@ -187,6 +191,7 @@ class GroupShard:
         decision = self.begin()
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
+                self._joins.forget(group)
                 on_unload(group, decision)
         self.settle(decision)
 
@@ -214,10 +219,19 @@ class GroupShard:
         request = attempt.request
         group = self.groups.get(request.group_id)
         decision = self.begin()
+        batch_limit_bytes = self._shard.log.batch_limit_bytes
+        if metadata_bytes(attempt.protocols) > batch_limit_bytes:
+            attempt.refuse(ErrorCode.UNKNOWN_SERVER_ERROR, request.member_id, decision)
+            self.settle(decision)
+            return
         if group is None or (isinstance(group, ConsumerGroup) and group.is_empty):
             group = self._create_group(group, attempt, decision)
         if isinstance(group, ClassicGroup):
-            join(group, attempt, decision)
+            error = self._joins.check(group, attempt, batch_limit_bytes)
+            if error is ErrorCode.NONE:
+                join(group, attempt, decision)
+            else:
+                attempt.refuse(error, request.member_id, decision)
         elif isinstance(group, ConsumerGroup):
             classic_members.join(group, attempt, decision)
         elif group is not None:

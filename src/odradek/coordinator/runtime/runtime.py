@@ -20,7 +20,7 @@ from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Iterable
+    from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable
 
     from odradek.coordinator.runtime.shard_log import ShardLog
     from odradek.host.clock import Clock, Timer
@@ -85,8 +85,7 @@ class CoordinatorRuntime(Generic[M]):
                 self._activate(shard)
             else:
                 to_load.append(shard)
-        if to_load:
-            self.run(self._load(to_load))
+        self._begin_loading(to_load)
 
     def stop(self) -> None:
         """Every request that waits gets NOT_COORDINATOR."""
@@ -111,8 +110,16 @@ class CoordinatorRuntime(Generic[M]):
         if shard.state is not ShardState.UNLOADED:
             shard.unload()
 
+    def _begin_loading(self, shards: Iterable[Shard[M]]) -> None:
+        """A log directory whose disk hangs must not delay the shards in others."""
+        by_directory: dict[Hashable, list[Shard[M]]] = {}
+        for shard in shards:
+            by_directory.setdefault(shard.log.log_directory, []).append(shard)
+        for each in by_directory.values():
+            self.run(self._load(each))
+
     async def _load(self, shards: Iterable[Shard[M]]) -> None:
-        """One after the other: they share the disks and the event loop."""
+        """One after the other: they share a disk and the event loop."""
         began_ms = self._clock.monotonic_ms()
         record_count = shard_count = 0
         has_failed = False
@@ -147,7 +154,7 @@ class CoordinatorRuntime(Generic[M]):
     def _retry(self) -> None:
         self._retry_timer = None
         shards, self._to_retry = self._to_retry, []
-        self.run(self._load(shards))
+        self._begin_loading(shards)
 
     def _activate(self, shard: Shard[M]) -> None:
         """An exception concerns this shard alone: the others of the broker must be loaded as well."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from odradek.coordinator.runtime.commit_waits import CommitWait, CommitWaits
 from odradek.coordinator.runtime.pending_transactions import PendingTransactions
 from odradek.coordinator.runtime.pending_writes import PendingWrite, PendingWrites
-from odradek.coordinator.runtime.shard_log import record_bytes
+from odradek.coordinator.runtime.shard_log import MOST_COMPRESSION, record_bytes
 from odradek.coordinator.runtime.state_machine import StateMachine
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.host.logs import get_logger
@@ -148,6 +148,11 @@ class Shard(Generic[M]):
 
     def write(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
         """Append records as one batch and replay them, or neither."""
+        if sum(map(record_bytes, records)) > self.write_limit_bytes():
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        return self._write(records)
+
+    def _write(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
         if self._pending:
             self.append_pending()
         if not records:
@@ -189,7 +194,7 @@ class Shard(Generic[M]):
         """Append any number of records that are independent of each other, in as many batches as it takes. After an
         error some of them may have been written."""
         for part in self._split(records):
-            error = self.write(part)
+            error = self._write(part)
             if error is not _NONE:
                 return error
         return _NONE
@@ -222,6 +227,10 @@ class Shard(Generic[M]):
 
     def fits_in_batch(self, records: Sequence[CoordinatorRecord]) -> bool:
         return len(records) == 1 or sum(map(record_bytes, records)) <= self.log.batch_limit_bytes
+
+    def write_limit_bytes(self) -> int:
+        """Records of more than this are refused before a batch is built: they would hardly ever fit, compressed."""
+        return MOST_COMPRESSION * self.log.batch_limit_bytes
 
     def append_pending(self) -> None:
         """Append the shared writes that were collected. Every other operation on the shard does this first, so that

@@ -11,7 +11,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition import ALL_IN_SYNC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.host.clock import Clock
@@ -27,6 +27,10 @@ READ_BYTES = 4 << 20
 # Over the bytes of key and value: lengths, deltas and attributes of a record, and the header of a batch.
 RECORD_OVERHEAD_BYTES = 32
 BATCH_OVERHEAD_BYTES = 128
+
+MOST_COMPRESSION = 4
+"""Records of more than so many times `batch_limit_bytes` are refused without an attempt to compress them: building and
+compressing a batch occupies the event loop, about 15 ms for each MiB."""
 
 # The error that a client of a coordinator gets for each error of an append (as Kafka's GroupMetadataManager has it).
 _ERRORS = {
@@ -65,6 +69,10 @@ class ShardLog(Protocol):
     @property
     def name(self) -> str:
         """For messages."""
+
+    @property
+    def log_directory(self) -> Hashable:
+        """Logs of different ones do not wait for each other's disk."""
 
     @property
     def is_leader(self) -> bool: ...
@@ -123,6 +131,10 @@ class PartitionShardLog:
         return f"{self.partition.topic}-{self.index}"
 
     @property
+    def log_directory(self) -> Hashable:
+        return self.partition.directory
+
+    @property
     def is_leader(self) -> bool:
         return self.partition.is_leader
 
@@ -162,6 +174,8 @@ class PartitionShardLog:
         producer, guard = (NO_PRODUCER, None) if transaction is None else transaction
         batch = build_coordinator_batch(records, now_ms, producer=producer)
         if self._is_too_large(batch):
+            if len(batch) > MOST_COMPRESSION * self.batch_limit_bytes:
+                return ErrorCode.UNKNOWN_SERVER_ERROR
             batch = build_coordinator_batch(records, now_ms, Compression.ZSTD, producer)
             if self._is_too_large(batch):
                 return ErrorCode.UNKNOWN_SERVER_ERROR

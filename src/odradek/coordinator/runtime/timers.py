@@ -1,6 +1,6 @@
 """Deadlines by key. To postpone a deadline, as each heartbeat does, or to stop one and set the next, as each
 transaction does, costs a dictionary entry and no timer of the event loop. The timer of a stopped deadline stays until
-it is due."""
+it is due, or until there are more of them than of deadlines."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ log = get_logger(__name__)
 STALL_MS = 500.0
 # A rule that raised has a bug. It is retried, because a member whose timeout is never handled would stay for ever.
 FAILED_RULE_MS = 10_000.0
+# Timers of stopped deadlines, besides as many as there are deadlines. Each takes about 1 kB, for as long as a client
+# has chosen: a session may last 30 minutes, a rebalance 24 days.
+MOST_STOPPED_TIMERS = 128
 
 
 class ShardTimers:
@@ -47,6 +50,12 @@ class ShardTimers:
 
     def stop(self, key: Hashable) -> None:
         self._deadlines.pop(key, None)
+        if len(self._timers) > 2 * len(self._deadlines) + MOST_STOPPED_TIMERS:
+            self._cancel_stopped()
+
+    def _cancel_stopped(self) -> None:
+        for key in [each for each in self._timers if each not in self._deadlines]:
+            self._timers.pop(key)[1].cancel()
 
     def is_running(self, key: Hashable) -> bool:
         return key in self._deadlines

@@ -22,7 +22,7 @@ class WaitingResponse:
     Functions given to `map` and `then` run inside the coordinator. They must not send requests to it.
     """
 
-    __slots__ = ("_convert", "_is_done", "_refusal", "_response", "_then")
+    __slots__ = ("_at_end", "_convert", "_is_done", "_refusal", "_response", "_then")
 
     def __init__(self, refusal: Callable[[ErrorCode], Any]) -> None:
         self._refusal = refusal
@@ -30,11 +30,14 @@ class WaitingResponse:
         self._response: Any = None
         self._convert: Callable[[Any], Any] | None = None
         self._then: Callable[[Any], None] | None = None
+        self._at_end: Callable[[], None] | None = None
 
     def __call__(self, response: Any) -> None:
         if self._is_done:
             return
         self._is_done = True
+        if self._at_end is not None:
+            self._at_end()
         if self._convert is not None:
             try:
                 response = self._convert(response)
@@ -49,7 +52,18 @@ class WaitingResponse:
             self(self._refusal(error))
 
     def cancel(self) -> None:
+        """The coordinator may keep this object for longer: what its functions refer to is released."""
+        if self._is_done:
+            return
         self._is_done = True
+        self._convert = self._then = None
+        if self._at_end is not None:
+            self._at_end()
+
+    def at_end(self, release: Callable[[], None]) -> WaitingResponse:
+        """Call this function once, when the response comes or is cancelled."""
+        self._at_end = release
+        return self
 
     def result(self) -> Any:
         """The response if it is there, otherwise this object, of which it can be had."""

@@ -29,6 +29,8 @@ from odradek.protocol.malformed import MalformedMessage
 
 NO_LIMIT = float("inf")
 INDEX_WRITE_MS = 100.0  # far longer than writing a transaction index takes
+LONGEST_PAUSE_MS = 10_000.0
+BYTES_BETWEEN_REPORTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,22 +217,29 @@ def _read_transaction_index(context: BackgroundContext, path: str) -> list[Abort
 
 
 class _Throttle:
-    """Pauses the compaction so that it reads and writes at most so many bytes per second on average."""
+    """Pauses the compaction so that it reads and writes at most so many bytes per second on average. Reports its
+    progress."""
 
-    __slots__ = ("_bytes_per_ms", "_context", "_spent_bytes", "_started_ms", "_uncounted_bytes")
+    __slots__ = ("_bytes_per_ms", "_context", "_spent_bytes", "_started_ms", "_uncounted_bytes", "_unreported_bytes")
 
     def __init__(self, context: BackgroundContext, bytes_per_second: float) -> None:
         self._context = context
         self._bytes_per_ms = bytes_per_second / 1000
         self._started_ms = context.monotonic_ms()
-        self._spent_bytes = self._uncounted_bytes = 0
+        self._spent_bytes = self._uncounted_bytes = self._unreported_bytes = 0
 
     def spend(self, size_bytes: int) -> None:
+        self._unreported_bytes += size_bytes
+        if self._unreported_bytes >= BYTES_BETWEEN_REPORTS:
+            self._unreported_bytes = 0
+            self._context.report_progress()
         self._uncounted_bytes += size_bytes
         if self._uncounted_bytes < self._bytes_per_ms * 100:  # read the clock about ten times a second
             return
         self._spent_bytes += self._uncounted_bytes
         self._uncounted_bytes = 0
         ahead_ms = self._spent_bytes / self._bytes_per_ms - (self._context.monotonic_ms() - self._started_ms)
-        if ahead_ms > 0:
-            self._context.pause_ms(ahead_ms)
+        while ahead_ms > 0:
+            self._context.pause_ms(min(ahead_ms, LONGEST_PAUSE_MS))
+            self._context.report_progress()
+            ahead_ms -= LONGEST_PAUSE_MS

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from odradek.coordinator.groups.classic.group import ClassicGroup
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, ShardBench, joined, synced
 
@@ -30,6 +31,16 @@ def test_a_member_that_the_leader_forgot_gets_nothing() -> None:
     bench.advance(0)
     bench.sync(leader, 1, {leader: b"L"})
     assert synced(bench.sync(follower, 1)).assignment == b""
+
+
+def test_assignments_far_over_the_limit_are_refused_before_a_record_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = ShardBench()
+    leader, _ = bench.join_new()
+    bench.advance(0)
+    monkeypatch.setattr(ClassicGroup, "record", lambda *_: pytest.fail("a record was built"))
+    refused = bench.sync(leader, 1, {leader: bytes(5 * bench.journal.batch_limit_bytes)})
+    assert refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert bench.group.state_name == "PreparingRebalance"
 
 
 def test_a_follower_cannot_assign() -> None:

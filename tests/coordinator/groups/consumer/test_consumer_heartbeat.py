@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.coordinator.groups.consumer.draft import Draft
 from odradek.coordinator.groups.consumer.patterns import match_patterns
 from odradek.coordinator.groups.consumer.records import regular_expression_record
 from odradek.coordinator.groups.decision import PatternMatch, TimerKey, TimerKind
@@ -53,6 +54,15 @@ def test_the_first_member_gets_everything_at_once(bench: ConsumerBench) -> None:
     assert bench.assigned(response) == ALL
     assert (response.member_id, response.member_epoch, response.heartbeat_interval_ms) == ("a", 2, 5000)
     assert bench.consumers.state_name == "Stable"
+
+
+def test_a_subscription_far_over_the_limit_is_refused_before_a_record_is_built(
+    bench: ConsumerBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Draft, "put_metadata", lambda *_: pytest.fail("a record was built"))
+    names = [f"{number}" + 32_000 * "n" for number in range(200)]
+    assert error(bench.join_consumer("a", names)) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert GROUP not in bench.shard.groups
 
 
 def test_an_assignment_is_sent_once(bench: ConsumerBench) -> None:

@@ -7,7 +7,7 @@ import enum
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.groups.classic.members import ClassicMember, restore_member
+from odradek.coordinator.groups.classic.members import ClassicMember, metadata_bytes, restore_member
 from odradek.coordinator.groups.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from odradek.coordinator.groups.group import NO_MEMBER_ID, GroupKind, commit_time
 from odradek.coordinator.groups.group_records import (
@@ -68,6 +68,7 @@ class ClassicGroup:
         self.initial_remaining_ms = 0
         self.has_new_member = False
         self._protocol_counts: Counter[str] = Counter()
+        self.metadata_bytes = 0  # of all protocols of all members
 
     # Queries
 
@@ -94,6 +95,12 @@ class ClassicGroup:
     @property
     def rebalance_timeout_ms(self) -> int:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def find_member(self, member_id: str, instance_id: str | None) -> ClassicMember | None:
+        """A static member may come without its member id."""
+        if member_id == NO_MEMBER_ID and instance_id is not None:
+            member_id = self.static_members.get(instance_id, NO_MEMBER_ID)
+        return self.members.get(member_id)
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """A member id that another client with the same instance id has replaced is fenced (KIP-345)."""
@@ -173,9 +180,17 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
-        self._protocol_counts.update(member.protocol_names)
+        self._count_protocols(member)
         self.pending_members.discard(member.member_id)
         self.await_join(member, waiter)
+
+    def _count_protocols(self, member: ClassicMember) -> None:
+        self._protocol_counts.update(member.protocol_names)
+        self.metadata_bytes += metadata_bytes(member.protocols)
+
+    def _discount_protocols(self, member: ClassicMember) -> None:
+        self._protocol_counts -= Counter(member.protocol_names)
+        self.metadata_bytes -= metadata_bytes(member.protocols)
 
     def await_join(self, member: ClassicMember, waiter: Waiter | None) -> None:
         """The only method that changes the number of waiting joins."""
@@ -190,9 +205,9 @@ class ClassicGroup:
         session_timeout_ms: int,
         waiter: Waiter | None,
     ) -> None:
-        self._protocol_counts -= Counter(member.protocol_names)
+        self._discount_protocols(member)
         member.protocols = protocols
-        self._protocol_counts.update(member.protocol_names)
+        self._count_protocols(member)
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
         self.await_join(member, waiter)
@@ -201,7 +216,7 @@ class ClassicGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             self.await_join(member, None)
-            self._protocol_counts -= Counter(member.protocol_names)
+            self._discount_protocols(member)
             if member.instance_id is not None:
                 del self.static_members[member.instance_id]
         if self.leader_id == member_id:

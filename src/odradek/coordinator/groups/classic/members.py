@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
+def metadata_bytes(protocols: Protocols) -> int:
+    return sum(len(name) + len(metadata) for name, metadata in protocols)
+
+
 class ClassicMember:
     __slots__ = (
         "assignment",

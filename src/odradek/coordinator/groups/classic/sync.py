@@ -50,7 +50,11 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, waiter: Waiter, decisio
         # A member that syncs on two connections: the first request must not wait for ever.
         answer_sync(group, member, ErrorCode.REBALANCE_IN_PROGRESS, decision)
     member.awaiting_sync = waiter
-    if group.leader_id == member.member_id:
+    if group.leader_id != member.member_id:
+        return
+    if sum(len(each.assignment) for each in request.assignments) > decision.write_limit_bytes():
+        _assignment_stored(group, ErrorCode.UNKNOWN_SERVER_ERROR, decision)
+    else:
         assignments = {each.member_id: each.assignment for each in request.assignments}
         decision.write([group.record(assignments)], partial(_assignment_stored, group))
 

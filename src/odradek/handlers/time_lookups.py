@@ -1,0 +1,38 @@
+"""Look-ups by time, which read and decompress a batch on a worker: one at a time in each log directory, so that their
+memory is bounded and cold fetches of the directory do not queue behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.host.worker_turns import WorkerTurns
+from odradek.host.workers import yield_to_event_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.log.log_directory import LogDirectory
+    from odradek.log.timestamp_search import TimestampOffset
+    from odradek.protocol.records import Pause
+    from odradek.replica.partition import Partition
+
+Found = TypeVar("Found", bound="TimestampOffset | None")
+
+
+class TimeLookups:
+    """Each connection has one request, and so one look-up that waits: no further limit is needed."""
+
+    def __init__(self) -> None:
+        self._turns: dict[LogDirectory, WorkerTurns] = {}
+
+    async def run(self, partition: Partition, search: Callable[[Pause], Found]) -> Found:
+        directory, files = partition.directory, partition.workers.files
+        turns = self._turns.get(directory)
+        if turns is None:
+            turns = self._turns[directory] = WorkerTurns(most_waiting=0)
+        return await turns.run(lambda: files.run(search, yield_to_event_loop))
+
+    def close(self) -> None:
+        """Before the logs are closed: no look-up begins after it."""
+        for turns in self._turns.values():
+            turns.close()

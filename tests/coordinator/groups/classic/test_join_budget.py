@@ -1,0 +1,83 @@
+"""Limits of the metadata that members bring when they join."""
+
+from __future__ import annotations
+
+from odradek.coordinator.groups.classic.group import ClassicGroup
+from odradek.coordinator.groups.classic.join_budget import BATCHES_OF_METADATA
+from odradek.protocol.errors import ErrorCode
+from tests.coordinator.groups.shard_bench import ShardBench
+
+LIMIT_BYTES = 100_000
+LARGE = {"stream": bytes(90_000)}
+OTHER = {"stream": bytes(89_999)}
+
+
+def make_bench() -> ShardBench:
+    bench = ShardBench()
+    bench.journal.batch_limit_bytes = LIMIT_BYTES
+    return bench
+
+
+def hold(bench: ShardBench, number: int) -> ErrorCode | None:
+    """A member joins a group of its own and never asks for its assignment."""
+    return bench.join(version=3, group_id=f"group-{number}", protocols=LARGE).error
+
+
+def test_a_member_with_more_metadata_than_a_batch_is_refused() -> None:
+    bench = make_bench()
+    refused = bench.join(version=3, protocols={"a": bytes(60_000), "b": bytes(60_000)})
+    assert refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not bench.shard.groups
+    assert not bench.journal.records
+
+
+def test_groups_without_an_assignment_share_a_budget() -> None:
+    bench = make_bench()
+    outcomes = [hold(bench, number) for number in range(BATCHES_OF_METADATA + 3)]
+    assert outcomes.count(None) == 8
+    assert set(outcomes[8:]) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert sum(len(group.members) for group in bench.shard.groups.values() if isinstance(group, ClassicGroup)) == 8
+
+
+def test_small_joins_are_served_while_others_hold_the_budget() -> None:
+    bench = make_bench()
+    for number in range(BATCHES_OF_METADATA + 1):
+        hold(bench, number)
+    bench.form_group()
+    assert bench.group.state_name == "Stable"
+
+
+def test_an_assigned_group_frees_its_part_of_the_budget() -> None:
+    bench = make_bench()
+    for number in range(BATCHES_OF_METADATA - 1):
+        hold(bench, number)
+    bench.form_group(1, protocols=LARGE)
+    assert hold(bench, 100) is None
+    assert hold(bench, 101) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_member_that_rejoins_with_as_much_as_before_is_not_refused() -> None:
+    bench = make_bench()
+    (member_id,) = bench.form_group(1, protocols=LARGE)
+    for number in range(BATCHES_OF_METADATA + 1):
+        hold(bench, number)
+    assert bench.join(member_id, protocols=OTHER).error is ErrorCode.NONE
+
+
+def test_a_groups_members_bring_no_more_than_eight_batches_together() -> None:
+    bench = make_bench()
+    small = {"stream": bytes(15_000)}
+    outcomes = [bench.join(version=3, protocols=small).error for _ in range(60)]
+    assert outcomes.count(ErrorCode.GROUP_MAX_SIZE_REACHED) == 60 - 8 * LIMIT_BYTES // 15_006
+    assert len(bench.group.members) * 15_006 == bench.group.metadata_bytes
+
+
+def test_members_that_leave_and_shards_that_unload_free_their_memory() -> None:
+    bench = make_bench()
+    member_id, _ = bench.join_new(protocols=LARGE)
+    bench.leave((member_id, None))
+    assert bench.group.metadata_bytes == 0
+    for number in range(BATCHES_OF_METADATA):
+        hold(bench, number)
+    bench.restart()
+    assert hold(bench, 100) is None

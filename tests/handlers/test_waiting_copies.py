@@ -1,0 +1,90 @@
+"""The memory of requests that wait for another broker is counted, bounded and released."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.handlers import waiting_copies
+from odradek.handlers.waiting_copies import WaitingCopies
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from tests.handlers.brokers import joined
+from tests.handlers.requests import batch, create_topic
+from tests.wire import decode_response
+
+if TYPE_CHECKING:
+    from tests.handlers.brokers import SimulatedBroker
+
+VERSION = 11
+
+
+def test_one_request_may_wait_whatever_its_size_is() -> None:
+    copies = WaitingCopies()
+    assert copies.has_room(waiting_copies.MOST_WAITING_BYTES + 1)
+    with copies.holding(waiting_copies.MOST_WAITING_BYTES - 1):
+        assert copies.has_room(1)
+        assert not copies.has_room(2)
+    assert copies.used_bytes == 0
+
+
+@pytest.fixture
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[WaitingResponse]:
+    """Those of a coordinator that has not answered yet, in the order of the requests."""
+    asked: list[WaitingResponse] = []
+
+    def verify(*_: object) -> WaitingResponse:
+        asked.append(WaitingResponse(lambda error: error))
+        return asked[-1]
+
+    monkeypatch.setattr("odradek.handlers.produce.verify_batches", verify)
+    return asked
+
+
+def transactional_request(topic: str, value: bytes) -> ProduceRequest:
+    records = memoryview(batch(value, producer=(7, 0, 0), transactional=True))
+    data = [PartitionProduceData(index=0, records=records)]
+    return ProduceRequest(
+        transactional_id="id", acks=-1, timeout_ms=1_000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
+    )
+
+
+def test_a_batch_that_waits_for_its_coordinator_counts_until_the_answer(
+    simulated: SimulatedBroker, name: str, verdicts: list[WaitingResponse]
+) -> None:
+    create_topic(simulated, name)
+    copies = simulated.services.verified_copies
+    waiting = simulated.handle(transactional_request(name, bytes(10_000)), VERSION)
+    assert copies.used_bytes > 10_000
+    answers: list[object] = []
+    waiting.then(answers.append)
+    verdicts[0]({(name, 0): ErrorCode.INVALID_TXN_STATE})
+    assert copies.used_bytes == 0
+    assert len(answers) == 1
+
+
+def test_a_batch_whose_client_is_gone_is_released(
+    simulated: SimulatedBroker, name: str, verdicts: list[WaitingResponse]
+) -> None:
+    create_topic(simulated, name)
+    copies = simulated.services.verified_copies
+    waiting = simulated.handle(transactional_request(name, bytes(10_000)), VERSION)
+    waiting.cancel()
+    assert copies.used_bytes == 0
+    verdicts[0]({(name, 0): ErrorCode.NONE})
+    assert copies.used_bytes == 0
+
+
+def test_a_batch_beyond_the_limit_is_refused_with_an_error_that_clients_retry(
+    simulated: SimulatedBroker, name: str, verdicts: list[WaitingResponse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(simulated, name)
+    monkeypatch.setattr(waiting_copies, "MOST_WAITING_BYTES", 15_000)
+    first = simulated.handle(transactional_request(name, bytes(10_000)), VERSION)
+    answer = simulated.handle(transactional_request(name, bytes(10_000)), VERSION)
+    refused = decode_response(ProduceResponse, joined(answer), VERSION)
+    assert refused.responses[0].partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert verdicts[1].result() is None, "the answer of the coordinator is not awaited"
+    first.cancel()
