@@ -133,10 +133,11 @@ def without_telemetry(apis: Mapping[int, Api]) -> dict[int, Api]:
 
 def _token_apis() -> list[Api]:
     """Delegation tokens (KIP-48)."""
+    audit = actions.delegation_token
     return [
-        _api(create_delegation_token, "CreateDelegationToken", is_forwarded=True),
-        _api(renew_delegation_token, "RenewDelegationToken", is_forwarded=True),
-        _api(expire_delegation_token, "ExpireDelegationToken", is_forwarded=True),
+        _api(create_delegation_token, "CreateDelegationToken", is_forwarded=True, audit=audit),
+        _api(renew_delegation_token, "RenewDelegationToken", is_forwarded=True, audit=audit),
+        _api(expire_delegation_token, "ExpireDelegationToken", is_forwarded=True, audit=audit),
         _api(describe_delegation_token, "DescribeDelegationToken"),
     ]
 
