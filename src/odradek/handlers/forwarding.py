@@ -1,21 +1,21 @@
 """Requests that the controller decides: answered here if this broker is the controller, otherwise forwarded to it.
 
 A request is forwarded as the bytes that the client sent, in an Envelope with the client's principal and address. When
-the controller changes, the request is sent again within its timeout; NOT_CONTROLLER does not reach the client.
+the controller changes or cannot write, the request is sent again within its timeout; NOT_CONTROLLER does not reach the
+client.
 """
 
 from __future__ import annotations
 
-import inspect
 import ipaddress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.client.broker_connection import BrokerUnavailable
-from odradek.controller.refusing_channel import RefusingChannel
 from odradek.handlers.context import RequestContext
 from odradek.handlers.preparation import Prepared
+from odradek.handlers.refused_requests import refuse_request
 from odradek.host.logs import get_logger
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.protocol.refusal import Refusal
@@ -60,8 +60,8 @@ class Forwarder:
             return prepared.answer()
         while True:
             if self._route.local is not None:
-                response = await run_handler(api, prepared.request, context)
-                if not has_error(response, ErrorCode.NOT_CONTROLLER):
+                response = await decide_locally(api, prepared.request, context)
+                if response is not None:
                     return prepared.answer(response)
             else:
                 data = await self._forward(prepared.frame, connection, deadline)
@@ -74,9 +74,7 @@ class Forwarder:
             if not await self._route.pause(deadline):
                 refusal = _TIMED_OUT
                 break
-        refusing = replace(services, controller=RefusingChannel(refusal))
-        refused = RequestContext(refusing, connection, header.api_version, header.client_id, api.name)
-        return prepared.answer(await run_handler(api, prepared.request, refused))
+        return prepared.answer(await refuse_request(api.handle, prepared.request, context, refusal))
 
     async def _forward(self, frame: bytes, connection: ClientConnection, deadline: Deadline) -> bytes | ErrorCode:
         """The controller's answer, or the error of the attempt: NOT_CONTROLLER when another may succeed."""
@@ -98,12 +96,15 @@ class Forwarder:
         return data
 
 
-async def run_handler(api: Api, request: Request, context: RequestContext) -> Response:
-    response: Any = api.handle(request, context)
-    if inspect.isawaitable(response):
-        response = await response
-    answered: Response = response
-    return answered
+async def decide_locally(api: Api, request: Request, context: RequestContext) -> Response | None:
+    """The response of the controller in this process; None when another attempt may succeed: another broker is the
+    controller, or the metadata store is away."""
+    try:
+        response: Response = await api.handle(request, context)
+    except StoreError as problem:
+        log.warning("the controller could not decide a request", api=api.name, reason=str(problem))
+        return None
+    return None if has_error(response, ErrorCode.NOT_CONTROLLER) else response
 
 
 def has_error(value: object, error: ErrorCode) -> bool:
