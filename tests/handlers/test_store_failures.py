@@ -85,6 +85,18 @@ def test_a_cluster_tries_again_until_its_store_is_back(monkeypatch: pytest.Monke
     cluster.close()
 
 
+def test_a_broker_gets_producer_ids_when_the_store_of_the_controller_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = TwoBrokers()
+    with monkeypatch.context() as away:
+        away.setattr(cluster.members[CONTROLLER].controller_store, "commit", fail)
+        asked = cluster.simulation.loop.create_task(cluster.members[OTHER].channel.allocate_producer_ids(1000))
+        cluster.pass_time(5)
+        assert not asked.done()
+    cluster.pass_time(1)
+    assert asked.result() == 0
+    cluster.close()
+
+
 @pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
 def test_a_cluster_answers_in_time_without_its_store(monkeypatch: pytest.MonkeyPatch, node_id: int) -> None:
     cluster = TwoBrokers()
