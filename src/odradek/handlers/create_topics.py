@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import Assignment, NewTopic
+from odradek.handlers.turns import each_in_turn
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -38,7 +39,7 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     results = await context.services.controller.create_topics(
         [_new_topic(topic) for topic in allowed], validate_only=request.validate_only, mutations=mutations
     )
-    answers = [_describe(result, request.validate_only, context) for result in results]
+    answers = [_describe(result, request.validate_only, context) async for result in each_in_turn(results)]
     answers += [
         CreatableTopicResult(
             name=topic.name,

@@ -16,10 +16,10 @@ from odradek.handlers.preparation import Prepared
 from odradek.handlers.refused_requests import refuse_request
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
+from odradek.protocol.compile_error_finder import error_finder
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.protocol.refusal import Refusal
-from odradek.protocol.schema import Struct
 from odradek.security.principal_codec import encode_principal
 
 if TYPE_CHECKING:
@@ -104,17 +104,8 @@ async def decide_locally(api: Api, request: Request, context: RequestContext) ->
     except StoreError as problem:
         log.warning("the controller could not decide a request", api=api.name, reason=str(problem))
         return None
-    return None if has_error(response, ErrorCode.NOT_CONTROLLER) else response
-
-
-def has_error(value: object, error: ErrorCode) -> bool:
-    """Whether a response has this error code anywhere."""
-    if isinstance(value, list):
-        return any(has_error(item, error) for item in value)
-    if not isinstance(value, Struct):
-        return False
-    values = ((field.name, getattr(value, field.name)) for field in type(value).fields)
-    return any(each == error if name == "error_code" else has_error(each, error) for name, each in values)
+    errors = error_finder(type(response))(response)
+    return None if errors and ErrorCode.NOT_CONTROLLER in errors else response
 
 
 def _timeout_ms(request: Request) -> float:
