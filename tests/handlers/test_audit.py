@@ -160,7 +160,7 @@ def test_a_token_is_logged_although_its_client_disconnects() -> None:
 
 
 def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
-    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
@@ -171,6 +171,7 @@ def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
         broker.call(request, CreateTopicsResponse)
     (entry,) = entries(broker)
     assert (entry["outcome"], entry["resource"], entry["error"]) == ("unknown", "orders", "RuntimeError")
+    caplog.clear()
 
 
 def disconnect_after_a_step(broker: SimulatedBroker, request: Request) -> None:

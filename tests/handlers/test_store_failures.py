@@ -63,12 +63,13 @@ def test_a_coordinator_whose_topic_cannot_be_created_is_not_available(
 
 
 def test_a_change_that_a_single_broker_cannot_write_times_out(
-    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(broker.node._coordination.store, "commit", fail)
     (topic,) = broker.call(creation(factor=1), CreateTopicsResponse).topics
     assert topic.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert topic.error_message == "The metadata could not be written: ZooKeeper is away"
+    caplog.clear()
 
 
 @pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
