@@ -10,6 +10,7 @@ import pytest
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.handlers.brokers import SimulatedBroker
@@ -83,6 +84,31 @@ def test_a_cluster_tries_again_until_its_store_is_back(monkeypatch: pytest.Monke
         assert not asked.done()
     cluster.pass_time(1)
     assert asked.result().topics[0].error_code == ErrorCode.NONE
+    cluster.close()
+
+
+@pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
+def test_a_deletion_that_timed_out_is_not_carried_out_later(monkeypatch: pytest.MonkeyPatch, node_id: int) -> None:
+    cluster = TwoBrokers()
+    cluster.call(CONTROLLER, creation("orders"), CreateTopicsResponse)
+    store = cluster.members[CONTROLLER].controller_store
+    commit, is_back = store.commit, asyncio.Event()
+
+    async def commit_later(*changes: Any, **version: Any) -> Any:
+        await is_back.wait()
+        return await commit(*changes, **version)
+
+    monkeypatch.setattr(store, "commit", commit_later)
+    earlier = cluster.begin(CONTROLLER, creation("payments", timeout_ms=60_000), CreateTopicsResponse)
+    cluster.pass_time(0.1)
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=2000)
+    deletion = cluster.begin(node_id, request, DeleteTopicsResponse)
+    cluster.pass_time(4)
+    assert deletion.result().responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    is_back.set()
+    cluster.pass_time(4)
+    assert earlier.result().topics[0].error_code == ErrorCode.NONE
+    assert cluster.members[CONTROLLER].cache.image.topics.keys() == {"orders", "payments"}
     cluster.close()
 
 

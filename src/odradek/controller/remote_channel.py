@@ -22,6 +22,7 @@ from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.cluster_controller import BrokerStatus
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.refusing_channel import RefusingChannel
+from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -60,7 +61,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound="Response")
 
 TIMEOUT_MS = 30_000  # for one request, with all its attempts
-ATTEMPT_TIMEOUT_MS = 10_000.0  # for one attempt: a controller that hangs must not take the whole time
+ATTEMPT_TIMEOUT_MS = BROKER_REQUEST_TIMEOUT_MS  # a controller that hangs must not take the whole time
 PURPOSE = "controller"
 
 
@@ -88,15 +89,20 @@ class ClusterControllerChannel:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         """Quotas are those of this broker, so that they apply if the controller is in this process."""
-        deadline = self._route.deadline(TIMEOUT_MS)
+        deadline = self._route.deadline(timeout_ms)
 
         async def locally(channel: ControllerChannel) -> list[TopicResult]:
-            return _checked(await channel.create_topics(requests, validate_only=validate_only, mutations=mutations))
+            return _checked(
+                await channel.create_topics(
+                    requests, validate_only=validate_only, mutations=mutations, timeout_ms=deadline.remaining_ms
+                )
+            )
 
         async def remotely(client: BrokerClient) -> list[TopicResult]:
-            request = create_topics_request(requests, TIMEOUT_MS, validate_only=validate_only)
+            request = create_topics_request(requests, int(deadline.remaining_ms), validate_only=validate_only)
             response = await self._call(client, request, CreateTopicsResponse, 7, deadline.remaining_ms)
             results = _checked(create_topics_results(response))
             if not validate_only:
@@ -104,7 +110,7 @@ class ClusterControllerChannel:
                 await self._route.wait_until_topics_exist(created, deadline)
             return results
 
-        return await self._request(locally, remotely, deadline.remaining_ms)
+        return await self._request(locally, remotely, timeout_ms)
 
     async def allocate_producer_ids(self, count: int) -> int:
         node_id = self._cache.broker_config.node_id
@@ -204,8 +210,9 @@ class ClusterControllerChannel:
         topic_ids: Sequence[uuid.UUID] = (),
         *,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
-        return await self._handler_channel().delete_topics(names, topic_ids, mutations=mutations)
+        return await self._handler_channel().delete_topics(names, topic_ids, mutations=mutations, timeout_ms=timeout_ms)
 
     async def create_partitions(
         self,
@@ -213,9 +220,12 @@ class ClusterControllerChannel:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         channel = self._handler_channel()
-        return await channel.create_partitions(requests, validate_only=validate_only, mutations=mutations)
+        return await channel.create_partitions(
+            requests, validate_only=validate_only, mutations=mutations, timeout_ms=timeout_ms
+        )
 
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
@@ -248,15 +258,23 @@ class ClusterControllerChannel:
         return await self._handler_channel().unregister_broker(node_id)
 
     async def elect_leaders(
-        self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None
+        self,
+        kind: ElectionKind,
+        partitions: Sequence[tuple[str, int]] | None,
+        *,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[ElectionResult] | Refusal:
-        return await self._handler_channel().elect_leaders(kind, partitions)
+        return await self._handler_channel().elect_leaders(kind, partitions, timeout_ms=timeout_ms)
 
     async def reassign_partitions(
-        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+        self,
+        requests: Sequence[NewReplicas],
+        *,
+        allow_replication_factor_change: bool,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[ReassignmentResult] | Refusal:
         return await self._handler_channel().reassign_partitions(
-            requests, allow_replication_factor_change=allow_replication_factor_change
+            requests, allow_replication_factor_change=allow_replication_factor_change, timeout_ms=timeout_ms
         )
 
     async def list_reassignments(

@@ -33,7 +33,9 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         for name in request.topic_names:
             _classify(name, NO_TOPIC_ID, context, names, topic_ids, refused)
     mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
-    results = await context.services.controller.delete_topics(names, topic_ids, mutations=mutations)
+    results = await context.services.controller.delete_topics(
+        names, topic_ids, mutations=mutations, timeout_ms=request.timeout_ms
+    )
     return DeleteTopicsResponse(
         throttle_time_ms=mutations.throttle_ms,
         responses=refused

@@ -74,6 +74,7 @@ class Forwarder:
             if not await self._route.pause(deadline):
                 refusal = _TIMED_OUT
                 break
+            prepared.shorten_timeout(deadline.remaining_ms)
         return prepared.answer(await refuse_request(api.handle, prepared.request, context, refusal))
 
     async def _forward(self, frame: bytes, connection: ClientConnection, deadline: Deadline) -> bytes | ErrorCode:

@@ -107,7 +107,7 @@ async def _create(missing: list[str], context: RequestContext) -> None:
         if name != OFFSETS_TOPIC and mutations.allows(services.config.num_partitions)
     ]
     if ordinary:
-        await services.controller.create_topics(ordinary)
+        await services.controller.create_topics(ordinary, timeout_ms=CREATION_TIMEOUT_S * 1000)
 
 
 async def _answer_in_turns(request: MetadataRequest, context: RequestContext) -> MetadataResponse:

@@ -78,7 +78,7 @@ class InternalTopic:
         topic = self._design(self._metadata.broker_config, broker_count)
         try:
             async with asyncio.timeout(CREATION_TIMEOUT_S):
-                (result,) = await self._controller.create_topics([topic])
+                (result,) = await self._controller.create_topics([topic], timeout_ms=CREATION_TIMEOUT_S * 1000)
         except (StoreError, TimeoutError) as problem:
             reason = str(problem) or f"not within {CREATION_TIMEOUT_S:g} s"
             log.warning("an internal topic could not be created", topic=self._name, reason=reason)
