@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek.controller.refusing_channel import RefusingChannel
+from odradek.controller.topic_decisions import NewTopic
 from odradek.handlers.context import ClientConnection
 from odradek.handlers.forwarding import LONGEST_TIMEOUT_MS, decide_locally
 from odradek.protocol.errors import ErrorCode
@@ -83,6 +84,29 @@ def test_any_broker_creates_topics_and_knows_them_when_it_answers(cluster: TwoBr
     assert (result.error_code, result.num_partitions, result.replication_factor) == (ErrorCode.NONE, 3, 2)
     assert cluster.members[node_id].cache.image.topics["t"].topic_id == result.topic_id
     assert create(cluster, node_id).error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+def test_other_requests_to_the_controller_do_not_wait_for_logs_that_it_opens(cluster: TwoBrokers) -> None:
+    opened = asyncio.Event()
+
+    async def open_logs(_before: object, _after: object) -> None:
+        await opened.wait()
+
+    cluster.members[CONTROLLER].cache.subscribe(open_logs)
+    channel = cluster.members[OTHER].channel
+    on_demand = cluster.simulation.loop.create_task(channel.create_topics([NewTopic(name="on-demand")]))
+    created = cluster.begin(OTHER, creation(), CreateTopicsResponse)
+    cluster.pass_time(0.1)
+    producer_ids = cluster.simulation.loop.create_task(channel.allocate_producer_ids(1000))
+    listed = cluster.begin(OTHER, ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
+    cluster.pass_time(0.1)
+    assert (producer_ids.result(), listed.result().error_code) == (0, ErrorCode.NONE)
+    assert not on_demand.done()
+    assert not created.done()
+    opened.set()
+    cluster.pass_time(1)
+    assert on_demand.result()[0].error is ErrorCode.NONE
+    assert created.result().topics[0].error_code == ErrorCode.NONE
 
 
 def test_settings_of_a_response_are_not_searched_for_errors() -> None:

@@ -62,7 +62,10 @@ R = TypeVar("R", bound="Response")
 
 TIMEOUT_MS = 30_000  # for one request, with all its attempts
 ATTEMPT_TIMEOUT_MS = BROKER_REQUEST_TIMEOUT_MS  # a controller that hangs must not take the whole time
+# A broker handles the requests of a connection one after another. The creation of many topics is answered when the
+# controller's broker has opened their logs: in-sync sets must not wait for it.
 PURPOSE = "controller"
+CREATION_PURPOSE = "topic creation"
 
 
 class NotController(Exception):
@@ -110,7 +113,7 @@ class ClusterControllerChannel:
                 await self._route.wait_until_topics_exist(created, deadline)
             return results
 
-        return await self._request(locally, remotely, timeout_ms)
+        return await self._request(locally, remotely, timeout_ms, CREATION_PURPOSE)
 
     async def allocate_producer_ids(self, count: int) -> int:
         node_id = self._cache.broker_config.node_id
@@ -176,6 +179,7 @@ class ClusterControllerChannel:
         locally: Callable[[ControllerChannel], Awaitable[T]],
         remotely: Callable[[BrokerClient], Awaitable[T]],
         timeout_ms: float = TIMEOUT_MS,
+        purpose: str = PURPOSE,
     ) -> T:
         """`StoreError` when no controller has decided within the time."""
         deadline = self._route.deadline(timeout_ms)
@@ -184,7 +188,7 @@ class ClusterControllerChannel:
                 local = self.local()
                 if local is not None:
                     return await locally(local)
-                return await remotely(self._route.client(PURPOSE))
+                return await remotely(self._route.client(purpose))
             except (BrokerUnavailable, ControllerFenced, NotController) as problem:
                 if not await self._route.pause(deadline):
                     raise StoreError(f"no controller has answered in time: {problem}") from problem

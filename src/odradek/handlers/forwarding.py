@@ -37,6 +37,10 @@ LONGEST_TIMEOUT_MS = 60_000
 SHORTEST_ATTEMPT_MS = 1_000.0  # a request with a timeout of 0 is attempted too
 LONGEST_ATTEMPT_MS = 20_000.0
 PURPOSE = "forwarding"
+TOPICS_PURPOSE = "forwarding of topics"
+TOPIC_APIS = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
+"""They are answered when the controller's broker has opened or closed all logs. Other requests do not wait for them: a
+broker handles the requests of a connection one after another."""
 
 _TIMED_OUT = Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request timed out: no controller has answered it.")
 
@@ -64,7 +68,8 @@ class Forwarder:
                 if response is not None:
                     return prepared.answer(response)
             else:
-                data = await self._forward(prepared.frame, connection, deadline)
+                purpose = TOPICS_PURPOSE if api.name in TOPIC_APIS else PURPOSE
+                data = await self._forward(prepared.frame, connection, deadline, purpose)
                 if isinstance(data, bytes):
                     return prepared.answer_encoded(data)
                 if data is not ErrorCode.NOT_CONTROLLER:
@@ -77,7 +82,9 @@ class Forwarder:
             prepared.shorten_timeout(deadline.remaining_ms)
         return prepared.answer(await refuse_request(api.handle, prepared.request, context, refusal))
 
-    async def _forward(self, frame: bytes, connection: ClientConnection, deadline: Deadline) -> bytes | ErrorCode:
+    async def _forward(
+        self, frame: bytes, connection: ClientConnection, deadline: Deadline, purpose: str
+    ) -> bytes | ErrorCode:
         """The controller's answer, or the error of the attempt: NOT_CONTROLLER when another may succeed."""
         envelope = EnvelopeRequest(
             request_data=frame,
@@ -86,7 +93,7 @@ class Forwarder:
         )
         timeout_ms = min(max(deadline.remaining_ms, SHORTEST_ATTEMPT_MS), LONGEST_ATTEMPT_MS)
         try:
-            client = self._route.client(PURPOSE)
+            client = self._route.client(purpose)
             response = await client.call(envelope, EnvelopeResponse, timeout_ms=timeout_ms, version=0)
         except BrokerUnavailable:
             return ErrorCode.NOT_CONTROLLER
