@@ -9,6 +9,13 @@ import pytest
 
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -141,6 +148,23 @@ def test_delegation_tokens_are_logged_by_their_ids() -> None:
     ]
     assert {each.get("owner") for each in logged} == {"User:alice", None}
     broker.close()
+
+
+def test_quotas_are_logged_by_their_entities_also_if_one_is_named_twice(broker: SimulatedBroker) -> None:
+    entries_ = [
+        EntryData(
+            entity=[EntityData(entity_type="user", entity_name=user)],
+            ops=[OpData(key="producer_byte_rate", value=rate)],
+        )
+        for user, rate in (("a", 1.0), ("a", 2.0), ("b", 3.0))
+    ]
+    broker.call(AlterClientQuotasRequest(entries=entries_), AlterClientQuotasResponse)
+    lines = [(each["outcome"], each["resource"], each["quotas"]) for each in entries(broker)]
+    assert lines == [
+        ("failed", "user=a", "producer_byte_rate=1.0,producer_byte_rate=2.0"),
+        ("done", "user=b", "producer_byte_rate=3.0"),
+    ]
+    assert [*broker.services.image.client_quotas.values()] == [{"producer_byte_rate": 3.0}]
 
 
 def test_a_change_is_logged_although_its_client_disconnects(broker: SimulatedBroker) -> None:

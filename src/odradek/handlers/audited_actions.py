@@ -170,10 +170,19 @@ def alter_configs(request: Any, response: Any) -> Iterable[Action]:
 
 
 def alter_client_quotas(request: Any, response: Any) -> Iterable[Action]:
-    for entry, result in zip(request.entries, response.entries, strict=False):
+    """The response has one entry for each entity, however often the request names it."""
+    changes: dict[frozenset[tuple[str, str | None]], list[str]] = {}
+    for entry in request.entries:
+        quotas = [f"{op.key}={'-' if op.remove else op.value}" for op in entry.ops]
+        changes.setdefault(_quota_entity(entry), []).extend(quotas)
+    for result in response.entries:
         entity = ",".join(f"{part.entity_type}={part.entity_name or '<default>'}" for part in result.entity)
-        quotas = ",".join(f"{op.key}={'-' if op.remove else op.value}" for op in entry.ops)
-        yield from _actions("AlterConfigs", "ClientQuota", [(entity, result.error_code, {"quotas": quotas})])
+        details: dict[str, object] = {"quotas": ",".join(changes.get(_quota_entity(result), ()))}
+        yield from _actions("AlterConfigs", "ClientQuota", [(entity, result.error_code, details)])
+
+
+def _quota_entity(entry: Any) -> frozenset[tuple[str, str | None]]:
+    return frozenset((part.entity_type, part.entity_name) for part in entry.entity)
 
 
 def create_acls(request: Any, response: Any) -> Iterable[Action]:
