@@ -83,7 +83,7 @@ def read_once(bootstrap_servers: str, group: str, topic: str) -> None:
 def grant(cluster: Cluster) -> None:
     """Users, their access rules and their quotas."""
     for name, mechanisms in USERS.items():
-        set_password(cluster, name, f"the secret of {name}", mechanisms, 4096)
+        set_password(cluster, name, f"the secret of {name}", dict.fromkeys(mechanisms, 4096))
 
     def rule(user: str, selection: Selection, access: Access, permission: Permission = Permission.ALLOW) -> None:
         subjects = [Subjects((f"User:{user}",), (), permission)]

@@ -45,7 +45,7 @@ def secured_cluster(**properties: str) -> Iterator[SecuredCluster]:
         secured = SecuredCluster(f"127.0.0.1:{running.sasl_port}", f"127.0.0.1:{running.plain_port}")
         cluster = secured.as_super_user()
         for name, password in PASSWORDS.items():
-            set_password(cluster, name, password, [MECHANISM], 4096)
+            set_password(cluster, name, password, {MECHANISM: 4096})
         for topic in ("ann-orders", "ben-orders", "ann-seen"):
             assert cluster.create_topic(topic, 1, 1)
         producer = Producer({"bootstrap.servers": secured.plain_address})

@@ -309,7 +309,7 @@ def test_a_read_only_console_has_a_login(secured: SecuredCluster) -> None:
 
 
 def test_a_user_who_changes_the_own_password_logs_in_again(secured: SecuredCluster) -> None:
-    set_password(secured.as_super_user(), "admin2", "one", [MECHANISM], 4096)
+    set_password(secured.as_super_user(), "admin2", "one", {MECHANISM: 4096})
     allow(secured.as_super_user(), "User:admin2", Selection(cluster=True), Access((Operation.ALL,)))
     with running_console(secured.address, SASL, login=SaslLogin(MECHANISM)) as address:
         visitor = Visitor(address)
@@ -330,7 +330,7 @@ def test_a_user_who_changes_the_own_password_logs_in_again(secured: SecuredClust
 def test_a_change_of_credentials_ends_all_sessions_of_the_user(
     secured: SecuredCluster, path: str, fields: dict[str, str]
 ) -> None:
-    set_password(secured.as_super_user(), "eve", "one", [MECHANISM], 4096)
+    set_password(secured.as_super_user(), "eve", "one", {MECHANISM: 4096})
     with running_console(secured.address, SASL, login=SaslLogin(MECHANISM)) as address:
         browsers = [Visitor(address), Visitor(address)]
         for browser in browsers:

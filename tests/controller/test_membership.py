@@ -15,10 +15,12 @@ from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_layout import CONTROLLER, broker_path
 from odradek.metadata.zookeeper_store import ZooKeeperStore
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from odradek.security.protocols import SecurityProtocol
 from tests.metadata.inline_host import inline_host
 from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
 
 BROKER = BrokerImage(1, {"PLAINTEXT": Endpoint("one", 9092)})
+PROTOCOLS = {"PLAINTEXT": SecurityProtocol.PLAINTEXT}
 LONG_MS = 60_000.0
 
 
@@ -29,7 +31,13 @@ class Life:
         self.session = SimulatedSession(ensemble)
         self.store = ZooKeeperStore(inline_host(), self.session)
         self.epochs: list[int] = []
-        self.membership = Membership(self.session, self.store.claims, SystemClock(), self._note_epoch)
+        self.membership = Membership(
+            self.session,
+            self.store.claims,
+            SystemClock(),
+            PROTOCOLS,
+            self._note_epoch,
+        )
 
     async def _note_epoch(self, broker_epoch: int) -> None:
         self.epochs.append(broker_epoch)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
+from odradek.controller import request_writer
 from odradek.controller.metadata_writer import ATTEMPTS, ControllerFenced, MetadataWriter
 from odradek.controller.topic_decisions import Cluster
 from odradek.metadata.changes import Change, ControllerElected, ProducerIdsAllocated
@@ -51,6 +52,60 @@ async def test_decision_is_committed_and_applied_to_the_image() -> None:
     assert await bench.writer.write(allocate_one) == (1, 2)
     assert await bench.writer.write(lambda cluster: (cluster.image.next_producer_id, [])) == (2, 2)
     assert [commit.version for commit in await bench.log()] == [1, 2]
+
+
+class HeldStore(KeyValueStore):
+    """Commits wait until they are released."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self.released = asyncio.Event()
+
+    async def commit(self, changes: Sequence[Change], **version: Any) -> CommitOutcome:
+        await self.released.wait()
+        return await super().commit(changes, **version)
+
+
+async def test_write_that_gets_no_turn_within_its_timeout_is_not_made() -> None:
+    table = Table()
+    store = HeldStore(table)
+    bench = Bench(table, store)
+    await bench.writer.claim()
+    first = asyncio.ensure_future(bench.allocate())
+    late = asyncio.ensure_future(bench.writer.write(lambda _: (None, [ControllerElected(7, 9)]), 10))
+    patient = asyncio.ensure_future(bench.allocate())
+    await asyncio.sleep(0)
+    late.cancel()  # its client has disconnected, too
+    await asyncio.sleep(0.05)
+    assert bench.writer.waiting_count == 2
+    store.released.set()
+    assert (await first, await patient) == (0, 1)
+    assert [list(commit.changes) for commit in await bench.log()] == [
+        [ProducerIdsAllocated(1)],
+        [ProducerIdsAllocated(2)],
+    ]
+
+
+async def test_requests_that_wait_are_limited_and_those_of_brokers_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_writer, "MOST_WAITING_REQUESTS", 1)
+    table = Table()
+    store = HeldStore(table)
+    bench = Bench(table, store)
+    await bench.writer.claim()
+
+    async def request(*, is_limited: bool) -> Any:
+        decided = await request_writer.write_request(
+            bench.writer, lambda _, cluster: allocate_one(cluster), None, lambda *_: -1, is_limited=is_limited
+        )
+        return decided.result
+
+    first = asyncio.ensure_future(request(is_limited=True))
+    await asyncio.sleep(0)
+    with pytest.raises(StoreError, match="1 changes of the metadata wait"):
+        await request(is_limited=True)
+    of_broker = asyncio.ensure_future(request(is_limited=False))
+    store.released.set()
+    assert (await first, await of_broker) == (0, 1)
 
 
 async def test_image_before_the_claim_is_a_bug() -> None:

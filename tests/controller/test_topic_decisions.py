@@ -199,6 +199,17 @@ def test_partitions_that_cannot_be_added(request_: NewPartitions, error: ErrorCo
     assert decide_partitions(request_, cluster(two)) == Refusal(error, message)
 
 
+def test_partitions_added_during_a_reassignment_have_as_many_replicas_as_it_ends_with() -> None:
+    moving = PartitionImage(0, (0, 1, 3, 2), (0, 1), 0, 0, 0, adding_replicas=(3,), removing_replicas=(2,))
+    brokers = cluster(topic("t", moving), brokers=[0, 1, 2, 3])
+    added = decide_partitions(NewPartitions(name="t", count=2), brokers)
+    assert not isinstance(added, Refusal)
+    (change,) = added
+    assert isinstance(change, PartitionsAdded)
+    assert [len(each.replicas) for each in change.partitions] == [3]
+    assert not isinstance(decide_partitions(NewPartitions(name="t", count=2, assignments=[(0, 1, 2)]), brokers), Refusal)
+
+
 def test_restart_bumps_the_epochs_of_led_partitions_only() -> None:
     mixed = topic("t", partition(0, leader=0, leader_epoch=4), partition(1, leader=1, leader_epoch=9))
     assert decide_new_leader_epochs(cluster(mixed, topic("u", partition(0, leader=1))).image, 0) == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.client.broker_connection import BrokerUnavailable
@@ -28,7 +29,6 @@ from tests.simulation.simulated_host import Simulation
 from tests.wire import decode_response, encode_request
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Coroutine, Mapping
 
     from odradek.client.broker_address import BrokerAddress
@@ -111,18 +111,22 @@ class Connections:
     def __init__(self, cluster: TwoBrokers, sender: Member) -> None:
         self._cluster = cluster
         self._sender = sender
+        self._turns: dict[tuple[int, str], asyncio.Lock] = {}
 
     def to(self, address: BrokerAddress, purpose: str) -> Connection:
-        assert purpose in ("forwarding", "controller")
-        return Connection(self._cluster.members[address.node_id], self._sender)
+        turns = self._turns.setdefault((address.node_id, purpose), asyncio.Lock())
+        return Connection(self._cluster.members[address.node_id], self._sender, turns)
 
     def give_up(self, node_id: int, purposes: object) -> None: ...
 
 
 class Connection:
-    def __init__(self, target: Member, sender: Member) -> None:
+    """Its requests are handled one after another."""
+
+    def __init__(self, target: Member, sender: Member, turns: asyncio.Lock) -> None:
         self._target = target
         self._sender = sender
+        self._turns = turns
 
     async def call(self, request: Request, response: type[Response], *, timeout_ms: float, version: int) -> Any:
         assert timeout_ms > 0
@@ -130,7 +134,8 @@ class Connection:
             raise BrokerUnavailable("refused")
         self._target.received.append(request)
         peer = ClientConnection(BROKER_LISTENER, f"10.0.0.{self._sender.node_id}")
-        return await self._target.ask(request, response, peer, version)
+        async with self._turns:
+            return await self._target.ask(request, response, peer, version)
 
 
 class TwoBrokers:

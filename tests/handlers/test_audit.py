@@ -1,13 +1,21 @@
 """Denied requests and changes of the cluster are in the audit log, with the client that sent them."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from odradek.handlers.context import ClientConnection
+from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -18,6 +26,7 @@ from odradek.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
@@ -30,6 +39,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from odradek.protocol.schema import Request
 from odradek.security.principals import Principal
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_topic, fetch, produce
@@ -138,3 +148,65 @@ def test_delegation_tokens_are_logged_by_their_ids() -> None:
     ]
     assert {each.get("owner") for each in logged} == {"User:alice", None}
     broker.close()
+
+
+def test_quotas_are_logged_by_their_entities_also_if_one_is_named_twice(broker: SimulatedBroker) -> None:
+    entries_ = [
+        EntryData(
+            entity=[EntityData(entity_type="user", entity_name=user)],
+            ops=[OpData(key="producer_byte_rate", value=rate)],
+        )
+        for user, rate in (("a", 1.0), ("a", 2.0), ("b", 3.0))
+    ]
+    broker.call(AlterClientQuotasRequest(entries=entries_), AlterClientQuotasResponse)
+    lines = [(each["outcome"], each["resource"], each["quotas"]) for each in entries(broker)]
+    assert lines == [
+        ("failed", "user=a", "producer_byte_rate=1.0,producer_byte_rate=2.0"),
+        ("done", "user=b", "producer_byte_rate=3.0"),
+    ]
+    assert [*broker.services.image.client_quotas.values()] == [{"producer_byte_rate": 3.0}]
+
+
+def test_a_change_is_logged_although_its_client_disconnects(broker: SimulatedBroker) -> None:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=1, replication_factor=1)])
+    disconnect_after_a_step(broker, request)
+    assert "orders" in broker.services.image.topics
+    assert [(each["outcome"], each["resource"]) for each in entries(broker)] == [("done", "orders")]
+
+
+def test_a_token_is_logged_although_its_client_disconnects() -> None:
+    broker = SimulatedBroker(audit_log_path=PATH, delegation_token_secret_key="key")
+    broker.client.principal = Principal("User", "alice")
+    disconnect_after_a_step(broker, CreateDelegationTokenRequest(max_lifetime_ms=-1))
+    (entry,) = entries(broker)
+    assert (entry["outcome"], entry["operation"], entry["owner"]) == ("done", "Create", "User:alice")
+    broker.close()
+
+
+def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(broker.services.controller, "create_topics", fail)
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=1, replication_factor=1)])
+    with pytest.raises(CloseConnection):
+        broker.call(request, CreateTopicsResponse)
+    (entry,) = entries(broker)
+    assert (entry["outcome"], entry["resource"], entry["error"]) == ("unknown", "orders", "RuntimeError")
+    caplog.clear()
+
+
+def disconnect_after_a_step(broker: SimulatedBroker, request: Request) -> None:
+    """As a connection that is lost: it cancels the task that awaits the answer."""
+
+    async def exchange() -> None:
+        answer = broker.handle(request, type(request).versions[1])
+        task = asyncio.ensure_future(answer)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait((task,))
+
+    broker.run(exchange())
+    broker.step(100)

@@ -66,6 +66,23 @@ def test_deletion_can_be_forbidden(name: str) -> None:
     broker.close()
 
 
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [
+        (1, ErrorCode.INVALID_REQUEST),
+        (2, ErrorCode.INVALID_REQUEST),
+        (3, ErrorCode.TOPIC_DELETION_DISABLED),
+        (5, ErrorCode.TOPIC_DELETION_DISABLED),
+    ],
+)
+def test_old_versions_do_not_know_the_error_of_a_forbidden_deletion(name: str, version: int, error: ErrorCode) -> None:
+    broker = SimulatedBroker(delete_topic_enable="false")
+    create_topic(broker, name)
+    (answer,) = broker.call(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, version).responses
+    assert answer.error_code == error
+    broker.close()
+
+
 def test_nothing_is_left_of_a_deleted_topic(simulated: SimulatedBroker, name: str) -> None:
     create_topic(simulated, name, 2, retention_ms="77")
     produce(simulated, name, batch(b"x" * 1000))

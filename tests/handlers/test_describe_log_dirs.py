@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,4 +82,34 @@ def test_log_directories_are_described_concurrently() -> None:
     assert workers.waiting == ["space", "space"]
     workers.release_all()
     assert [each.log_dir for each in asking.result().results] == ["/one", "/two"]
+    broker.close()
+
+
+def test_a_directory_that_cannot_be_read_does_not_fail_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = SimulatedBroker(log_dirs="/one,/two")
+    space = broker.host.disk.space
+
+    def fail_on_two(path: str) -> tuple[int, int]:
+        if path == "/two":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return space(path)
+
+    monkeypatch.setattr(broker.host.disk, "space", fail_on_two)
+    results = ask(broker).results
+    assert [(each.log_dir, each.error_code) for each in results] == [
+        ("/one", ErrorCode.NONE),
+        ("/two", ErrorCode.KAFKA_STORAGE_ERROR),
+    ]
+    broker.close()
+
+
+def test_a_directory_that_hangs_is_described_without_its_space(name: str) -> None:
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    create_topic(broker, name)
+    create_topic(broker, f"{name}-other")
+    workers.hung.add("/two")
+    one, two = ask(broker).results
+    assert one.total_bytes > 0
+    assert ([topic.name for topic in two.topics], two.total_bytes, two.usable_bytes) == ([f"{name}-other"], -1, -1)
     broker.close()

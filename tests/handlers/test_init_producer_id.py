@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.controller.metadata_writer import ControllerFenced
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 
@@ -55,20 +59,44 @@ def test_a_producer_that_had_an_id_gets_a_new_one(broker: AnyBroker) -> None:
     assert response.producer_id != 1_000_000
 
 
-def test_a_fenced_controller_is_an_error_that_clients_retry(
-    simulated: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def refuse() -> int:
-        raise ControllerFenced("another controller has taken over")
+async def refuse(*_: object) -> int:
+    raise StoreError("no controller has answered in time")
 
-    monkeypatch.setattr(simulated.services.producer_ids, "allocate", refuse)
+
+async def hang(*_: object) -> int:
+    await asyncio.sleep(30)
+    return await refuse()
+
+
+@pytest.mark.parametrize("transactional_id", [None, "payments"])
+@pytest.mark.parametrize("allocate", [refuse, hang])
+def test_requests_without_a_controller_fail_together_with_an_error_that_clients_retry(
+    simulated: SimulatedBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    transactional_id: str | None,
+    allocate: Callable[..., Any],
+) -> None:
+    coordinator = FindCoordinatorRequest(key_type=1, coordinator_keys=["payments"])
+    simulated.call(coordinator, FindCoordinatorResponse)
+    monkeypatch.setattr(simulated.services.controller, "allocate_producer_ids", allocate)
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
+    began_ms = simulated.elapsed_ms()
+    for waiting in [simulated.begin(request, InitProducerIdResponse) for _ in range(3)]:
+        response = waiting.result()
+        refused = (response.error_code, response.producer_id, response.producer_epoch)
+        assert refused == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1, -1)
+    assert simulated.elapsed_ms() - began_ms <= 5001
+
+
+def test_a_block_that_comes_late_is_used(simulated: SimulatedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def allocate_late(count: int) -> int:
+        await asyncio.sleep(8)
+        return 7 * count
+
+    monkeypatch.setattr(simulated.services.controller, "allocate_producer_ids", allocate_late)
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
-    response = simulated.call(request, InitProducerIdResponse)
-    assert (response.error_code, response.producer_id, response.producer_epoch) == (
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        -1,
-        -1,
-    )
+    assert simulated.call(request, InitProducerIdResponse).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert simulated.call(request, InitProducerIdResponse).producer_id == 7000
 
 
 @pytest.mark.parametrize(("producer_id", "producer_epoch"), [(5, -1), (-1, 5)])

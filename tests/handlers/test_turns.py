@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.handlers.turns import ELEMENTS_PER_TURN
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -24,6 +26,12 @@ from odradek.protocol.messages.describe_producers import TopicRequest as Produce
 from odradek.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -80,6 +88,7 @@ CASES: list[tuple[Callable[[list[str]], Request], type[Response], str]] = [
     (epochs, OffsetForLeaderEpochResponse, "topics"),
     (lambda names: FindCoordinatorRequest(coordinator_keys=names), FindCoordinatorResponse, "coordinators"),
     (lambda names: DescribeGroupsRequest(groups=names), DescribeGroupsResponse, "groups"),
+    (lambda names: DeleteGroupsRequest(groups_names=names), DeleteGroupsResponse, "results"),
     (lambda names: ConsumerGroupDescribeRequest(group_ids=names), ConsumerGroupDescribeResponse, "groups"),
     (
         lambda names: OffsetFetchRequest(
@@ -181,6 +190,22 @@ def test_others_are_answered_before_a_request_with_many_partitions_of_a_topic_is
 def test_others_are_answered_before_a_request_with_many_elements_is(broker: RunningBroker) -> None:
     names = [f"none-{number}" for number in range(20 * ELEMENTS_PER_TURN)]
     check_that_others_are_answered_first(broker, encode_request(metadata(names), 12))
+
+
+def test_others_are_answered_before_groups_with_many_offsets_are_deleted(broker: RunningBroker) -> None:
+    groups = [f"group-{number}" for number in range(ELEMENTS_PER_TURN // 2)]
+    indexes = range(20)
+    partitions = [OffsetCommitRequestPartition(partition_index=index) for index in indexes]
+    with WireClient(broker.port) as client:
+        create_topic(client, "many", len(indexes))
+        for group in groups:
+            topics = [OffsetCommitRequestTopic(name="many", partitions=partitions)]
+            commit = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+            committed = client.call(commit, OffsetCommitResponse, 8).topics[0].partitions
+            assert {each.error_code for each in committed} == {0}
+        check_that_others_are_answered_first(broker, encode_request(DeleteGroupsRequest(groups_names=groups), 2))
+        left = client.call(DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse).results
+    assert {each.error_code for each in left} == {ErrorCode.GROUP_ID_NOT_FOUND}
 
 
 def check_that_others_are_answered_first(broker: RunningBroker, request: bytes) -> None:

@@ -96,6 +96,16 @@ async def test_failed_snapshot_does_not_fail_the_commit(tmp_path: Path, monkeypa
     await store.close()
 
 
+async def test_commit_that_the_file_cannot_take_is_a_store_error(tmp_path: Path) -> None:
+    store = EmbeddedStore(inline_host(), str(tmp_path / "metadata"))
+    controller_epoch = await store.claim_controller(0)
+    assert store._database is not None
+    store._database.execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreError, match="cannot be written: attempt to write a readonly database"):
+        await store.commit(CHANGES, expected_version=0, controller_epoch=controller_epoch)
+    await store.close()
+
+
 async def test_missing_commit_is_reported_as_a_damaged_file(tmp_path: Path) -> None:
     path = str(tmp_path / "metadata")
     store = EmbeddedStore(inline_host(), path)

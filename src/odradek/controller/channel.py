@@ -2,7 +2,8 @@
 
 They do not depend on where the controller runs. A change of metadata that clients can read is answered once this broker
 has applied it, so that a client which asks the same broker next sees it. Producer ids, in-sync sets and the states of
-brokers are answered once they are committed: a broker follows them by their epochs.
+brokers are answered once they are committed: a broker follows them by their epochs. A change that has not got its turn
+within `timeout_ms` is not made.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from odradek.controller.reassignment_decisions import list_reassignments
+from odradek.controller.request_writer import DEFAULT_TIMEOUT_MS
 from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class ControllerChannel(Protocol):
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]: ...
 
     async def delete_topics(
@@ -58,6 +61,7 @@ class ControllerChannel(Protocol):
         topic_ids: Sequence[uuid.UUID] = (),
         *,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]: ...
 
     async def create_partitions(
@@ -66,6 +70,7 @@ class ControllerChannel(Protocol):
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]: ...
 
     async def alter_configs(
@@ -108,12 +113,20 @@ class ControllerChannel(Protocol):
     async def unregister_broker(self, node_id: int) -> Refusal | None: ...
 
     async def elect_leaders(
-        self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None
+        self,
+        kind: ElectionKind,
+        partitions: Sequence[tuple[str, int]] | None,
+        *,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[ElectionResult] | Refusal:
         """None stands for all partitions."""
 
     async def reassign_partitions(
-        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+        self,
+        requests: Sequence[NewReplicas],
+        *,
+        allow_replication_factor_change: bool,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[ReassignmentResult] | Refusal: ...
 
     async def list_reassignments(
@@ -138,9 +151,12 @@ class LocalControllerChannel:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         return await self._applied(
-            self._controller.create_topics(requests, validate_only=validate_only, mutations=mutations)
+            self._controller.create_topics(
+                requests, validate_only=validate_only, mutations=mutations, timeout_ms=timeout_ms
+            )
         )
 
     async def delete_topics(
@@ -149,8 +165,11 @@ class LocalControllerChannel:
         topic_ids: Sequence[uuid.UUID] = (),
         *,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
-        return await self._applied(self._controller.delete_topics(names, topic_ids, mutations=mutations))
+        return await self._applied(
+            self._controller.delete_topics(names, topic_ids, mutations=mutations, timeout_ms=timeout_ms)
+        )
 
     async def create_partitions(
         self,
@@ -158,9 +177,12 @@ class LocalControllerChannel:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         return await self._applied(
-            self._controller.create_partitions(requests, validate_only=validate_only, mutations=mutations)
+            self._controller.create_partitions(
+                requests, validate_only=validate_only, mutations=mutations, timeout_ms=timeout_ms
+            )
         )
 
     async def alter_configs(
@@ -221,16 +243,24 @@ class LocalControllerChannel:
         return await self._applied(self._controller.cluster.unregister_broker(node_id))
 
     async def elect_leaders(
-        self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None
+        self,
+        kind: ElectionKind,
+        partitions: Sequence[tuple[str, int]] | None,
+        *,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[ElectionResult] | Refusal:
-        return await self._applied(self._controller.cluster.elect_leaders(kind, partitions))
+        return await self._applied(self._controller.cluster.elect_leaders(kind, partitions, timeout_ms=timeout_ms))
 
     async def reassign_partitions(
-        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+        self,
+        requests: Sequence[NewReplicas],
+        *,
+        allow_replication_factor_change: bool,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[ReassignmentResult] | Refusal:
         return await self._applied(
             self._controller.cluster.reassign_partitions(
-                requests, allow_replication_factor_change=allow_replication_factor_change
+                requests, allow_replication_factor_change=allow_replication_factor_change, timeout_ms=timeout_ms
             )
         )
 

@@ -24,7 +24,7 @@ from odradek.controller.offline_replicas import decide_offline_replicas
 from odradek.controller.partition_repair import decide_repairs
 from odradek.controller.reassignment_decisions import ReassignmentResult, decide_reassignments
 from odradek.controller.replica_replacement import decide_replacements
-from odradek.controller.request_writer import write_request
+from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS, write_request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 
@@ -93,7 +93,7 @@ class ClusterController:
             decision = decide_unregistration(node_id, cluster)
             return (decision, []) if isinstance(decision, Refusal) else (None, decision.changes)
 
-        decided = await write_request(self._writer, decide, node_id, lambda _, refusal: refusal)
+        decided = await write_request(self._writer, decide, node_id, _take_refusal)
         return decided if decided.result is not None else Decided(None, await self.repair())
 
     async def _write_broker(self, decide: Callable[[Cluster], BrokerDecision]) -> Decided[ErrorCode]:
@@ -122,7 +122,14 @@ class ClusterController:
         ) -> tuple[list[InSyncResult] | ErrorCode, list[Change]]:
             return decide_in_sync_changes(node_id, broker_epoch, proposals, cluster)
 
-        decided = await write_request(self._writer, decide, proposals, lambda _, refusal: refusal.error)
+        decided = await write_request(
+            self._writer,
+            decide,
+            proposals,
+            lambda _, refusal: refusal.error,
+            timeout_ms=BROKER_REQUEST_TIMEOUT_MS,
+            is_limited=False,
+        )
         result = decided.result
         return [InSyncResult(result)] * len(proposals) if isinstance(result, ErrorCode) else result
 
@@ -135,7 +142,11 @@ class ClusterController:
         )
 
     async def elect_leaders(
-        self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None
+        self,
+        kind: ElectionKind,
+        partitions: Sequence[tuple[str, int]] | None,
+        *,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> Decided[list[ElectionResult] | Refusal]:
         """None stands for all partitions."""
 
@@ -144,10 +155,14 @@ class ClusterController:
         ) -> tuple[list[ElectionResult] | Refusal, list[Change]]:
             return decide_elections(kind, partitions, cluster)
 
-        return await write_request(self._writer, decide, partitions, lambda _, refusal: refusal)
+        return await write_request(self._writer, decide, partitions, _take_refusal, timeout_ms=timeout_ms)
 
     async def reassign_partitions(
-        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+        self,
+        requests: Sequence[NewReplicas],
+        *,
+        allow_replication_factor_change: bool,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> Decided[list[ReassignmentResult] | Refusal]:
         def decide(
             requests: Sequence[NewReplicas], cluster: Cluster
@@ -156,7 +171,7 @@ class ClusterController:
                 requests, cluster, allow_replication_factor_change=allow_replication_factor_change
             )
 
-        return await write_request(self._writer, decide, requests, lambda _, refusal: refusal)
+        return await write_request(self._writer, decide, requests, _take_refusal, timeout_ms=timeout_ms)
 
     # Duties without a request
 
@@ -182,3 +197,7 @@ class ClusterController:
         """Begin reassignments away from these brokers; the number of partitions."""
         count, _ = await self._writer.write(lambda cluster: decide_replacements(absent_brokers, cluster))
         return count
+
+
+def _take_refusal(_request: object, refusal: Refusal) -> Refusal:
+    return refusal

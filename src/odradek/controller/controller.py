@@ -20,7 +20,7 @@ from odradek.controller.cluster_controller import ClusterController
 from odradek.controller.config_decisions import may_change_setting
 from odradek.controller.metadata_writer import MetadataWriter
 from odradek.controller.partition_rules import MIN_IN_SYNC
-from odradek.controller.request_writer import write_request
+from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS, write_request
 from odradek.controller.results import (
     refuse_config_changes,
     refuse_deletions,
@@ -105,12 +105,14 @@ class Controller:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
             lambda requests, cluster: request_decisions.decide_topic_creations(requests, cluster, mutations),
             requests,
             refuse_topics,
             validate_only=validate_only,
+            timeout_ms=timeout_ms,
         )
 
     async def delete_topics(
@@ -119,6 +121,7 @@ class Controller:
         topic_ids: Sequence[uuid.UUID] = (),
         *,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
             lambda _, cluster: decide_deletions(
@@ -126,6 +129,7 @@ class Controller:
             ),
             None,
             lambda _, refusal: refuse_deletions(names, topic_ids, refusal),
+            timeout_ms=timeout_ms,
         )
 
     async def create_partitions(
@@ -134,12 +138,14 @@ class Controller:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
             lambda requests, cluster: request_decisions.decide_partition_additions(requests, cluster, mutations),
             requests,
             refuse_topics,
             validate_only=validate_only,
+            timeout_ms=timeout_ms,
         )
 
     async def alter_configs(
@@ -188,7 +194,9 @@ class Controller:
     async def allocate_producer_ids(self, count: int) -> Decided[int]:
         """The first of `count` ids that are never allocated again, also not after a crash. `ControllerFenced` when
         another controller took over."""
-        return await self._writer.write(lambda cluster: request_decisions.decide_producer_ids(count, cluster))
+        return await self._writer.write(
+            lambda cluster: request_decisions.decide_producer_ids(count, cluster), BROKER_REQUEST_TIMEOUT_MS
+        )
 
     async def _decide(
         self,
@@ -197,5 +205,8 @@ class Controller:
         refuse: Callable[[R, Refusal], T],
         *,
         validate_only: bool = False,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> Decided[T]:
-        return await write_request(self._writer, decide, request, refuse, validate_only=validate_only)
+        return await write_request(
+            self._writer, decide, request, refuse, validate_only=validate_only, timeout_ms=timeout_ms
+        )

@@ -22,12 +22,13 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from odradek.host.clock import Clock
     from odradek.host.zookeeper import ZooKeeperSession
     from odradek.metadata.entities import BrokerImage
     from odradek.metadata.zookeeper_claim import ControllerClaim
+    from odradek.security.protocols import SecurityProtocol
 
 log = get_logger(__name__)
 
@@ -40,12 +41,14 @@ class Membership:
         session: ZooKeeperSession,
         claims: ControllerClaim,
         clock: Clock,
+        protocols: Mapping[str, SecurityProtocol],
         after_registration: Callable[[int], Awaitable[None]],
     ) -> None:
-        """`after_registration` is awaited with each new broker epoch."""
+        """`protocols` are those of the listeners. `after_registration` is awaited with each new broker epoch."""
         self._session = session
         self._claims = claims
         self._clock = clock
+        self._protocols = protocols
         self._after_registration = after_registration
         self._has_new_session = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -96,7 +99,7 @@ class Membership:
         path = broker_path(broker.node_id)
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
-            data = encode_registration(broker, directory_id, self._last_epoch, self._clock.now_ms())
+            data = encode_registration(broker, directory_id, self._last_epoch, self._clock.now_ms(), self._protocols)
             try:
                 return (await self._session.create(path, data, is_ephemeral=True)).created_zxid
             except NodeExists:

@@ -98,13 +98,19 @@ class MetadataWriter:
         if self._writes:
             await asyncio.wait(self._writes)
 
-    async def write(self, decide: Decision[T]) -> Decided[T]:
-        """Runs to its end even if the caller is cancelled, so that the image and the store agree.
+    @property
+    def waiting_count(self) -> int:
+        """Writes that run or wait for their turn."""
+        return len(self._writes)
+
+    async def write(self, decide: Decision[T], timeout_ms: float | None = None) -> Decided[T]:
+        """Runs to its end even if the caller is cancelled, so that the image and the store agree. A write that has not
+        got its turn within its timeout is not made: its caller was told so.
 
         `StoreError` when nothing can be committed, `ControllerFenced` when another controller took over."""
         if self._is_stopping:
             raise StoreError("the broker is stopping")
-        task = asyncio.ensure_future(self._decide_and_commit(decide))
+        task = asyncio.ensure_future(self._write_in_turn(decide, timeout_ms))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         try:
@@ -114,31 +120,41 @@ class MetadataWriter:
             raise
         return task.result()
 
+    async def _write_in_turn(self, decide: Decision[T], timeout_ms: float | None) -> Decided[T]:
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await self._one_at_a_time.acquire()
+        except TimeoutError as problem:
+            raise StoreError(f"earlier changes of the metadata took longer than {timeout_ms:.0f} ms") from problem
+        try:
+            return await self._decide_and_commit(decide)
+        finally:
+            self._one_at_a_time.release()
+
     async def _decide_and_commit(self, decide: Decision[T]) -> Decided[T]:
-        async with self._one_at_a_time:
-            for _ in range(ATTEMPTS):
-                if self._is_outdated:
-                    await self._read_newer_commits()
-                image = self.image
-                result, changes = decide(Cluster(image, self._config, self._entropy.random_below, self._entropy.uuid))
-                if not changes:
-                    return Decided(result, image.version)
-                self._check_level(changes)
-                after = image.apply_all(changes)  # changes that contradict the image raise before anything is written
-                outcome = await self._commit(changes, image.version, after)
-                match outcome:
-                    case CommitOutcome.COMMITTED:
-                        self._set_image(after)
-                        return Decided(result, after.version)
-                    case CommitOutcome.FENCED:
-                        self._is_fenced = True
-                        raise ControllerFenced(
-                            f"another controller has taken over from controller epoch {self.controller_epoch}"
-                        )
-                    case CommitOutcome.VERSION_CONFLICT:
-                        self._is_outdated = True
-                    case _:
-                        assert_never(outcome)
+        for _ in range(ATTEMPTS):
+            if self._is_outdated:
+                await self._read_newer_commits()
+            image = self.image
+            result, changes = decide(Cluster(image, self._config, self._entropy.random_below, self._entropy.uuid))
+            if not changes:
+                return Decided(result, image.version)
+            self._check_level(changes)
+            after = image.apply_all(changes)  # changes that contradict the image raise before anything is written
+            outcome = await self._commit(changes, image.version, after)
+            match outcome:
+                case CommitOutcome.COMMITTED:
+                    self._set_image(after)
+                    return Decided(result, after.version)
+                case CommitOutcome.FENCED:
+                    self._is_fenced = True
+                    raise ControllerFenced(
+                        f"another controller has taken over from controller epoch {self.controller_epoch}"
+                    )
+                case CommitOutcome.VERSION_CONFLICT:
+                    self._is_outdated = True
+                case _:
+                    assert_never(outcome)
         raise StoreError("the metadata store changes faster than this broker can follow; is another broker using it?")
 
     def _check_level(self, changes: Sequence[Change]) -> None:

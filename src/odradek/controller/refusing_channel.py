@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from odradek.controller.acl_decisions import AclDeletion, refuse_acl_creations, refuse_acl_deletions
 from odradek.controller.cluster_controller import BrokerStatus
 from odradek.controller.in_sync_decisions import InSyncResult
+from odradek.controller.request_writer import DEFAULT_TIMEOUT_MS
 from odradek.controller.results import (
     refuse_config_changes,
     refuse_deletions,
@@ -54,6 +55,7 @@ class RefusingChannel:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         return refuse_topics(requests, self._refusal)
 
@@ -63,6 +65,7 @@ class RefusingChannel:
         topic_ids: Sequence[uuid.UUID] = (),
         *,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         return refuse_deletions(names, topic_ids, self._refusal)
 
@@ -72,6 +75,7 @@ class RefusingChannel:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         return refuse_topics(requests, self._refusal)
 
@@ -124,11 +128,21 @@ class RefusingChannel:
     async def unregister_broker(self, node_id: int) -> Refusal:
         return self._refusal
 
-    async def elect_leaders(self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None) -> Refusal:
+    async def elect_leaders(
+        self,
+        kind: ElectionKind,
+        partitions: Sequence[tuple[str, int]] | None,
+        *,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
+    ) -> Refusal:
         return self._refusal
 
     async def reassign_partitions(
-        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+        self,
+        requests: Sequence[NewReplicas],
+        *,
+        allow_replication_factor_change: bool,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> Refusal:
         return self._refusal
 

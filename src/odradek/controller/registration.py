@@ -19,7 +19,10 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.host.zookeeper import NodeStat
+    from odradek.security.protocols import SecurityProtocol
 
 FORMAT = 5
 LEVEL_FEATURE = "odradek.metadata"
@@ -33,7 +36,14 @@ class Registration:
     metadata_level: int = FIRST_LEVEL
 
 
-def encode_registration(broker: BrokerImage, directory_id: str, previous_broker_epoch: int, timestamp_ms: int) -> bytes:
+def encode_registration(
+    broker: BrokerImage,
+    directory_id: str,
+    previous_broker_epoch: int,
+    timestamp_ms: int,
+    protocols: Mapping[str, SecurityProtocol],
+) -> bytes:
+    """`protocols` are those of the listeners."""
     first = next(iter(broker.endpoints.values()), Endpoint("", -1))
     return json.dumps(
         {
@@ -43,7 +53,7 @@ def encode_registration(broker: BrokerImage, directory_id: str, previous_broker_
             "jmx_port": -1,
             "timestamp": str(timestamp_ms),
             "endpoints": [_url(name, endpoint) for name, endpoint in broker.endpoints.items()],
-            "listener_security_protocol_map": dict.fromkeys(broker.endpoints, "PLAINTEXT"),
+            "listener_security_protocol_map": {name: protocols[name].value for name in broker.endpoints},
             "rack": broker.rack,
             "features": {LEVEL_FEATURE: {"min_version": FIRST_LEVEL, "max_version": NEWEST_LEVEL}},
             "odradek_directory": directory_id,

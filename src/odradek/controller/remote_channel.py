@@ -22,6 +22,7 @@ from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.cluster_controller import BrokerStatus
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.refusing_channel import RefusingChannel
+from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -60,8 +61,11 @@ T = TypeVar("T")
 R = TypeVar("R", bound="Response")
 
 TIMEOUT_MS = 30_000  # for one request, with all its attempts
-ATTEMPT_TIMEOUT_MS = 10_000.0  # for one attempt: a controller that hangs must not take the whole time
+ATTEMPT_TIMEOUT_MS = BROKER_REQUEST_TIMEOUT_MS  # a controller that hangs must not take the whole time
+# A broker handles the requests of a connection one after another. The creation of many topics is answered when the
+# controller's broker has opened their logs: in-sync sets must not wait for it.
 PURPOSE = "controller"
+CREATION_PURPOSE = "topic creation"
 
 
 class NotController(Exception):
@@ -88,15 +92,20 @@ class ClusterControllerChannel:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         """Quotas are those of this broker, so that they apply if the controller is in this process."""
-        deadline = self._route.deadline(TIMEOUT_MS)
+        deadline = self._route.deadline(timeout_ms)
 
         async def locally(channel: ControllerChannel) -> list[TopicResult]:
-            return _checked(await channel.create_topics(requests, validate_only=validate_only, mutations=mutations))
+            return _checked(
+                await channel.create_topics(
+                    requests, validate_only=validate_only, mutations=mutations, timeout_ms=deadline.remaining_ms
+                )
+            )
 
         async def remotely(client: BrokerClient) -> list[TopicResult]:
-            request = create_topics_request(requests, TIMEOUT_MS, validate_only=validate_only)
+            request = create_topics_request(requests, int(deadline.remaining_ms), validate_only=validate_only)
             response = await self._call(client, request, CreateTopicsResponse, 7, deadline.remaining_ms)
             results = _checked(create_topics_results(response))
             if not validate_only:
@@ -104,7 +113,7 @@ class ClusterControllerChannel:
                 await self._route.wait_until_topics_exist(created, deadline)
             return results
 
-        return await self._request(locally, remotely, deadline.remaining_ms)
+        return await self._request(locally, remotely, timeout_ms, CREATION_PURPOSE)
 
     async def allocate_producer_ids(self, count: int) -> int:
         node_id = self._cache.broker_config.node_id
@@ -170,6 +179,7 @@ class ClusterControllerChannel:
         locally: Callable[[ControllerChannel], Awaitable[T]],
         remotely: Callable[[BrokerClient], Awaitable[T]],
         timeout_ms: float = TIMEOUT_MS,
+        purpose: str = PURPOSE,
     ) -> T:
         """`StoreError` when no controller has decided within the time."""
         deadline = self._route.deadline(timeout_ms)
@@ -178,7 +188,7 @@ class ClusterControllerChannel:
                 local = self.local()
                 if local is not None:
                     return await locally(local)
-                return await remotely(self._route.client(PURPOSE))
+                return await remotely(self._route.client(purpose))
             except (BrokerUnavailable, ControllerFenced, NotController) as problem:
                 if not await self._route.pause(deadline):
                     raise StoreError(f"no controller has answered in time: {problem}") from problem
@@ -204,8 +214,9 @@ class ClusterControllerChannel:
         topic_ids: Sequence[uuid.UUID] = (),
         *,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
-        return await self._handler_channel().delete_topics(names, topic_ids, mutations=mutations)
+        return await self._handler_channel().delete_topics(names, topic_ids, mutations=mutations, timeout_ms=timeout_ms)
 
     async def create_partitions(
         self,
@@ -213,9 +224,12 @@ class ClusterControllerChannel:
         *,
         validate_only: bool = False,
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
         channel = self._handler_channel()
-        return await channel.create_partitions(requests, validate_only=validate_only, mutations=mutations)
+        return await channel.create_partitions(
+            requests, validate_only=validate_only, mutations=mutations, timeout_ms=timeout_ms
+        )
 
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
@@ -248,15 +262,23 @@ class ClusterControllerChannel:
         return await self._handler_channel().unregister_broker(node_id)
 
     async def elect_leaders(
-        self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None
+        self,
+        kind: ElectionKind,
+        partitions: Sequence[tuple[str, int]] | None,
+        *,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[ElectionResult] | Refusal:
-        return await self._handler_channel().elect_leaders(kind, partitions)
+        return await self._handler_channel().elect_leaders(kind, partitions, timeout_ms=timeout_ms)
 
     async def reassign_partitions(
-        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+        self,
+        requests: Sequence[NewReplicas],
+        *,
+        allow_replication_factor_change: bool,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[ReassignmentResult] | Refusal:
         return await self._handler_channel().reassign_partitions(
-            requests, allow_replication_factor_change=allow_replication_factor_change
+            requests, allow_replication_factor_change=allow_replication_factor_change, timeout_ms=timeout_ms
         )
 
     async def list_reassignments(

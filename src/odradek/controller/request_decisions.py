@@ -6,6 +6,7 @@ The rules for a single topic, resource or quota are in `topic_decisions`, `topic
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.configuration.config_descriptions import describe_topic_configs
@@ -107,13 +108,16 @@ def decide_config_changes(
 def decide_quota_changes(
     alterations: Sequence[QuotaAlteration], cluster: Cluster
 ) -> tuple[list[QuotaResult], list[Change]]:
+    """An entity that is named twice is refused, and nothing of it is changed: Kafka answers the same, but makes the
+    first change."""
     results: dict[QuotaEntity, QuotaResult] = {}
     changes: list[Change] = []
+    counts = Counter(frozenset(alteration.entity) for alteration in alterations)
     for alteration in alterations:
         entity = frozenset(alteration.entity)
         decision = (
             Refusal(ErrorCode.INVALID_REQUEST, "Ignoring duplicate entity")
-            if entity in results
+            if counts[entity] > 1
             else decide_quota(alteration, cluster.image.client_quotas)
         )
         if isinstance(decision, Refusal):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.controller.metadata_writer import ChangeNotReadable, ControllerFenced, Decided
-from odradek.metadata.store import CommitTooLarge
+from odradek.metadata.store import CommitTooLarge, StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 
+DEFAULT_TIMEOUT_MS = 30_000.0  # of requests without a timeout
+BROKER_REQUEST_TIMEOUT_MS = 10_000.0  # as long as a broker waits for the answer to one attempt
+SHORTEST_TIMEOUT_MS = 1_000.0
+LONGEST_TIMEOUT_MS = 60_000.0
+MOST_WAITING_REQUESTS = 1_000
+
 
 async def write_request(
     writer: MetadataWriter,
@@ -27,15 +33,22 @@ async def write_request(
     refuse: Callable[[R, Refusal], T],
     *,
     validate_only: bool = False,
+    timeout_ms: float = DEFAULT_TIMEOUT_MS,
+    is_limited: bool = True,
 ) -> Decided[T]:
-    """A commit that is too large, that a broker cannot read, or that another controller has fenced, is a refusal."""
+    """A commit that is too large, that a broker cannot read, or that another controller has fenced, is a refusal.
+    `StoreError` when its turn does not come within the timeout, or if too many requests wait; those of brokers are not
+    limited, because each has few at a time."""
+    if is_limited and writer.waiting_count >= MOST_WAITING_REQUESTS:
+        raise StoreError(f"{writer.waiting_count} changes of the metadata wait")
+    limited_ms = min(max(timeout_ms, SHORTEST_TIMEOUT_MS), LONGEST_TIMEOUT_MS)
 
     def decide_request(cluster: Cluster) -> tuple[T, list[Change]]:
         result, changes = decide(request, cluster)
         return result, [] if validate_only else changes
 
     try:
-        return await writer.write(decide_request)
+        return await writer.write(decide_request, limited_ms)
     except CommitTooLarge as problem:
         refusal = Refusal(ErrorCode.POLICY_VIOLATION, str(problem))
     except ChangeNotReadable as problem:

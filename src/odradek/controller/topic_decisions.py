@@ -13,6 +13,7 @@ from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.topic_configs import check_topic_configs
 from odradek.controller.partition_rules import active_brokers
 from odradek.controller.placement import Replicas, check_assignment, place_replicas, usable_brokers
+from odradek.controller.reassignment import Reassignment
 from odradek.metadata.changes import ConfigsChanged, PartitionsAdded, PartitionsChanged, TopicCreated
 from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_name_reason, is_internal
@@ -220,7 +221,7 @@ def decide_partitions(
         return refusal
     if not mutations.allows(request.count - current):
         return QUOTA_EXCEEDED
-    replication_factor = len(topic.partitions[0].replicas)
+    replication_factor = len(Reassignment.of(topic.partitions[0]).target)  # its replicas include those that leave
     placed: list[Replicas] | Refusal
     if request.assignments is None:
         placed = place_replicas(

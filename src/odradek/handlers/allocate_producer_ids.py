@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.metadata_writer import ControllerFenced
 from odradek.coordinator.producer_ids import BLOCK_SIZE
 from odradek.handlers.broker_access import is_broker_request
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -25,6 +25,6 @@ async def handle(request: AllocateProducerIdsRequest, context: RequestContext) -
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     try:
         first_id = await local.allocate_producer_ids(BLOCK_SIZE)
-    except ControllerFenced:
-        return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    except StoreError:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)  # the broker retries
     return AllocateProducerIdsResponse(producer_id_start=first_id, producer_id_len=BLOCK_SIZE)

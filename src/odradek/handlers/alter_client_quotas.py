@@ -1,4 +1,8 @@
-"""AlterClientQuotas, versions 0 and 1. Quotas are kept with the metadata, and apply on each broker of its own."""
+"""AlterClientQuotas, versions 0 and 1. Quotas are kept with the metadata, and apply on each broker of its own.
+
+Departure from Kafka: nothing is changed of an entity that a request names twice and that is answered with
+INVALID_REQUEST; Kafka makes the first of the changes.
+"""
 
 from __future__ import annotations
 

@@ -40,6 +40,7 @@ async def handle(
             for partition in topic.partitions
         ],
         allow_replication_factor_change=request.allow_replication_factor_change,
+        timeout_ms=request.timeout_ms,
     )
     if isinstance(results, Refusal):
         return _answer(request, results)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.schema import Struct
+from odradek.protocol.sentinels import NO_TOPIC_ID
 from odradek.security.acls.bindings import PatternType, Permission
 from odradek.security.audit.events import Action, pascal_case
 from odradek.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -28,6 +30,25 @@ if TYPE_CHECKING:
 _DENIED = frozenset(error for error in ErrorCode if error.name.endswith("AUTHORIZATION_FAILED"))
 _UNLOGGED = _DENIED | {ErrorCode.NOT_CONTROLLER}  # the latter is retried
 
+_NAME_FIELDS = frozenset(
+    {
+        "name",
+        "topic",
+        "topic_id",
+        "topic_names",
+        "group_id",
+        "groups_names",
+        "resource_name",
+        "resource_name_filter",
+        "principal",
+        "principal_filter",
+        "entity_name",
+        "owner_principal_name",
+        "broker_id",
+    }
+)
+"""Fields of requests that name what is changed. None of them has a secret."""
+
 
 def audited(handle: Callable[[Any, RequestContext], Any], describe: Describe) -> Callable[[Any, RequestContext], Any]:
     """A handler that writes what it has done to the audit log."""
@@ -37,19 +58,20 @@ def audited(handle: Callable[[Any, RequestContext], Any], describe: Describe) ->
         if not context.services.audit.is_on:
             return response
         if inspect.isawaitable(response):
-            return _log_later(request, response, context)
-        _log(request, response, context)
+            return context.services.audited_requests.begin(_log_later(request, response, context))
+        _log_actions(describe, request, response, context)
         return response
 
     async def _log_later(request: Any, awaited: Any, context: RequestContext) -> Any:
-        response = await awaited
-        if inspect.isawaitable(response):
-            response = await response  # it waited for a coordinator, and waits for something else
-        _log(request, response, context)
-        return response
-
-    def _log(request: Any, response: Any, context: RequestContext) -> None:
+        try:
+            response = await (awaited if context.meter is None else context.meter.measured(awaited))
+            if inspect.isawaitable(response):
+                response = await response  # it waited for a coordinator, and waits for something else
+        except BaseException as problem:
+            _log_unknown_outcome(request, problem, context)
+            raise
         _log_actions(describe, request, response, context)
+        return response
 
     return handle_and_log
 
@@ -75,6 +97,26 @@ def _log_actions(describe: Describe, request: Any, response: Any, context: Reque
         context.services.audit.performed(context.actor, action)
 
 
+def _log_unknown_outcome(request: Any, problem: BaseException, context: RequestContext) -> None:
+    """The request ended without a response. What it asked for may have been done."""
+    if not getattr(request, "validate_only", False):
+        names = ",".join(dict.fromkeys(_names(request)))
+        error = type(problem).__name__
+        action = Action(context.api_name, "Request", names, error, is_open=True)
+        context.services.audit.performed(context.actor, action)
+
+
+def _names(value: object) -> Iterable[str]:
+    """The names of the resources that a request names."""
+    for field in type(value).fields if isinstance(value, Struct) else ():
+        part = getattr(value, field.name)
+        for each in part if isinstance(part, list) else (part,):
+            if isinstance(each, Struct):
+                yield from _names(each)
+            elif field.name in _NAME_FIELDS and each not in (None, NO_TOPIC_ID):
+                yield str(each)
+
+
 def _actions(
     operation: str, resource_type: str, named: Iterable[tuple[str, int, dict[str, object] | None]]
 ) -> Iterable[Action]:
@@ -82,7 +124,7 @@ def _actions(
         error = ErrorCode(code)
         if error not in _UNLOGGED:
             text = None if error is ErrorCode.NONE else error.name
-            yield Action(operation, resource_type, name, text, details)
+            yield Action(operation, resource_type, name, text, details, is_open=error is ErrorCode.REQUEST_TIMED_OUT)
 
 
 def create_topics(_request: Any, response: Any) -> Iterable[Action]:
@@ -128,10 +170,19 @@ def alter_configs(request: Any, response: Any) -> Iterable[Action]:
 
 
 def alter_client_quotas(request: Any, response: Any) -> Iterable[Action]:
-    for entry, result in zip(request.entries, response.entries, strict=False):
+    """The response has one entry for each entity, however often the request names it."""
+    changes: dict[frozenset[tuple[str, str | None]], list[str]] = {}
+    for entry in request.entries:
+        quotas = [f"{op.key}={'-' if op.remove else op.value}" for op in entry.ops]
+        changes.setdefault(_quota_entity(entry), []).extend(quotas)
+    for result in response.entries:
         entity = ",".join(f"{part.entity_type}={part.entity_name or '<default>'}" for part in result.entity)
-        quotas = ",".join(f"{op.key}={'-' if op.remove else op.value}" for op in entry.ops)
-        yield from _actions("AlterConfigs", "ClientQuota", [(entity, result.error_code, {"quotas": quotas})])
+        details: dict[str, object] = {"quotas": ",".join(changes.get(_quota_entity(result), ()))}
+        yield from _actions("AlterConfigs", "ClientQuota", [(entity, result.error_code, details)])
+
+
+def _quota_entity(entry: Any) -> frozenset[tuple[str, str | None]]:
+    return frozenset((part.entity_type, part.entity_name) for part in entry.entity)
 
 
 def create_acls(request: Any, response: Any) -> Iterable[Action]:
@@ -213,6 +264,11 @@ def elect_leaders(_request: Any, response: Any) -> Iterable[Action]:
 def unregister_broker(request: Any, response: Any) -> Iterable[Action]:
     details: dict[str, object] = {"broker": request.broker_id}
     return _actions("UnregisterBroker", "Cluster", [(CLUSTER_NAME, response.error_code, details)])
+
+
+def delegation_token(_request: Any, _response: Any) -> Iterable[Action]:
+    """The handlers write the line: the id of a token is not in all responses."""
+    return ()
 
 
 def _name(kind: type[enum.IntEnum], code: int) -> str:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.broker_requests import offline_replicas_of
-from odradek.controller.metadata_writer import ControllerFenced
 from odradek.handlers.broker_access import is_broker_request
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
@@ -35,8 +35,8 @@ async def handle(request: BrokerHeartbeatRequest, context: RequestContext) -> Br
             status = await local.shut_down_broker(node_id, broker_epoch)
         else:
             status = await local.unfence_broker(node_id, broker_epoch)
-    except ControllerFenced:
-        return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    except StoreError:
+        return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)  # the broker retries
     return BrokerHeartbeatResponse(
         error_code=status.error,
         is_caught_up=True,

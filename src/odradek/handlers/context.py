@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.handlers.audited_requests import AuditedRequests
 from odradek.handlers.authentication_failures import AuthenticationFailures
 from odradek.handlers.time_lookups import TimeLookups
 from odradek.handlers.unsupported_features import UnsupportedFeatures
@@ -153,6 +154,7 @@ class Services:
     """The mechanisms of a SASL listener, by its name."""
     apis: Mapping[int, Api] = field(default_factory=dict)
     audit: Audit = field(default_factory=NoAudit)
+    audited_requests: AuditedRequests = field(default_factory=AuditedRequests)
     metrics: BrokerMetrics = field(default_factory=BrokerMetrics)
     collect_metrics: CollectMetrics | None = None
     """None if the node exposes no metrics."""

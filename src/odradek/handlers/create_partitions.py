@@ -40,6 +40,7 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
         ],
         validate_only=request.validate_only,
         mutations=mutations,
+        timeout_ms=request.timeout_ms,
     )
     answers = [
         CreatePartitionsTopicResult(name=result.name or "", error_code=result.error, error_message=result.message)

@@ -1,6 +1,6 @@
 """CreateTopics, versions 2 to 7.
 
-Departures from Kafka: the topic can be used when the answer comes, so `timeout_ms` has nothing to wait for.
+Departures from Kafka: the topic can be used when the answer comes.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import Assignment, NewTopic
+from odradek.handlers.turns import each_in_turn
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -36,9 +37,12 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
         (allowed if may_create else refused).append(topic)
     mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
     results = await context.services.controller.create_topics(
-        [_new_topic(topic) for topic in allowed], validate_only=request.validate_only, mutations=mutations
+        [_new_topic(topic) for topic in allowed],
+        validate_only=request.validate_only,
+        mutations=mutations,
+        timeout_ms=request.timeout_ms,
     )
-    answers = [_describe(result, request.validate_only, context) for result in results]
+    answers = [_describe(result, request.validate_only, context) async for result in each_in_turn(results)]
     answers += [
         CreatableTopicResult(
             name=topic.name,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.groups.offsets.offset_operations import delete_group
-from odradek.coordinator.runtime.waiting_response import join_answers
+from odradek.coordinator.groups.offsets.offset_operations import delete_group, deletion_size
 from odradek.handlers.group_access import find_shard
+from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.security.authorizer import Operation
@@ -20,8 +20,18 @@ if TYPE_CHECKING:
 def handle(
     request: DeleteGroupsRequest, context: RequestContext
 ) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
-    parts = [_delete(group_id, context) for group_id in dict.fromkeys(request.groups_names)]
-    return join_answers(parts, lambda results: DeleteGroupsResponse(results=results))
+    return answer_in_turns(
+        dict.fromkeys(request.groups_names),
+        lambda group_id: _delete(group_id, context),
+        lambda results: DeleteGroupsResponse(results=results),
+        count=lambda group_id: _count_elements(group_id, context),
+    )
+
+
+def _count_elements(group_id: str, context: RequestContext) -> int:
+    """The group and the offsets that are removed with it."""
+    shard = context.services.groups.find(group_id)
+    return 1 if isinstance(shard, ErrorCode) else 1 + deletion_size(shard, group_id)
 
 
 def _delete(group_id: str, context: RequestContext) -> DeletableGroupResult | Awaitable[DeletableGroupResult]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from odradek.handlers.context import RequestContext
 
+FIRST_VERSION_WITH_DELETION_DISABLED = 3
 FIRST_VERSION_WITH_STRICT_QUOTA = 5
 FIRST_VERSION_WITH_TOPIC_IDS = 6
 
@@ -33,7 +34,9 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         for name in request.topic_names:
             _classify(name, NO_TOPIC_ID, context, names, topic_ids, refused)
     mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
-    results = await context.services.controller.delete_topics(names, topic_ids, mutations=mutations)
+    results = await context.services.controller.delete_topics(
+        names, topic_ids, mutations=mutations, timeout_ms=request.timeout_ms
+    )
     return DeleteTopicsResponse(
         throttle_time_ms=mutations.throttle_ms,
         responses=refused
@@ -41,12 +44,17 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
             DeletableTopicResult(
                 name=result.name,
                 topic_id=result.topic_id or NO_TOPIC_ID,
-                error_code=result.error,
+                error_code=_known_error(result.error, context.api_version),
                 error_message=result.message,
             )
             for result in results
         ],
     )
+
+
+def _known_error(error: ErrorCode, version: int) -> ErrorCode:
+    is_unknown = error is ErrorCode.TOPIC_DELETION_DISABLED and version < FIRST_VERSION_WITH_DELETION_DISABLED
+    return ErrorCode.INVALID_REQUEST if is_unknown else error
 
 
 def _classify(

@@ -35,20 +35,16 @@ async def handle(request: DescribeDelegationTokenRequest, context: RequestContex
         owners = {Principal(each.principal_type, each.principal_name) for each in request.owners}
     described = []
     for index, token in enumerate(context.services.image.users.delegation_tokens.values(), 1):
-        if (owners is None or _concerns(token, owners)) and _is_visible(token, context):
+        if (owners is None or token.concerns(owners)) and _is_visible(token, context):
             described.append(_describe(token, secret))
         if not index % TOKENS_AT_ONCE:
             await asyncio.sleep(0)
     return DescribeDelegationTokenResponse(tokens=described)
 
 
-def _concerns(token: DelegationToken, owners: set[Principal]) -> bool:
-    return token.owner in owners or not owners.isdisjoint(token.renewers)
-
-
 def _is_visible(token: DelegationToken, context: RequestContext) -> bool:
     return (
-        token.may_be_renewed_by(context.connection.principal)
+        token.concerns({context.connection.principal})
         or context.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, logs=False)
         or context.allows(Operation.DESCRIBE_TOKENS, ResourceType.USER, str(token.owner), logs=False)
     )

@@ -1,11 +1,14 @@
 """DescribeLogDirs, versions 1 to 5: the size of each partition, by log directory; and copies of partitions that are
-being moved, with their lag."""
+being moved, with their lag.
+
+Departure from Kafka: a disk that does not answer for 5 s is described without its space."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from odradek.log.log_directory import LogDirectory
     from odradek.replica.ongoing_move import OngoingMove
     from odradek.replica.partition import Partition
+
+log = get_logger(__name__)
+
+SPACE_TIMEOUT_S = 5.0
 
 
 async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
@@ -48,15 +55,18 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
 async def _describe(directory: LogDirectory, topics: list[DescribeLogDirsTopic], host: Host) -> DescribeLogDirsResult:
     if directory.failure is not None:
         return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
-    total_bytes, usable_bytes = await host.workers.for_directory(directory.path).files.run(
-        host.disk.space, directory.path
-    )
-    return DescribeLogDirsResult(
-        log_dir=directory.path,
-        topics=topics,
-        total_bytes=total_bytes,
-        usable_bytes=usable_bytes,
-    )
+    described = DescribeLogDirsResult(log_dir=directory.path, topics=topics)
+    try:
+        async with asyncio.timeout(SPACE_TIMEOUT_S):
+            described.total_bytes, described.usable_bytes = await host.workers.for_directory(directory.path).files.run(
+                host.disk.space, directory.path
+            )
+    except TimeoutError:
+        log.warning("the space of a log directory could not be read in time", path=directory.path)
+    except OSError as problem:
+        log.warning("the space of a log directory could not be read", path=directory.path, reason=str(problem))
+        return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    return described
 
 
 def _topics(partitions: list[Partition], moves: list[tuple[Partition, OngoingMove]]) -> list[DescribeLogDirsTopic]:

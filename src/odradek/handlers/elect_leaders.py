@@ -29,7 +29,9 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
         return _refuse(request, _NOT_AUTHORIZED)
     if kind is None:
         return _refuse(request, Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"))
-    results = await context.services.controller.elect_leaders(kind, _named_partitions(request))
+    results = await context.services.controller.elect_leaders(
+        kind, _named_partitions(request), timeout_ms=request.timeout_ms
+    )
     if isinstance(results, Refusal):
         return _refuse(request, results)
     by_topic: dict[str, list[PartitionResult]] = {}

@@ -1,8 +1,8 @@
 """Envelope, version 0: a client's request that another broker has received and the controller decides.
 
 It is handled with the principal, the address and the listener of the client. Only the APIs that brokers forward are
-accepted, and only from brokers (ClusterAction). An answer with NOT_CONTROLLER is an error of the envelope: the broker
-retries.
+accepted, and only from brokers (ClusterAction). An answer with NOT_CONTROLLER is an error of the envelope, as is a
+failure of the metadata store: the broker retries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from odradek.handlers.answers import encode_answer
 from odradek.handlers.broker_access import is_broker_request
 from odradek.handlers.context import ClientConnection, RequestContext
-from odradek.handlers.forwarding import has_error, run_handler
+from odradek.handlers.forwarding import decide_locally
 from odradek.handlers.request_record import count_errors
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import decode_request_header
@@ -57,8 +57,8 @@ async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeR
     except MalformedMessage:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     embedded_context = RequestContext(services, client, header.api_version, header.client_id, api.name)
-    response = await run_handler(api, embedded, embedded_context)
-    if has_error(response, ErrorCode.NOT_CONTROLLER):
+    response = await decide_locally(api, embedded, embedded_context)
+    if response is None:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     count_errors(services.metrics.requests.of(api.name), response)
     answer = encode_answer(api, header, response) or []

@@ -2,7 +2,7 @@
 several of them at once.
 
 Departures from Kafka: the internal topic is created within the first request, which Kafka answers with
-COORDINATOR_NOT_AVAILABLE. Share groups have no coordinator.
+COORDINATOR_NOT_AVAILABLE; so does Odradek when the creation takes more than 5 s. Share groups have no coordinator.
 """
 
 from __future__ import annotations

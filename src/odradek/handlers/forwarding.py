@@ -1,26 +1,26 @@
 """Requests that the controller decides: answered here if this broker is the controller, otherwise forwarded to it.
 
 A request is forwarded as the bytes that the client sent, in an Envelope with the client's principal and address. When
-the controller changes, the request is sent again within its timeout; NOT_CONTROLLER does not reach the client.
+the controller changes or cannot write, the request is sent again within its timeout; NOT_CONTROLLER does not reach the
+client.
 """
 
 from __future__ import annotations
 
-import inspect
 import ipaddress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.client.broker_connection import BrokerUnavailable
-from odradek.controller.refusing_channel import RefusingChannel
 from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.preparation import Prepared
+from odradek.handlers.refused_requests import refuse_request
 from odradek.handlers.waiting_copies import WaitingCopies
 from odradek.host.logs import get_logger
+from odradek.metadata.store import StoreError
+from odradek.protocol.compile_error_finder import error_finder
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from odradek.protocol.refusal import Refusal
-from odradek.protocol.schema import Struct
 from odradek.security.principal_codec import encode_principal
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ LONGEST_TIMEOUT_MS = 60_000
 SHORTEST_ATTEMPT_MS = 1_000.0  # a request with a timeout of 0 is attempted too
 LONGEST_ATTEMPT_MS = 20_000.0
 PURPOSE = "forwarding"
+TOPICS_PURPOSE = "forwarding of topics"
+TOPIC_APIS = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
+"""They are answered when the controller's broker has opened or closed all logs. Other requests do not wait for them: a
+broker handles the requests of a connection one after another."""
 
 _TIMED_OUT = Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request timed out: no controller has answered it.")
 
@@ -70,11 +74,12 @@ class Forwarder:
             return prepared.answer()
         while True:
             if self._route.local is not None:
-                response = await run_handler(api, prepared.request, context)
-                if not has_error(response, ErrorCode.NOT_CONTROLLER):
+                response = await decide_locally(api, prepared.request, context)
+                if response is not None:
                     return prepared.answer(response)
             else:
-                data = await self._forward(prepared.frame, connection, deadline)
+                purpose = TOPICS_PURPOSE if api.name in TOPIC_APIS else PURPOSE
+                data = await self._forward(prepared.frame, connection, deadline, purpose)
                 if isinstance(data, bytes):
                     return prepared.answer_encoded(data)
                 if data is not ErrorCode.NOT_CONTROLLER:
@@ -84,11 +89,12 @@ class Forwarder:
             if not await self._route.pause(deadline):
                 refusal = _TIMED_OUT
                 break
-        refusing = replace(services, controller=RefusingChannel(refusal))
-        refused = RequestContext(refusing, connection, header.api_version, header.client_id, api.name)
-        return prepared.answer(await run_handler(api, prepared.request, refused))
+            prepared.shorten_timeout(deadline.remaining_ms)
+        return prepared.answer(await refuse_request(api.handle, prepared.request, context, refusal))
 
-    async def _forward(self, frame: bytes, connection: ClientConnection, deadline: Deadline) -> bytes | ErrorCode:
+    async def _forward(
+        self, frame: bytes, connection: ClientConnection, deadline: Deadline, purpose: str
+    ) -> bytes | ErrorCode:
         """The controller's answer, or the error of the attempt: NOT_CONTROLLER when another may succeed."""
         envelope = EnvelopeRequest(
             request_data=frame,
@@ -97,7 +103,7 @@ class Forwarder:
         )
         timeout_ms = min(max(deadline.remaining_ms, SHORTEST_ATTEMPT_MS), LONGEST_ATTEMPT_MS)
         try:
-            client = self._route.client(PURPOSE)
+            client = self._route.client(purpose)
             response = await client.call(envelope, EnvelopeResponse, timeout_ms=timeout_ms, version=0)
         except BrokerUnavailable:
             return ErrorCode.NOT_CONTROLLER
@@ -108,22 +114,16 @@ class Forwarder:
         return data
 
 
-async def run_handler(api: Api, request: Request, context: RequestContext) -> Response:
-    response: Any = api.handle(request, context)
-    if inspect.isawaitable(response):
-        response = await response
-    answered: Response = response
-    return answered
-
-
-def has_error(value: object, error: ErrorCode) -> bool:
-    """Whether a response has this error code anywhere."""
-    if isinstance(value, list):
-        return any(has_error(item, error) for item in value)
-    if not isinstance(value, Struct):
-        return False
-    values = ((field.name, getattr(value, field.name)) for field in type(value).fields)
-    return any(each == error if name == "error_code" else has_error(each, error) for name, each in values)
+async def decide_locally(api: Api, request: Request, context: RequestContext) -> Response | None:
+    """The response of the controller in this process; None when another attempt may succeed: another broker is the
+    controller, or the metadata store is away."""
+    try:
+        response: Response = await api.handle(request, context)
+    except StoreError as problem:
+        log.warning("the controller could not decide a request", api=api.name, reason=str(problem))
+        return None
+    errors = error_finder(type(response))(response)
+    return None if errors and ErrorCode.NOT_CONTROLLER in errors else response
 
 
 def _timeout_ms(request: Request) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.metadata_writer import ControllerFenced
 from odradek.coordinator.transactions.transaction import ProducerIdentity
 from odradek.coordinator.transactions.transaction_coordinator import InitResult
 from odradek.handlers.transactional_id_access import may_write
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -34,7 +34,7 @@ async def handle(request: InitProducerIdRequest, context: RequestContext) -> Ini
         return await _init_transactional(request, request.transactional_id, context)
     try:
         producer_id = await context.services.producer_ids.allocate()
-    except ControllerFenced:
+    except StoreError:
         return _refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # as in Kafka without a block of ids: clients retry
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 

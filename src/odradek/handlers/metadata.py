@@ -1,11 +1,13 @@
 """Metadata, versions 0 to 13: the addresses of the brokers, and the leader of each partition.
 
-Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it;
-Kafka answers that request with an error that makes the client retry. A broker is listed for 15 s after it was fenced.
+Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it, unless
+that takes more than 2 s; Kafka answers that request with an error that makes the client retry. A broker is listed for
+15 s after it was fenced.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
@@ -13,6 +15,8 @@ from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.handlers.broker_endpoints import listed_brokers
 from odradek.handlers.partition_state import partition_state
 from odradek.handlers.turns import ELEMENTS_PER_TURN, each_in_turn
+from odradek.host.logs import get_logger
+from odradek.metadata.store import StoreError
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.metadata.entities import TopicImage
 
+log = get_logger(__name__)
+
+CREATION_TIMEOUT_S = 2.0
 FIRST_VERSION_WITH_EMPTY_LIST = 1
 FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 FIRST_VERSION_WITH_TOPIC_IDS = 12
@@ -78,6 +85,18 @@ def _allows_creation(name: str, context: RequestContext) -> bool:
 async def _create_then_answer(
     request: MetadataRequest, context: RequestContext, missing: list[str]
 ) -> MetadataResponse:
+    """The answer has no topic that could not be created in time. The requests behind it on the connection, and the
+    other topics, do not wait for a controller that is away."""
+    try:
+        async with asyncio.timeout(CREATION_TIMEOUT_S):
+            await _create(missing, context)
+    except (StoreError, TimeoutError) as problem:
+        reason = str(problem) or f"not within {CREATION_TIMEOUT_S:g} s"
+        log.warning("topics could not be created on demand", count=len(missing), reason=reason)
+    return await _answer_in_turns(request, context)
+
+
+async def _create(missing: list[str], context: RequestContext) -> None:
     services = context.services
     if OFFSETS_TOPIC in missing:
         await services.groups.topic.ensure()  # it has settings of its own, also when it is created here
@@ -88,8 +107,7 @@ async def _create_then_answer(
         if name != OFFSETS_TOPIC and mutations.allows(services.config.num_partitions)
     ]
     if ordinary:
-        await services.controller.create_topics(ordinary)
-    return await _answer_in_turns(request, context)
+        await services.controller.create_topics(ordinary, timeout_ms=CREATION_TIMEOUT_S * 1000)
 
 
 async def _answer_in_turns(request: MetadataRequest, context: RequestContext) -> MetadataResponse:

@@ -37,8 +37,18 @@ class Prepared:
         self.request, refusals = await self._api.prepare(self.request, context)
         self._refused = list(getattr(refusals, "responses"))  # noqa: B009 - both APIs that prepare have this field
         if self._refused:
-            body = b"".join(bytes(part) for part in self.request.encode(self._header.api_version))
-            self.frame = self.frame[: self._header.body_position] + body
+            self._encode_request()
+
+    def shorten_timeout(self, remaining_ms: float) -> None:
+        """Of the next attempt: the controller must not carry the request out after its client was told that it timed
+        out."""
+        if hasattr(self.request, "timeout_ms"):
+            self.request.timeout_ms = max(int(remaining_ms), 0)
+            self._encode_request()
+
+    def _encode_request(self) -> None:
+        body = b"".join(bytes(part) for part in self.request.encode(self._header.api_version))
+        self.frame = self.frame[: self._header.body_position] + body
 
     @property
     def is_answered(self) -> bool:

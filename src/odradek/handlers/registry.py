@@ -74,6 +74,7 @@ from odradek.handlers import (
 from odradek.handlers import audited_actions as actions
 from odradek.handlers.api import Api
 from odradek.handlers.audited_actions import audited, audited_preparation
+from odradek.handlers.refused_requests import refusing_store_failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,12 +97,13 @@ def _api(
     response: type[Response] = getattr(module, f"{name}Response")
     smallest, largest = request.versions
     prepare = getattr(module, "prepare", None)
+    handle = refusing_store_failures(module.handle) if is_forwarded else module.handle
     return Api(
         key=request.api_key,
         name=name,
         request=request,
         response=response,
-        handle=module.handle if audit is None else audited(module.handle, audit),
+        handle=handle if audit is None else audited(handle, audit),
         min_version=smallest,
         max_version=largest,
         advertised_min_version=smallest if advertised_min_version is None else advertised_min_version,
@@ -133,10 +135,11 @@ def without_telemetry(apis: Mapping[int, Api]) -> dict[int, Api]:
 
 def _token_apis() -> list[Api]:
     """Delegation tokens (KIP-48)."""
+    audit = actions.delegation_token
     return [
-        _api(create_delegation_token, "CreateDelegationToken", is_forwarded=True),
-        _api(renew_delegation_token, "RenewDelegationToken", is_forwarded=True),
-        _api(expire_delegation_token, "ExpireDelegationToken", is_forwarded=True),
+        _api(create_delegation_token, "CreateDelegationToken", is_forwarded=True, audit=audit),
+        _api(renew_delegation_token, "RenewDelegationToken", is_forwarded=True, audit=audit),
+        _api(expire_delegation_token, "ExpireDelegationToken", is_forwarded=True, audit=audit),
         _api(describe_delegation_token, "DescribeDelegationToken"),
     ]
 

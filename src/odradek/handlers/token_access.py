@@ -23,7 +23,9 @@ def log_token_action(context: RequestContext, operation: str, result: TokenResul
     token, error = result.token, None if result.error is ErrorCode.NONE else result.error.name
     details: dict[str, object] | None = None if token is None else {"owner": str(token.owner)}
     name = "(unknown)" if token is None else token.token_id
-    context.services.audit.performed(context.actor, Action(operation, "DelegationToken", name, error, details))
+    is_open = result.error is ErrorCode.REQUEST_TIMED_OUT
+    action = Action(operation, "DelegationToken", name, error, details, is_open=is_open)
+    context.services.audit.performed(context.actor, action)
 
 
 def may_use_tokens(context: RequestContext) -> bool:

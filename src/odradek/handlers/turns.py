@@ -1,8 +1,8 @@
 """Requests with many elements are handled a part at a time, so that requests of others are handled in between.
 
-For APIs that change nothing and whose response has an entry for each element of the request. The parts see the state of
-the broker at different times, as smaller requests would. Limits hold for the whole request: a handler keeps their state
-outside of the turns.
+For APIs whose response has an entry for each element of the request, and that change nothing or each element by itself.
+The parts see the state of the broker at different times, as smaller requests would. Limits hold for the whole request:
+a handler keeps their state outside of the turns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def answer_in_turns(
 ) -> R | Awaitable[R]:
     """One response out of the answers to all elements; at once if they are few. `count` is how many elements of a turn
     an element stands for."""
-    if sum(map(count, elements)) <= ELEMENTS_PER_TURN:
+    if len(elements) <= ELEMENTS_PER_TURN and sum(map(count, elements)) <= ELEMENTS_PER_TURN:
         return join_answers([answer(each) for each in elements], combine)
     return _answer_later(elements, answer, combine, count)
 

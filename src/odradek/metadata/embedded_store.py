@@ -133,13 +133,17 @@ class EmbeddedStore:
         )
 
     def _write_despite_full_disk(self, write: Callable[[], T]) -> T:
-        """On a full disk, release the reserved space and retry: the commit may be the deletion that frees space."""
+        """On a full disk, release the reserved space and retry: the commit may be the deletion that frees space.
+        `StoreError` when that fails too, or for another error of the file."""
         try:
-            result = write()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or not self._reserve.release():
-                raise
-            return write()
+            try:
+                result = write()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_FULL or not self._reserve.release():
+                    raise
+                return write()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self._path} cannot be written: {error}") from error
         self._reserve.hold()
         return result
 

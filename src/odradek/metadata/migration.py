@@ -32,6 +32,9 @@ class Migration:
     partitions: int
     settings: int
     quotas: int
+    users: int
+    tokens: int
+    rules: int
     present_topics: int
 
 
@@ -80,6 +83,9 @@ def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int)
         partitions=sum(len(topic.partitions) for topic in source.topics.values()),
         settings=sum(map(len, source.configs.values())),
         quotas=sum(map(len, source.client_quotas.values())),
+        users=len({key.user for key in source.users.scram_credentials}),
+        tokens=len(source.users.delegation_tokens),
+        rules=len(source.acls.bindings),
         present_topics=present,
     )
 

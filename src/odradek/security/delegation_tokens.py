@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from odradek.security.scram_credentials import MIN_ITERATIONS, SALT_BYTES, credential_from_password
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from odradek.security.principals import Principal
     from odradek.security.scram_credentials import ScramCredential, ScramMechanism
@@ -38,6 +38,10 @@ class DelegationToken:
 
     def may_be_renewed_by(self, principal: Principal) -> bool:
         return principal == self.owner or principal in self.renewers
+
+    def concerns(self, principals: Set[Principal]) -> bool:
+        """Whether one of them owns the token, has requested it for its owner (KIP-373), or may renew it."""
+        return self.owner in principals or self.requester in principals or not principals.isdisjoint(self.renewers)
 
 
 def token_hmac(secret: str, token_id: str) -> bytes:

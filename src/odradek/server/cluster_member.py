@@ -93,7 +93,9 @@ class ClusterMember:
         self.store = ZooKeeperStore(host, session)
         self.metadata = MetadataCache(self.store, config, host.clock)
         self.election = Election(session, self.store, config, host)
-        self.membership = Membership(session, self.store.claims, host.clock, self._after_registration)
+        self.membership = Membership(
+            session, self.store.claims, host.clock, config.listener_protocols, self._after_registration
+        )
         self._listener_name = listener = config.inter_broker_listener_name
         login = None
         if config.listener_protocols[listener].has_sasl:

@@ -15,6 +15,7 @@ from odradek.host.logs import configure_logs, get_logger
 from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
 from odradek.host.service_manager import READY, STOPPING, notify_service_manager
 from odradek.log.log_directory import LogDirectoryError
+from odradek.metadata.metadata_level import level_of
 from odradek.metadata.store import StoreError
 from odradek.security.tls.store_problem import StoreProblem
 from odradek.server import user_store
@@ -96,6 +97,10 @@ def migrate_metadata(properties_path: str | None, overrides: Sequence[str], *, i
         "partitions": migration.partitions,
         "settings": migration.settings,
         "quotas": migration.quotas,
+        "users": migration.users,
+        "delegation_tokens": migration.tokens,
+        "access_rules": migration.rules,
+        "metadata_level": level_of(migration.changes),
         "present_topics": migration.present_topics,
         "kept_file": done.kept_file,
     }

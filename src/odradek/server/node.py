@@ -144,7 +144,7 @@ class Node:
         self._audit = build_audit_log(config, host)
         if self._audit is not None:
             await self._audit.start()
-        services = self._build_services(producer_ids)
+        self._services = services = self._build_services(producer_ids)
         self._time_lookups = services.time_lookups
         self.dispatcher = Dispatcher(services.apis, services)
         self._add_metrics(services)
@@ -286,6 +286,7 @@ class Node:
         self._time_lookups.close()
         await self._table.close()
         await self._coordination.store.close()
+        await self._services.audited_requests.close()
         if self._audit is not None:
             await self._audit.close()
 

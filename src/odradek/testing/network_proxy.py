@@ -68,7 +68,7 @@ class Target:
         self._name = name
         self._source = source  # None: of the first request
         self._socket = _bound(port)
-        self._port = self._socket.getsockname()[1]
+        self._port: int = self._socket.getsockname()[1]
         self._target_port = target_port
         self._server: asyncio.Server | None = None
         self._opening: asyncio.Task[None] | None = None

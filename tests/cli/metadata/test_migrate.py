@@ -41,7 +41,8 @@ def test_a_single_broker_becomes_a_cluster(tmp_path: Path) -> None:
         assert (wrong.code, "set node.id to 5" in wrong.errors) == (1, True)
         done = migrate(connect, *arguments)
         assert done.code == 0, done.errors
-        assert "2 topics with 52 partitions, 4 settings, 0 quotas" in done.output
+        counts = "2 topics with 52 partitions, 4 settings, 0 quotas, 0 users, 0 delegation tokens, 0 access rules"
+        assert counts in done.output
         assert f"--override zookeeper.connect={connect}" in done.output
         again = migrate(connect, *arguments)
         assert (again.code, "was migrated before" in again.errors) == (1, True)

@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 def migrate(
     properties: str | None, connect: str | None, overrides: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    """Move topics, settings and quotas of a single broker into a cluster's ZooKeeper.
+    """Move topics, settings, quotas, users and access rules of a single broker into a cluster's ZooKeeper.
 
     The broker must be stopped. Its logs, with committed offsets and transactions, stay where they are; topic ids,
     epochs and producer ids carry over. The broker's own metadata file is kept under another name. A cluster with
-    metadata is accepted if no name is in both, and while none of its brokers runs.
+    metadata is accepted if no name is in both, and while none of its brokers runs. All its brokers must have a version
+    that knows the metadata level of what is moved (docs/clusters.md#upgrade).
 
     A member of a cluster cannot become a single broker again: it changes leader epochs and partitions in ZooKeeper, and
     not in the kept file. To be able to return, copy the log directories while the broker is stopped. Without a copy,
@@ -56,7 +57,12 @@ def migrate(
         if not as_json:
             say(counts_text(planned))
         if not dry_run:
-            confirm(f"Move this to the cluster {planned['cluster_id']}?", yes, refusal="nothing was moved")
+            confirm(
+                f"Move this to the cluster {planned['cluster_id']}? All its brokers must know metadata level "
+                f"{planned['metadata_level']}: one of an older version cannot start afterwards.",
+                yes,
+                refusal="nothing was moved",
+            )
             planned = migrate_metadata(properties, given, is_dry_run=False)
     except BrokerFailure as failure:
         raise Failure(str(failure)) from failure
@@ -76,6 +82,9 @@ def counts_text(facts: dict[str, Any]) -> str:
         f"{count_text(facts['topics'], 'topic')} with {count_text(facts['partitions'], 'partition')}",
         count_text(facts["settings"], "setting"),
         count_text(facts["quotas"], "quota"),
+        count_text(facts["users"], "user"),
+        count_text(facts["delegation_tokens"], "delegation token"),
+        count_text(facts["access_rules"], "access rule"),
     ]
     present = facts["present_topics"]
     rest = f" ({count_text(present, 'topic')} moved before)" if present else ""

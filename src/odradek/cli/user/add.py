@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     "properties",
     metavar="SERVER.PROPERTIES",
     type=click.Path(exists=True, dir_okay=False),
-    help="Write to the metadata of this broker, which must not run; for the first user.",
+    help="Write to the metadata of this broker, which must not run; for the first user. All brokers of its cluster "
+    "must know metadata level 2 (docs/clusters.md#upgrade).",
 )
 @click.option("--data-dir", metavar="DIR", help="The same, for a broker with its data in this directory.")
 @cluster_options

@@ -142,6 +142,11 @@ class GroupShard:
         prefix = offset_key_prefix(group_id)
         return any(key.startswith(prefix) for key in self._shard.pending_transactions.all_keys())
 
+    @property
+    def pending_offset_count(self) -> int:
+        """Of all groups."""
+        return len(self._shard.pending_transactions.all_keys())
+
     def pending_offsets(self, group_id: str | None = None) -> Iterator[tuple[OffsetKey, list[bytes | None]]]:
         """The offsets that open transactions have committed, of one group or of all, with the value of each
         transaction. Keys of other groups are not decoded."""

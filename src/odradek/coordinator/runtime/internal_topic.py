@@ -3,10 +3,12 @@ shard for each of its partitions that this broker leads."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from odradek.coordinator.runtime.topic_logs import TopicLogs
 from odradek.host.logs import get_logger
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from odradek.replica.partition_table import PartitionTable
 
 log = get_logger(__name__)
+
+CREATION_TIMEOUT_S = 5.0
 
 Design: TypeAlias = "Callable[[BrokerConfig, int], NewTopic]"
 """The topic to create, from the broker's configuration and the number of brokers."""
@@ -66,12 +70,19 @@ class InternalTopic:
         return None if leader == NO_LEADER else leader
 
     async def ensure(self) -> None:
-        """Create the topic if it does not exist, on as many brokers as there are."""
+        """Create the topic if it does not exist, on as many brokers as there are. Returns without it when that takes
+        long: without a controller clients retry."""
         if self.exists:
             return
         broker_count = max(len(self._metadata.image.brokers), 1)
         topic = self._design(self._metadata.broker_config, broker_count)
-        (result,) = await self._controller.create_topics([topic])
+        try:
+            async with asyncio.timeout(CREATION_TIMEOUT_S):
+                (result,) = await self._controller.create_topics([topic], timeout_ms=CREATION_TIMEOUT_S * 1000)
+        except (StoreError, TimeoutError) as problem:
+            reason = str(problem) or f"not within {CREATION_TIMEOUT_S:g} s"
+            log.warning("an internal topic could not be created", topic=self._name, reason=reason)
+            return
         if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             log.error("an internal topic could not be created", topic=self._name, reason=result.message)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.topic_decisions import NewTopic
 from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
@@ -18,6 +17,7 @@ from odradek.coordinator.transactions.markers import MarkerWriter
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.coordinator.transactions.transaction_settings import TransactionSettings, transaction_settings
 from odradek.coordinator.transactions.transaction_shard import TransactionShard
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
@@ -183,7 +183,7 @@ class TransactionCoordinator:
         while True:
             try:
                 new_producer_id = await self._producer_ids.allocate()
-            except ControllerFenced:
+            except StoreError:
                 return InitResult(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             decided = self._decide(transactional_id, decide, result, new_producer_id)
             if decided is not None:

@@ -26,13 +26,21 @@ class Actor(NamedTuple):
 
 
 class Action(NamedTuple):
-    """A change that a client has made, or tried to make. `error` is the name of the error that it was answered with."""
+    """A change that a client has made, or tried to make. `error` is the name of the error that it was answered with.
+    `is_open` when the change may have been made all the same."""
 
     operation: str
     resource_type: str
     resource_name: str
     error: str | None = None
     details: Mapping[str, object] | None = None
+    is_open: bool = False
+
+    @property
+    def outcome(self) -> str:
+        if self.error is None:
+            return "done"
+        return "unknown" if self.is_open else "failed"
 
 
 class Audit(Protocol):
@@ -75,7 +83,7 @@ def denial_fields(actor: Actor, operation: Operation, resource: Resource) -> dic
 
 def action_fields(actor: Actor, action: Action) -> dict[str, object]:
     fields: dict[str, object] = {
-        "outcome": "done" if action.error is None else "failed",
+        "outcome": action.outcome,
         **_actor_fields(actor),
         "operation": action.operation,
         "resource_type": action.resource_type,
