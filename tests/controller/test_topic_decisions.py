@@ -207,7 +207,9 @@ def test_partitions_added_during_a_reassignment_have_as_many_replicas_as_it_ends
     (change,) = added
     assert isinstance(change, PartitionsAdded)
     assert [len(each.replicas) for each in change.partitions] == [3]
-    assert not isinstance(decide_partitions(NewPartitions(name="t", count=2, assignments=[(0, 1, 2)]), brokers), Refusal)
+    assert not isinstance(
+        decide_partitions(NewPartitions(name="t", count=2, assignments=[(0, 1, 2)]), brokers), Refusal
+    )
 
 
 def test_restart_bumps_the_epochs_of_led_partitions_only() -> None:
