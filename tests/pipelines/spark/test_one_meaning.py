@@ -175,6 +175,36 @@ def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> N
     assert aggregates(unreadable)
 
 
+STATIC = """
+  names: {files: {path: names.json, format: json}, schema: "kind STRING, name STRING"}
+steps:
+  known:
+    sql: select * from names
+    expect:
+      has a name: {check: name is not null, otherwise: drop}
+      is short: {check: length(name) < 5, otherwise: warn}
+  named: {from: readings, join: {table: known, on: [kind]}}
+  counted: {from: named, by: [name], aggregate: {n: count(*)}}
+sinks:
+  named: {from: named, table: named}
+  counted: {from: counted, table: counted, key: [name]}
+"""
+
+
+def test_rows_of_a_static_step_are_counted_once_in_each_engine(stage: Stage) -> None:
+    give(stage, [[reading(1, "l", 0)], [reading(2, "r", 1)], [reading(3, "l", 2)]])
+    names = [{"kind": "l", "name": "left"}, {"kind": "r", "name": None}, {"kind": "x", "name": "unknown"}]
+    (stage.folder / "names.json").write_text("".join(json.dumps(row) + "\n" for row in names))
+    pipeline = stage.pipeline(SOURCE + STATIC)
+    found = [
+        [(each.expectation, each.rows, each.checked) for report in reports for each in report.violations]
+        for reports in (stage.run(pipeline), [stage.run_once(pipeline)])
+    ]
+    assert found[0] == found[1] == [("has a name", 1, 3), ("is short", 2, 3)]
+    assert sorted(table(stage, "select id from named")) == [(1,), (1,), (3,), (3,)]  # both engines have written
+    assert table(stage, "select name, n from counted") == [("left", 2)]
+
+
 UNIQUE = """
   plain:
     files: {path: in, format: json, options: {maxFilesPerTrigger: 1}}

@@ -34,7 +34,7 @@ from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.written_outputs import WrittenOutputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, SparkSession
 
@@ -166,19 +166,13 @@ class FanOut:
             numbers = F.array(F.count(F.lit(1)), F.count(F.col(REJECTED)))
             parts.append(counted(tables.decoded(name), name, numbers))
         judged = [*self._judged, *self._checked]
-        for step in judged:
-            numbers = F.array(*violation_counts(step.name, step.expectations), F.count(F.lit(1)))
-            parts.append(counted(tables.judged(step.name), step.name, numbers))
+        parts += judged_counts(tables, judged)
         sinks = {} if is_whole else self._counted
         every = F.array(F.count(F.lit(1)))
         rows = [counted(tables.rows(each), written_name(each), every) for each in dict.fromkeys(sinks.values())]
         can_fail = any(each.otherwise is Otherwise.FAIL for step in judged for each in step.expectations)
         found = collected(parts if can_fail else [*parts, *rows])
-        violations = [
-            Violations(step.name, each.name, each.otherwise, found[step.name][number], found[step.name][-1])
-            for step in judged
-            for number, each in enumerate(step.expectations)
-        ]
+        violations = violations_in(found, judged)
         fail_on(violations)
         found |= collected(rows) if can_fail else {}
         owned = {step.name for step in self._judged}
@@ -216,6 +210,26 @@ def without_partitioning(frame: DataFrame) -> DataFrame:
     instance would compute the state of the batch again, and count its late rows and state rows twice.
     """
     return frame.coalesce(MOST_PARTITIONS)
+
+
+def judged_counts(tables: Tables, steps: Iterable[Step]) -> list[DataFrame]:
+    """For each step, the rows that do not meet each expectation, and all of its rows."""
+    return [
+        counted(
+            tables.judged(step.name), step.name,
+            F.array(*violation_counts(step.name, step.expectations), F.count(F.lit(1))),
+        )
+        for step in steps
+    ]  # fmt: skip
+
+
+def violations_in(found: Mapping[str, Sequence[int]], steps: Iterable[Step]) -> list[Violations]:
+    """The violations in the counts of `judged_counts`."""
+    return [
+        Violations(step.name, each.name, each.otherwise, found[step.name][number], found[step.name][-1])
+        for step in steps
+        for number, each in enumerate(step.expectations)
+    ]
 
 
 def collected(parts: Sequence[DataFrame]) -> dict[str, list[int]]:

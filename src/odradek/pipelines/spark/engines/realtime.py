@@ -35,6 +35,7 @@ from odradek.pipelines.spark.records import rejects_of
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
+from odradek.pipelines.spark.static_steps import static_violations, with_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,8 @@ class RealtimeEngine:
             raise PipelineError(f"{self._pipeline.name}: {refusal}; {REALTIME_HINT}")
         passes: dict[str, Pass] = {}
         writer: Any = self._writer(passes)  # missing in PySpark's type annotations
-        running = Running(Reports(passes, self._report))
+        static = static_violations(self._session, self._pipeline, build_graph(self._pipeline), self._load)
+        running = Running(Reports(passes, with_first(self._report, static)))
         self._create_topics()
         with query_settings(self._session, checkpoint_settings(self._session, self._pipeline)):
             running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())

@@ -39,6 +39,7 @@ from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
+from odradek.pipelines.spark.static_steps import static_violations, with_first
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.views import running_aggregate
 
@@ -97,7 +98,9 @@ class StandardEngine:
         self._pipeline = with_analysed_functions(self._session, self._pipeline)
         graph = build_graph(self._pipeline)
         passes: dict[str, Pass] = {}
-        reports = Reports(passes, self._report)
+        load = functools.partial(self._load, start=None)
+        static = [] if only is not None else static_violations(self._session, self._pipeline, graph, load)
+        reports = Reports(passes, with_first(self._report, static))
         running = Running(reports)
         flows = [each for each in split_flows(self._pipeline, graph) if only is None or each.name in only]
         for flow in flows:
