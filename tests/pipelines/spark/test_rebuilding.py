@@ -17,7 +17,14 @@ from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTake
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, pipeline_for, rebuild_views, rebuildable
+from odradek.pipelines.spark.rebuilding import (
+    Rebuilding,
+    RebuildRefused,
+    pipeline_for,
+    rebuild_views,
+    rebuildable,
+    refuse_lossy,
+)
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -139,6 +146,37 @@ def test_a_table_that_a_batch_cannot_repeat_is_not_rebuilt(stage: Stage) -> None
     """)
     with pytest.raises(RebuildRefused, match="would append rows of open groups again; give the sink a key"):
         rebuild_views(appended, appended.sinks, quiet, lambda _sink, _rows: None)
+
+
+BEHIND_TIMERS = """
+    warehouse: sqlite:///w.db
+    sources:
+      rows: {{topic: "@in", schema: "pump BIGINT, at TIMESTAMP", watermark: {{column: at, delay: 1 minute}}}}
+    steps:
+      watched:
+        from: rows
+        state: {{key: [pump], processor: "own:Watch", timeout: 1 minute, clock: {clock}}}
+        schema: "pump BIGINT, at TIMESTAMP, status STRING"
+    sinks: {{t: {{from: watched, table: t, key: [pump]}}}}
+    views:
+      last: {{from: watched, key: [pump], order_by: at}}
+      totals: {{from: watched, by: [status], aggregate: {{n: count(*)}}}}
+"""
+
+
+def test_a_view_behind_timers_is_not_rebuilt(stage: Stage) -> None:
+    (stage.folder / "own.py").write_text("class Watch:\n    pass\n")
+    refused = {}
+    for clock in ("processing", "event"):
+        pipeline = stage.pipeline(BEHIND_TIMERS.format(clock=clock))
+        for end in rebuildable(pipeline).values():
+            with contextlib.suppress(RebuildRefused):
+                refuse_lossy(pipeline, end)
+                continue
+            refused[clock, end.name] = True
+    assert set(refused) == {
+        ("processing", "t"), ("processing", "last"), ("processing", "totals"), ("event", "t"), ("event", "last")
+    }  # fmt: skip
 
 
 def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:

@@ -24,7 +24,7 @@ from odradek.pipelines.definition.model import (
 )
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.parsing_changes import changes_of
-from odradek.pipelines.definition.vocabulary import SinkMode, StartAt
+from odradek.pipelines.definition.vocabulary import SinkMode, StartAt, StateClock
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
 from odradek.pipelines.operating.fingerprints import as_recorded, changes_fact
 from odradek.pipelines.planning.flows import split_flows
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.operating.status import Offsets
     from odradek.pipelines.spark.topics import Cluster
 
@@ -89,17 +89,18 @@ def rebuild_views(
 
 def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
     """Refuses a table whose rows a batch cannot compute as the stream did."""
-    if isinstance(end, View) and changes_of(end) is None:
-        return
     name = f"view {end.name}" if isinstance(end, View) else f"table sink {end.name}"
     graph = build_graph(pipeline)
     before = [each for each in pipeline.steps if each.name in graph.upstream(end.input)]
-    keyed = next((each for each in before if isinstance(each.operation, KeyedState)), None)
+    keyed = next((each for each in before if has_lost_timers(each, end)), None)
     if keyed is not None:
         raise RebuildRefused(
-            f"{name}: step '{keyed.name}' keeps state with timers, which a batch over the log cannot "
-            f"repeat; empty the table and use `odradek pipeline reset {pipeline.place.file}`"
+            f"{name}: step '{keyed.name}' keeps state with timers, which do not fire when the log is read again; "
+            f"name the views that do not depend on it, or empty the table and use `odradek pipeline reset "
+            f"{pipeline.place.file}`"
         )
+    if isinstance(end, View) and changes_of(end) is None:
+        return
     streaming = streaming_names(pipeline, graph)
     if changes_of(end) is not None and any(state_of(each, streaming) for each in before):
         raise RebuildRefused(
@@ -112,6 +113,18 @@ def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
             f"{name}: its rows derive from state and are appended, so that the stream would append rows "
             "of open groups again; give the sink a key"
         )
+
+
+def has_lost_timers(step: Step, end: View | Sink) -> bool:
+    """Whether a rebuild lacks the rows of the step's timers.
+
+    A view of an aggregate is rebuilt by a stream, in which timers of event time fire. It takes seconds, in which those
+    of processing time do not. Everything else is rebuilt by a batch, in which no timer fires."""
+    operation = step.operation
+    if not isinstance(operation, KeyedState):
+        return False
+    is_stream = isinstance(end, View) and isinstance(end.content, RunningAggregate)
+    return not is_stream or operation.clock is StateClock.PROCESSING
 
 
 class Rebuilding:
