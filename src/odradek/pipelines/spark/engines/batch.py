@@ -11,7 +11,7 @@ from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.spark.expectations import as_expectation_failures
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.functions import register_functions
-from odradek.pipelines.spark.run_takeover import take_over
+from odradek.pipelines.spark.run_takeover import run_of, take_over
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import Range, read_once
 
@@ -42,4 +42,5 @@ def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span:
 
     fan_out = FanOut(pipeline, graph, flow, lambda _batch, source: load(source), cluster.create_awaited)
     with as_expectation_failures():
-        return fan_out.whole(session, load, BatchNumber(str(uuid.uuid4()), 0, take_over(pipeline, [flow])))
+        epoch, run = take_over(pipeline, [flow], cluster.id), run_of(pipeline, flow, cluster.id)
+        return fan_out.whole(session, load, BatchNumber(str(uuid.uuid4()), 0, epoch, run))

@@ -33,7 +33,7 @@ from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.records import OBSERVED, decoded, written_name
-from odradek.pipelines.spark.run_takeover import take_over
+from odradek.pipelines.spark.run_takeover import run_of, take_over
 from odradek.pipelines.spark.shared_reads import SETTINGS, combined, read_once_for_all
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
@@ -83,6 +83,7 @@ class StandardEngine:
     ) -> None:
         self._session = session
         self._pipeline = pipeline
+        self._cluster_id = cluster.id
         self._partitions = cluster.partitions_of
         self._create_topics = cluster.create_awaited
         self._report = report
@@ -108,7 +109,7 @@ class StandardEngine:
         self._reports = reports
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
         self._create_topics()
-        self._epoch = take_over(self._pipeline, flows)
+        self._epoch = take_over(self._pipeline, flows, self._cluster_id)
         checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
             for flow, (writer, own) in prepared:
@@ -235,7 +236,8 @@ class StandardEngine:
         def take_batch(batch: DataFrame, number: int) -> None:
             try:
                 running.refuse_after_failure(flow.name)
-                write(batch, number_of(batch, flow.name, number, self._epoch))
+                run = run_of(self._pipeline, flow, self._cluster_id)
+                write(batch, number_of(batch, flow.name, number, self._epoch, run))
             except BaseException as error:
                 running.note(flow.name, error)
                 raise
