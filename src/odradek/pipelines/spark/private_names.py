@@ -36,6 +36,7 @@ PLANNING = Use("optimize the plan of a query once, before it starts", "Spark opt
 STATE = Use("find out whether a Python step keeps state", "the streaming query computes it, as if it kept state")
 LOOKUPS = Use("find the Java classes of PySpark's functions once", "PySpark finds them again for every column")
 CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
+STORAGE = Use("reach checkpoints through Hadoop", "checkpoints on other storage than a local disk cannot be used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ NAMES = {
     "clock words": PrivateName("org.apache.spark.sql.catalyst.optimizer.SpecialDatetimeValues", PLANNING),
     "clock pattern": PrivateName("org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE", PLANNING),
     "dataset": PrivateName("org.apache.spark.sql.classic.Dataset.ofRows", PLANNING),
-    "context": PrivateName("_jsc", CHECKPOINTS),
-    "file systems": PrivateName("hadoopConfiguration", CHECKPOINTS),
+    "context": PrivateName("_jsc", STORAGE),
+    "file systems": PrivateName("hadoopConfiguration", STORAGE),
     "checkpoint files": PrivateName(
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager", CHECKPOINTS
     ),

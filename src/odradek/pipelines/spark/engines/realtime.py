@@ -20,7 +20,7 @@ from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW as FLOW
 from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.planning.streams import streaming_names
-from odradek.pipelines.spark.checkpoints import checkpoint_of
+from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.engines.reports import Reports
@@ -98,7 +98,7 @@ class RealtimeEngine:
 
     def _named(self, frame: DataFrame) -> DataStreamWriter:
         writer = frame.writeStream.queryName(f"{self._pipeline.name}/{FLOW}").outputMode("update")
-        return writer.option("checkpointLocation", checkpoint_of(self._pipeline, FLOW))
+        return writer.option("checkpointLocation", checkpoint_uri(self._pipeline, FLOW))
 
     def _one_pass(self, graph: Graph) -> Pass:
         pipeline = self._pipeline

@@ -17,7 +17,7 @@ from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.sharing import state_interval
 from odradek.pipelines.spark.batch_numbers import number_of
-from odradek.pipelines.spark.checkpoints import checkpoint_of
+from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.continuing import source_at
@@ -212,7 +212,7 @@ class StandardEngine:
 
     def _named(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
         mode = "append" if flow.mode is SinkMode.APPEND else "update"
-        checkpoint = checkpoint_of(self._pipeline, flow.name)
+        checkpoint = checkpoint_uri(self._pipeline, flow.name)
         writer = frame.writeStream.queryName(f"{self._pipeline.name}/{flow.name}").outputMode(mode)
         return writer.option("checkpointLocation", checkpoint)
 
