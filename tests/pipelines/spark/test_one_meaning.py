@@ -12,10 +12,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
+from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
 from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state
 from odradek.pipelines.spark.steps import StepBroken
 from tests.pipelines.spark.stage import WAIT_S
@@ -105,6 +107,10 @@ def loud(readings):
     return readings.select("id", F.upper("kind").alias("kind"))
 
 
+def sampled(readings):
+    return readings.where(F.rand() < 0.1).select("id")
+
+
 def whole(readings):
     return readings.where(readings.x < readings.count())
 """
@@ -152,6 +158,37 @@ def test_a_function_whose_groups_are_never_final_is_refused_with_its_place(stage
     pipeline = stage.pipeline(source + step + 'sinks: {o: {from: counted, topic: "@o"}}\n')
     with pytest.raises(StepBroken, match=r"pipeline\.yml:\d+:\d+: error: step 'counted' aggregates a stream without"):
         stage.run(pipeline)
+
+
+def test_a_function_with_random_values_is_refused_with_its_place(stage: Stage) -> None:
+    (stage.folder / "own.py").write_text(FUNCTIONS)
+    give(stage, [[reading(1, "l", 0)]])
+    step = 'steps: {some: {from: [readings], python: "own:sampled", schema: "id BIGINT"}}\n'
+    pipeline = stage.pipeline(SOURCE + step + "sinks: {o: {from: some, table: o}}\n")
+    with pytest.raises(StepBroken, match=r"pipeline\.yml:\d+:\d+: step 'some' uses rand\(\), whose value differs"):
+        stage.run(pipeline)
+
+
+def test_random_parts_of_a_plan_are_found(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    static = spark.range(3).withColumnRenamed("id", "value").withColumn("r", F.rand())
+    length = F.udf(len, "int")
+    for found in (
+        stream.withColumn("r", F.uuid()),
+        stream.select(F.monotonically_increasing_id() + 1),
+        stream.where(F.rand() < 0.1).groupBy("value").count(),
+        stream.sample(0.1),
+    ):
+        assert random_part(found), found
+    for accepted in (
+        stream.withColumn("t", length(F.col("value").cast("string"))),
+        stream.withColumn("t", length.asNondeterministic()(F.col("value").cast("string"))),
+        stream.groupBy("value").agg(F.collect_list("timestamp"), F.first("timestamp")),
+        stream.join(static, "value"),
+    ):
+        assert random_part(accepted) is None, accepted
+    assert reads_clock(stream.withColumn("now", F.current_timestamp()))
+    assert not reads_clock(stream)
 
 
 def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> None:

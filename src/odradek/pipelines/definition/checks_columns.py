@@ -226,7 +226,7 @@ class ColumnChecker:
             self.problems.error(
                 each.expression_place,
                 f"{name} has no aggregate function",
-                "use avg(…), max(…), count(*), first(…) or another aggregate function",
+                "use avg(…), max(…), count(*), min_by(…) or another aggregate function",
             )
 
     def _query(self, operation: Sql, what: str) -> None:
