@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.cli.pipeline.start_positions import parse_range
 from odradek.pipelines.definition.model import Start, TopicOrigin
@@ -27,7 +28,7 @@ from odradek.pipelines.spark.rebuilding import (
 )
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
-from tests.pipelines.spark.stage import renamed
+from tests.pipelines.spark.stage import PATIENCE_S, await_partitions, renamed
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -146,6 +147,29 @@ def test_a_table_that_a_batch_cannot_repeat_is_not_rebuilt(stage: Stage) -> None
     """)
     with pytest.raises(RebuildRefused, match="would append rows of open groups again; give the sink a key"):
         rebuild_views(appended, appended.sinks, quiet, lambda _sink, _rows: None)
+
+
+def test_a_rebuild_reads_the_records_that_the_stream_has_read(stage: Stage) -> None:
+    """Neither those before a stream with start: latest, nor those of a partition that it will read later."""
+    stage.create("in", partitions=1)
+    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+    pipeline = stage.pipeline("""
+        warehouse: sqlite:///w.db
+        sources: {rows: {topic: "@in", schema: "id BIGINT, v BIGINT", start: latest}}
+        sinks: {all: {from: rows, table: all_rows}}
+    """)
+    run(stage, pipeline)
+    stage.produce("in", [{"id": 3, "v": 3}])
+    run(stage, pipeline)
+    assert rows(stage, "all_rows") == [(3, 3)]
+    admin = AdminClient({"bootstrap.servers": stage.bootstrap_servers})
+    admin.create_partitions([NewPartitions(stage.topic("in"), 2)])[stage.topic("in")].result(PATIENCE_S)
+    await_partitions(stage.bootstrap_servers, stage.topic("in"), 2)
+    stage.produce("in", [{"id": 4, "v": 4}], partition=1)
+    Rebuilding(stage.spark, pipeline, prepare_topics(pipeline), quiet).rebuild(pipeline.sinks[0])
+    assert rows(stage, "all_rows") == [(3, 3)]
+    run(stage, pipeline)
+    assert rows(stage, "all_rows") == [(3, 3), (4, 4)]
 
 
 BEHIND_TIMERS = """
