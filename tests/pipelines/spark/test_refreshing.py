@@ -100,7 +100,7 @@ def change(rows, _batch):
     with sqlite3.connect(FILE) as connection:
         connection.execute("update customers set name = 'new' where id = 7")
         connection.execute("delete from customers where id = 8")
-    time.sleep(0.5)  # longer than `refresh`
+    time.sleep(0.5)  # a measured time: longer than `refresh`
 """
 JOINED = """
     dead_letters: "@dead"
