@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
+from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse, WarehouseUnavailable, check_database
 from tests.pipelines.spark.change_model import Change, batches_of, change_lists, current_rows, history_rows, stored
@@ -52,6 +53,36 @@ def test_rows_replace_those_of_their_key_and_a_replay_changes_nothing(
     assert postgres.execute("select id, value from t order by id", database) == [(1, 1), (2, 4)]
     assert postgres.execute("select count(*) from log", database) == [(1,)]
     assert postgres.execute("select * from odradek_batches", database) == [("q", 1)]
+
+
+def test_a_later_run_waits_for_the_open_batch_of_an_earlier_one(
+    warehouse: Warehouse, postgres: Server, database: str
+) -> None:
+    """After it has started, nothing of the earlier run is committed."""
+    later = Warehouse(postgres.url(database))
+    warehouse.claim("flow", warehouse.last_epoch("flow") + 1)
+    starts, is_claimed = threading.Event(), threading.Event()
+
+    def claim() -> None:
+        starts.wait(60)
+        later.claim("flow", 2)
+        is_claimed.set()
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        starts.set()
+        assert not is_claimed.wait(1)
+        yield 1, NOON, 1
+
+    claiming = threading.Thread(target=claim)
+    claiming.start()
+    assert warehouse.write(BatchNumber("a", 0, 1, "flow"), [TableChange("t", SCHEMA, rows(), ("id",))])
+    claiming.join(60)
+    assert is_claimed.is_set()
+    with pytest.raises(RunReplaced):
+        warehouse.write(BatchNumber("a", 1, 1, "flow"), [change((2, NOON, 2))])
+    assert later.write(BatchNumber("b", 0, 2, "flow"), [change((3, NOON, 3))])
+    later.engine.dispose()
+    assert postgres.execute("select id from t order by id", database) == [(1,), (3,)]
 
 
 def test_an_older_row_does_not_replace_a_newer_one(warehouse: Warehouse, postgres: Server, database: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
-from tests.pipelines.definition.definitions import OUT, SOURCE, errors, reported
+from tests.pipelines.definition.definitions import OUT, SOURCE, errors, reported, warnings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,8 +186,6 @@ def test_columns_after_an_aggregation_and_a_join_are_known() -> None:
           o: {from: b, topic: t, value: [window_start, window_end, id, n, name]}
           p: {from: b, topic: t, value: [at]}
     """
-    import textwrap
-
     assert [line.split(";")[0] for line in errors(textwrap.dedent(text))] == [
         "value of sink 'p' names the column 'at', which does not exist"
     ]
@@ -208,3 +207,16 @@ def test_columns_of_sources() -> None:
     said = [line for line in reported(text + OUT) if "names the column" in line]
     assert "column 'c' of source 's' names the column 'x'" in said[0]
     assert "watermark of source 's' names the column 'd'" in said[1]
+
+
+@pytest.mark.parametrize(("how", "is_reported"), [("inner", True), ("left", True), ("semi", False), ("anti", False)])
+def test_columns_that_a_join_leaves_out_are_a_warning(how: str, is_reported: bool) -> None:
+    text = f"""
+        steps:
+          a: {{sql: "select id, reading.unit as name from rigs"}}
+          s: {{from: a, join: {{table: pumps, on: id, how: {how}}}}}
+    """
+    found = [line for line in warnings(textwrap.dedent(text) + OUT) if "leaves out the columns" in line]
+    assert [line.partition(",")[0] for line in found] == [
+        "step 's' leaves out the columns name of 'pumps'"
+    ] * is_reported  # fmt: skip

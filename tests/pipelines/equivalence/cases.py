@@ -48,6 +48,7 @@ STREAM_COLUMNS = ("id", "k", "n", "at", "tags")
 ROW = ("id", "k", "n", "at")
 RENAMED = (("other", "id"), ("other_n", "n"), ("other_at", "at"))  # columns of the right side of a declared join
 LABELS = (("a", "Ada"), ("b", "Bob"), ("d", "Dan"))
+KNOWN = {"is not Bob": ("label <> 'Bob'", "drop"), "is Ada": ("label = 'Ada'", "warn")}  # expectations of labels
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,15 @@ class Explode:
 
 @dataclass(frozen=True)
 class StaticJoin:
-    """A join with the table `labels` on `k`."""
+    """A join with the table `labels` on `k`, or with the step `known` of those that meet `KNOWN`."""
 
     input: str
     how: str
+    is_checked: bool = False
+
+    @property
+    def table(self) -> str:
+        return "known" if self.is_checked else "labels"
 
 
 @dataclass(frozen=True)
@@ -232,6 +238,10 @@ class Case:
         step = self.step(name)
         before = [each for read in inputs_of(step.operation) for each in self.upstream(read)] if step else []
         return list(dict.fromkeys([*before, *([step] if step else [])]))
+
+    @property
+    def checks_labels(self) -> bool:
+        return any(isinstance(each.operation, StaticJoin) and each.operation.is_checked for each in self.steps)
 
     @property
     def stopping(self) -> list[Step]:

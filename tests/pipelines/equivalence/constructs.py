@@ -46,7 +46,8 @@ def of_operation(operation: Operation) -> set[str]:
     if isinstance(operation, Explode):
         return {f"explode: {operation.style}"}
     if isinstance(operation, StaticJoin):
-        return {f"join of a table: {operation.how}"}
+        checked = ["expectations of a static step"] if operation.is_checked else []
+        return {f"join of a table: {operation.how}", *checked}
     if isinstance(operation, StreamJoin):
         return {f"join of streams{'' if operation.is_declared else ' in SQL'}: {operation.how}"}
     if isinstance(operation, Deduplicate):

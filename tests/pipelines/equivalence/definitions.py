@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.pipelines.equivalence.cases import (
+    KNOWN,
     LABELS,
     ROW,
     STREAM_COLUMNS,
@@ -87,6 +88,9 @@ def definition_of(case: Case, engine: str = "standard") -> str:
     if any(isinstance(each.operation, StaticJoin) for each in case.steps):
         files = {"path": "labels.json", "format": "json"}
         made["sources"]["labels"] = {"files": files, "schema": "k STRING, label STRING"}
+    if case.checks_labels:
+        expected = {name: {"check": check, "otherwise": otherwise} for name, (check, otherwise) in KNOWN.items()}
+        made["steps"]["known"] = {"sql": "select * from labels", "expect": expected}
     if any(calls_function(each) for each in case.steps):
         made["functions"] = FUNCTIONS
     return yaml.safe_dump({key: value for key, value in made.items() if value}, sort_keys=False, width=110)
@@ -134,7 +138,7 @@ def operation_of(operation: Operation) -> dict[str, Any]:
     if isinstance(operation, Explode):
         return {"sql": explode_of(operation)}
     if isinstance(operation, StaticJoin):
-        return {"from": operation.input, "join": {"table": "labels", "on": ["k"], "how": operation.how}}
+        return {"from": operation.input, "join": {"table": operation.table, "on": ["k"], "how": operation.how}}
     if isinstance(operation, Aggregate):
         return aggregate_of(operation)
     if isinstance(operation, Deduplicate):

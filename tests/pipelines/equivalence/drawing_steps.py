@@ -141,11 +141,11 @@ def explode(draft: Draft, read: str, shape: Shape) -> Drawn:
 
 
 def static_join(draft: Draft, read: str, shape: Shape) -> Drawn:
-    how = draft.one_of("inner", "left", "semi", "anti")
+    how, is_checked = draft.one_of(("inner", False), ("left", True), ("semi", True), ("anti", False), ("inner", True))
     if "label" in shape.columns:
         return select(draft, read, shape)
     added = ("label",) if how in {"inner", "left"} else ()
-    return StaticJoin(read, how), replace(shape, columns=(*shape.columns, *added))
+    return StaticJoin(read, how, is_checked), replace(shape, columns=(*shape.columns, *added))
 
 
 def python(draft: Draft, read: str, shape: Shape) -> Drawn:

@@ -81,6 +81,8 @@ class Oracle:
         for step in self._case.steps:
             if step in used:  # a step that nothing reads and that expects nothing is not computed
                 self._compute(step)
+        if self._case.checks_labels:
+            self.outcome.violations.update({("known", "is not Bob"): 1, ("known", "is Ada"): 2})
         for sink in self._case.sinks:
             self.outcome.rows[sink.name] = counted(self._written(sink))
         for view in self._case.views:
@@ -163,7 +165,8 @@ class Oracle:
             function = F.explode_outer if operation.style == "outer" else F.explode
             return frame.select(*ROW, function("tags").alias("tag"), *kept_provenance(frame))
         if isinstance(operation, StaticJoin):
-            columns = pa.table({name: [row[i] for row in LABELS] for i, name in enumerate(("k", "label"))})
+            rows = [row for row in LABELS if row[1] != "Bob"] if operation.is_checked else LABELS
+            columns = pa.table({name: [row[i] for row in rows] for i, name in enumerate(("k", "label"))})
             how = {"semi": "left_semi", "anti": "left_anti"}.get(operation.how, operation.how)
             return self._frame(operation.input).join(self._spark.createDataFrame(columns), "k", how)
         if isinstance(operation, Python):

@@ -43,9 +43,29 @@ def test_a_flow_is_as_far_as_its_last_batch(kept: Checkpoints) -> None:
     (flow,) = kept.flows()
     assert (flow.flow, flow.query, flow.begun, flow.finished, flow.time_ms) == ("rigs", "q-1", 11, 10, 1011)
     assert flow.positions == {"rigs": {"0": 110, "1": 5}}
-    assert kept.positions_after("rigs", 9) == {"rigs": {"0": 90, "1": 5}}
-    assert kept.positions_after("rigs", 3) is None
+    entry = kept.entry_of("rigs", 9)
+    assert entry is not None
+    assert (entry.positions, entry.ambiguous) == ({"rigs": {"0": 90, "1": 5}}, ())
+    assert kept.entry_of("rigs", 3) is None
     assert kept.begun() == {"rigs"}
+
+
+def test_the_offsets_at_which_a_flow_began_are_read(kept: Checkpoints) -> None:
+    assert kept.first_positions("rigs") == {}
+    for number, text in enumerate(('\0v1\n{"rigs":{"0":7}}', '\0v1\n{"pumps":{"1":3}}')):
+        folder = kept.flow_folder("rigs") / "sources" / str(number)
+        folder.mkdir(parents=True)
+        (folder / "0").write_text(text)
+    assert kept.first_positions("rigs") == {"rigs": {"0": 7}, "pumps": {"1": 3}}
+
+
+def test_sources_of_one_topic_at_different_offsets_are_noticed(kept: Checkpoints) -> None:
+    write_batch(kept, "both", 0, {"rigs": {"0": 5}})
+    path = kept.flow_folder("both") / "offsets" / "0"
+    path.write_text(path.read_text() + '\n{"rigs":{"0":9},"pumps":{"0":1}}')
+    entry = kept.entry_of("both", 0)
+    assert entry is not None
+    assert entry.ambiguous == ("rigs",)
 
 
 def test_a_flow_that_never_began_a_batch_has_no_checkpoint(kept: Checkpoints) -> None:

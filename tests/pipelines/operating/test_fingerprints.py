@@ -13,7 +13,15 @@ import pytest
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import define_yaml
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.operating.fingerprints import Fingerprints, Reader, as_recorded, find_changes, merge
+from odradek.pipelines.operating.fingerprints import (
+    Fingerprints,
+    Reader,
+    as_recorded,
+    find_changes,
+    flows_without_zone,
+    merge,
+    without_zone,
+)
 
 DEFINITION = """
     pipeline: p
@@ -255,3 +263,18 @@ def test_the_state_of_functions_is_recorded() -> None:
 def test_fingerprints_are_kept_as_json() -> None:
     found = read()
     assert Fingerprints.of_object(found.as_object()) == found
+
+
+def test_the_time_zone_of_state_is_compared_where_both_sides_have_it() -> None:
+    zones = [("partitions: 2", f"partitions: 2, spark.sql.session.timeZone: {name}") for name in ("UTC", "Asia/Tokyo")]
+    old, utc, tokyo = read(), read(zones[0]), read(zones[1])
+    begun = set(old.flows)
+    assert find_changes(old, utc, begun) == []
+    assert {str(each) for each in find_changes(utc, tokyo, {"per_minute-changes", "rigs"})} == {
+        "flow per_minute-changes: time zone: UTC → Asia/Tokyo"
+    }
+    stateful = flows_without_zone(old, utc, begun)
+    assert "per_minute-changes" in stateful
+    assert "rigs" not in stateful
+    assert flows_without_zone(utc, utc, begun) == []
+    assert without_zone(utc, stateful) == old

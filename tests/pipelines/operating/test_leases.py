@@ -88,6 +88,17 @@ def test_a_holder_whose_clock_is_behind_keeps_its_lock(files: LocalFiles, clock:
         second.take()
 
 
+def test_a_lock_that_is_being_renewed_is_not_taken(files: LocalFiles, clock: Clock) -> None:
+    """Other storage replaces a file by removing it and renaming another."""
+    first, second = lease(files, clock, "first"), lease(files, clock, "second")
+    first.take()
+    files.remove(NAME)
+    clock.each_pause = lambda: files.replace(NAME, first._text())
+    with pytest.raises(Taken) as taken:
+        second.take()
+    assert taken.value.owner == "first"
+
+
 def test_of_two_that_take_over_at_once_the_later_one_has_it(files: LocalFiles, clock: Clock) -> None:
     dead, first, second = (lease(files, clock, name) for name in ("dead", "first", "second"))
     dead.take()

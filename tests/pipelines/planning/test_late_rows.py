@@ -20,6 +20,7 @@ sources:
     topic: views
     schema: "user STRING, at TIMESTAMP"
     watermark: {column: at, delay: 1 minute, late: dead_letters}
+  again: {topic: views, schema: "user STRING, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
   clicks: {topic: clicks, schema: "user STRING, clicked_at TIMESTAMP", watermark: {column: clicked_at, delay: 1 minute}}
 """
 WINDOW = "  s: {from: views, by: [user], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}\n"
@@ -77,6 +78,11 @@ def test_late_rows_are_found_in_front_of_the_first_state(steps: str, found: list
             SINK,
             "reads the source more than once",
         ),
+        (
+            '  other: {sql: "select user, at as other_at from again"}\n' + JOIN.replace("clicks", "other"),
+            SINK,
+            "reads the topic by another source, too",
+        ),
         ("", "views: {v: {from: views, by: [at], aggregate: {n: count(*)}}}\n", "view 'v' groups by event time"),
     ],
 )
@@ -100,6 +106,10 @@ def test_exactly_once_and_files_are_refused() -> None:
 
 def test_late_rows_are_counted_by_default() -> None:
     pipeline = sound(f"{HEAD}steps:\n{JOIN}{SINK}")
-    assert [each.watermark.late for each in pipeline.sources if each.watermark] == [Late.DEAD_LETTERS, Late.COUNT]
+    assert [each.watermark.late for each in pipeline.sources if each.watermark] == [
+        Late.DEAD_LETTERS,
+        Late.COUNT,
+        Late.COUNT,
+    ]
     found = errors(WINDOW, head=HEAD.replace("late: dead_letters", "late: never"))
     assert [line for line in found if "late of watermark" in line], found

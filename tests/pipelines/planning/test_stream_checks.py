@@ -28,6 +28,23 @@ def test_a_value_that_differs_between_replays_is_refused(call: str) -> None:
     assert errors("select id, 'rand()' r, a.rand from a  -- uuid()".replace(", a.rand", "")) == []
 
 
+@pytest.mark.parametrize(
+    ("call", "is_reported"),
+    [
+        ("first(x)", True),
+        ("any_value(x)", True),
+        ("collect_list(x)", True),
+        ("sort_array(collect_list(x))", False),
+        ("size( array_agg(x))", False),
+        ("min_by(x, at)", False),
+    ],
+)
+def test_an_aggregate_that_depends_on_the_arrival_is_a_warning(call: str, is_reported: bool) -> None:
+    lines = reported_for(f'steps: {{s: {{sql: "select id, {call} v from a group by id"}}}}\n' + TOPIC, head=HEAD)
+    found = [line for line in lines if "depends on the order in which the records" in line]
+    assert [line.startswith("warning: step 's' uses") for line in found] == [True] * is_reported, lines
+
+
 def test_the_clock_is_a_warning() -> None:
     lines = reported_for(
         'steps: {s: {sql: "select id, now() t, current_date d, unix_timestamp(at) u from a"}}\n' + TOPIC, head=HEAD

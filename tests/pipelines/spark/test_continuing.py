@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.spark.continuing import CheckpointRefused, accept, fingerprints_of
+from odradek.pipelines.spark.continuing import SESSION_ZONE, CheckpointRefused, accept, fingerprints_of
 from odradek.pipelines.spark.topics import Cluster
 from odradek.pipelines.spark.watching import TopicEnds
 from odradek.testing import RunningBroker
@@ -97,3 +99,34 @@ def test_brokers_that_do_not_answer_are_left_out(
     monkeypatch.setattr("odradek.pipelines.spark.watching.TIMEOUT_S", 0.2)
     ends = TopicEnds(define(tmp_path, ("127.0.0.1:1", servers[1])))
     assert ends.now({"near"}) == {}
+
+
+def test_state_of_the_machine_s_time_zone_is_reported_until_the_zone_is_set(
+    tmp_path: Path, servers: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions used the machine's zone, and did not store it."""
+    monkeypatch.setattr("time.timezone", -3600)
+    cluster = Cluster(servers[0], {})
+    file = tmp_path / "p.yml"
+    counted = "steps: {counted: {from: near, by: [id], aggregate: {n: count(*)}}}"
+    sink = "c: {from: counted, topic: c, mode: update}, a:"
+    text = textwrap.dedent(DEFINITION).format(name="p", here=servers[0], there=servers[1])
+    file.write_text(text.replace("sinks: {a:", f"{counted}\nsinks: {{{sink}"))
+    pipeline = load_yaml(str(file), {}).require()
+    kept = Checkpoints(pipeline)
+    accept(pipeline, kept, cluster, quiet)
+    stored = json.loads(kept.files.read("definition.json") or "")
+    assert stored["flows"]["counted-changes"]["facts"].pop("time zone") == "UTC"
+    kept.files.replace("definition.json", json.dumps(stored))
+    offsets = kept.flow_folder("counted-changes") / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").write_text("v1\n{}\n")
+    said: list[str] = []
+    for _ in range(2):
+        accept(pipeline, kept, cluster, said.append)
+    assert [each.partition(";")[0] for each in said] == ["the time zone of results is UTC"] * 2
+    zurich = dataclasses.replace(pipeline, spark={SESSION_ZONE: "Europe/Zurich"})
+    accept(zurich, kept, cluster, said.append)
+    assert len(said) == 2
+    with pytest.raises(CheckpointRefused, match="time zone: Europe/Zurich → UTC"):
+        accept(pipeline, kept, cluster, quiet)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -20,6 +21,7 @@ from odradek.pipelines.spark.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.healing import healing_of
+from odradek.pipelines.spark.sinks.warehouse import reading
 from odradek.pipelines.spark.topics import prepare_topics
 from odradek.pipelines.spark.transaction_check import TransactionsMissing
 from odradek.testing import RunningBroker
@@ -163,6 +165,37 @@ def test_an_earlier_run_with_another_checkpoint_stops(kafka_stage: Stage) -> Non
             running.wait(lambda: False)
         assert healing_of(stopped.value) is Healing.NEVER
         assert ids(kafka_stage, "out") == written
+    finally:
+        running.stop()
+
+
+TABLES_ONLY = """
+delivery: exactly_once
+warehouse: sqlite:///w.db
+sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE"}}
+sinks: {all: {from: readings, table: all_rows}}
+"""
+
+
+def test_an_earlier_run_that_writes_tables_only_stops(stage: Stage) -> None:
+    def written() -> int:
+        with reading(f"sqlite:///{stage.folder / 'w.db'}") as connection:
+            return int(connection.execute(sa.text("select count(*) from all_rows")).scalar_one())
+
+    stage.create("in")
+    stage.produce("in", ROWS[:2])
+    pipeline = stage.pipeline(TABLES_ONLY, f"p{uuid.uuid4().hex[:8]}")
+    stage.run(pipeline)
+    running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()
+    try:
+        later = replace(stage, spark=stage.spark.newSession())
+        later.run(renamed(pipeline, checkpoints="others"))
+        assert written() == 4  # another checkpoint counts its batches from 0
+        stage.produce("in", ROWS[2:3])
+        with pytest.raises(PipelineFailed, match="another run of this pipeline took over") as stopped:
+            running.wait(lambda: False)
+        assert healing_of(stopped.value) is Healing.NEVER
+        assert written() == 4
     finally:
         running.stop()
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
+from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
 from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, removes_rows
 from odradek.pipelines.spark.steps import StepBroken
 from tests.pipelines.spark.stage import WAIT_S
@@ -114,6 +115,10 @@ def more(counts):
     return counts.selectExpr("kind", "n + 1 as n")
 
 
+def sampled(readings):
+    return readings.where(F.rand() < 0.1).select("id")
+
+
 def whole(readings):
     return readings.where(readings.x < readings.count())
 """
@@ -179,6 +184,37 @@ def test_a_function_that_removes_groups_before_a_table_is_refused_with_its_place
     assert table(stage, "select kind, n from more") == [("l", 2)]
 
 
+def test_a_function_with_random_values_is_refused_with_its_place(stage: Stage) -> None:
+    (stage.folder / "own.py").write_text(FUNCTIONS)
+    give(stage, [[reading(1, "l", 0)]])
+    step = 'steps: {some: {from: [readings], python: "own:sampled", schema: "id BIGINT"}}\n'
+    pipeline = stage.pipeline(SOURCE + step + "sinks: {o: {from: some, table: o}}\n")
+    with pytest.raises(StepBroken, match=r"pipeline\.yml:\d+:\d+: step 'some' uses rand\(\), whose value differs"):
+        stage.run(pipeline)
+
+
+def test_random_parts_of_a_plan_are_found(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    static = spark.range(3).withColumnRenamed("id", "value").withColumn("r", F.rand())
+    length = F.udf(len, "int")
+    for found in (
+        stream.withColumn("r", F.uuid()),
+        stream.select(F.monotonically_increasing_id() + 1),
+        stream.where(F.rand() < 0.1).groupBy("value").count(),
+        stream.sample(0.1),
+    ):
+        assert random_part(found), found
+    for accepted in (
+        stream.withColumn("t", length(F.col("value").cast("string"))),
+        stream.withColumn("t", length.asNondeterministic()(F.col("value").cast("string"))),
+        stream.groupBy("value").agg(F.collect_list("timestamp"), F.first("timestamp")),
+        stream.join(static, "value"),
+    ):
+        assert random_part(accepted) is None, accepted
+    assert reads_clock(stream.withColumn("now", F.current_timestamp()))
+    assert not reads_clock(stream)
+
+
 def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
     assert not keeps_state(stream.where("value > 1"))
@@ -204,6 +240,36 @@ def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> N
     unreadable: Any = Unreadable()
     assert keeps_state(unreadable)
     assert aggregates(unreadable)
+
+
+STATIC = """
+  names: {files: {path: names.json, format: json}, schema: "kind STRING, name STRING"}
+steps:
+  known:
+    sql: select * from names
+    expect:
+      has a name: {check: name is not null, otherwise: drop}
+      is short: {check: length(name) < 5, otherwise: warn}
+  named: {from: readings, join: {table: known, on: [kind]}}
+  counted: {from: named, by: [name], aggregate: {n: count(*)}}
+sinks:
+  named: {from: named, table: named}
+  counted: {from: counted, table: counted, key: [name]}
+"""
+
+
+def test_rows_of_a_static_step_are_counted_once_in_each_engine(stage: Stage) -> None:
+    give(stage, [[reading(1, "l", 0)], [reading(2, "r", 1)], [reading(3, "l", 2)]])
+    names = [{"kind": "l", "name": "left"}, {"kind": "r", "name": None}, {"kind": "x", "name": "unknown"}]
+    (stage.folder / "names.json").write_text("".join(json.dumps(row) + "\n" for row in names))
+    pipeline = stage.pipeline(SOURCE + STATIC)
+    found = [
+        [(each.expectation, each.rows, each.checked) for report in reports for each in report.violations]
+        for reports in (stage.run(pipeline), [stage.run_once(pipeline)])
+    ]
+    assert found[0] == found[1] == [("has a name", 1, 3), ("is short", 2, 3)]
+    assert sorted(table(stage, "select id from named")) == [(1,), (1,), (3,), (3,)]  # both engines have written
+    assert table(stage, "select name, n from counted") == [("left", 2)]
 
 
 UNIQUE = """

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sqlite3
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
 
+from odradek.pipelines.definition.model import Pipeline, PythonTarget, Sink
+from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.operating.small_files import LocalFiles
+from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.spark.engines.running import PipelineFailed
-from odradek.pipelines.spark.sinks.outputs import Output, write_outputs
+from odradek.pipelines.spark.sinks import batches
+from odradek.pipelines.spark.sinks.outputs import Output, outputs_of, write_outputs
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.written_outputs import FILE, WrittenOutputs
 from tests.pipelines.spark.stage import renamed
@@ -19,6 +26,7 @@ from tests.pipelines.spark.stage import renamed
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from odradek.pipelines.spark.sinks.batch_ids import BatchId
     from tests.pipelines.spark.stage import Stage
 
 BATCH = BatchNumber("q", 7)
@@ -67,6 +75,21 @@ def test_another_batch_is_written_completely(tmp_path: Path, other: BatchNumber)
 def test_a_file_that_was_not_written_completely_is_ignored(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"query": "q", "ba')
     assert WrittenOutputs(LocalFiles(tmp_path)).of(BATCH) == frozenset()
+
+
+def test_a_function_gets_the_checkpoint_with_the_number_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that skips the batches that it has stored must not skip those after a reset."""
+    seen: list[BatchId] = []
+    monkeypatch.setattr(batches, "without_hidden", lambda frame: frame)
+    monkeypatch.setattr(batches, "load_reference", lambda *_: lambda _frame, batch: seen.append(batch))
+    sink = Sink("s", "rows", PythonTarget(PythonReference("m", "f")))
+    flow = Flow("rows", "rows", sinks=(sink,))
+    for query in ("before the reset", "after it"):
+        outputs = outputs_of(Pipeline("p"), flow, MagicMock(), [], BatchNumber(query, 7), None, Counter())
+        write_outputs(outputs, None, None)
+    assert seen == [7, 7]
+    assert [each.checkpoint for each in seen] == ["before the reset", "after it"]
+    assert [each.checkpoint for each in pickle.loads(pickle.dumps(seen))] == ["before the reset", "after it"]
 
 
 FUNCTIONS = """

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.engines.realtime import AT_ONCE
 from odradek.pipelines.spark.engines.settings import (
     CHECKSUMS,
@@ -14,8 +16,10 @@ from odradek.pipelines.spark.engines.settings import (
     checkpoint_settings,
     is_local,
     query_settings,
+    refuse_checkpoints_elsewhere,
 )
 from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.private_names import NAMES
 from odradek.pipelines.spark.producers import Producer, producer_options
@@ -23,6 +27,8 @@ from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
     from tests.pipelines.spark.stage import Stage
@@ -104,8 +110,45 @@ def test_checkpoints_elsewhere_and_own_choices_are_left_alone(stage: Stage) -> N
     assert checkpoint_settings(stage.spark, pipeline) == LOCAL_CHECKPOINTS
     assert checkpoint_settings(stage.spark, renamed(pipeline, checkpoints="s3a://bucket/checkpoints")) == {}
     assert MANAGER not in checkpoint_settings(stage.spark, renamed(pipeline, spark={MANAGER: "mine"}))
-    assert is_local(stage.spark, "file:///somewhere")
-    assert not is_local(stage.spark, "hdfs://somewhere")
+    assert is_local("/somewhere")
+    assert is_local("file:///somewhere")
+    assert not is_local("hdfs://somewhere")
+
+
+@pytest.fixture
+def other_default(spark: SparkSession) -> Iterator[None]:
+    """Hadoop's default file system is not the local one, as with the configuration of a YARN cluster."""
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    before = settings.get("fs.defaultFS")
+    settings.set("fs.defaultFS", "nosuch://bucket")
+    yield
+    settings.set("fs.defaultFS", before)
+
+
+def test_checkpoints_without_a_scheme_are_local(stage: Stage, other_default: None) -> None:
+    assert checkpoint_uri(renamed(stage.pipeline(DEFINITION.replace("SEEN", "id")), checkpoints="s3a://b/c"), "f") == (
+        "s3a://b/c/f"
+    )
+    stage.create("in")
+    stage.produce("in", [{"id": 1, "pressure": 1.0}])
+    pipeline = renamed(stage.pipeline(DEFINITION.replace("SEEN", "id")), checkpoints="with space%20")
+    stage.run(pipeline)
+    assert [each.flow for each in Checkpoints(pipeline).flows()] == ["readings"]
+    assert (stage.folder / "with space%20" / "readings" / "commits").is_dir()
+
+
+def test_a_pipeline_does_not_start_over_beside_checkpoints_elsewhere(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = stage.pipeline(DEFINITION.replace("SEEN", "id"))
+    folder = stage.folder / "checkpoints"
+    folder.mkdir()
+    refuse_checkpoints_elsewhere(stage.spark, pipeline)
+    monkeypatch.setattr("odradek.pipelines.spark.engines.settings.default_file_system", lambda _session: "hdfs://n")
+    with pytest.raises(PipelineError, match=f"set checkpoints: hdfs://n{folder} to continue them"):
+        refuse_checkpoints_elsewhere(stage.spark, pipeline)
+    folder.rmdir()
+    refuse_checkpoints_elsewhere(stage.spark, pipeline)
 
 
 def test_waiting_does_not_exceed_the_time_that_a_producer_is_given() -> None:

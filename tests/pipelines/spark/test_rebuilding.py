@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.cli.pipeline.start_positions import parse_range
 from odradek.pipelines.definition.model import Start, TopicOrigin
@@ -17,10 +18,17 @@ from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTake
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, pipeline_for, rebuild_views, rebuildable
+from odradek.pipelines.spark.rebuilding import (
+    Rebuilding,
+    RebuildRefused,
+    pipeline_for,
+    rebuild_views,
+    rebuildable,
+    refuse_lossy,
+)
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
-from tests.pipelines.spark.stage import renamed
+from tests.pipelines.spark.stage import PATIENCE_S, await_partitions, renamed
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -139,6 +147,60 @@ def test_a_table_that_a_batch_cannot_repeat_is_not_rebuilt(stage: Stage) -> None
     """)
     with pytest.raises(RebuildRefused, match="would append rows of open groups again; give the sink a key"):
         rebuild_views(appended, appended.sinks, quiet, lambda _sink, _rows: None)
+
+
+def test_a_rebuild_reads_the_records_that_the_stream_has_read(stage: Stage) -> None:
+    """Neither those before a stream with start: latest, nor those of a partition that it will read later."""
+    stage.create("in", partitions=1)
+    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+    pipeline = stage.pipeline("""
+        warehouse: sqlite:///w.db
+        sources: {rows: {topic: "@in", schema: "id BIGINT, v BIGINT", start: latest}}
+        sinks: {all: {from: rows, table: all_rows}}
+    """)
+    run(stage, pipeline)
+    stage.produce("in", [{"id": 3, "v": 3}])
+    run(stage, pipeline)
+    assert rows(stage, "all_rows") == [(3, 3)]
+    admin = AdminClient({"bootstrap.servers": stage.bootstrap_servers})
+    admin.create_partitions([NewPartitions(stage.topic("in"), 2)])[stage.topic("in")].result(PATIENCE_S)
+    await_partitions(stage.bootstrap_servers, stage.topic("in"), 2)
+    stage.produce("in", [{"id": 4, "v": 4}], partition=1)
+    Rebuilding(stage.spark, pipeline, prepare_topics(pipeline), quiet).rebuild(pipeline.sinks[0])
+    assert rows(stage, "all_rows") == [(3, 3)]
+    run(stage, pipeline)
+    assert rows(stage, "all_rows") == [(3, 3), (4, 4)]
+
+
+BEHIND_TIMERS = """
+    warehouse: sqlite:///w.db
+    sources:
+      rows: {{topic: "@in", schema: "pump BIGINT, at TIMESTAMP", watermark: {{column: at, delay: 1 minute}}}}
+    steps:
+      watched:
+        from: rows
+        state: {{key: [pump], processor: "own:Watch", timeout: 1 minute, clock: {clock}}}
+        schema: "pump BIGINT, at TIMESTAMP, status STRING"
+    sinks: {{t: {{from: watched, table: t, key: [pump]}}}}
+    views:
+      last: {{from: watched, key: [pump], order_by: at}}
+      totals: {{from: watched, by: [status], aggregate: {{n: count(*)}}}}
+"""
+
+
+def test_a_view_behind_timers_is_not_rebuilt(stage: Stage) -> None:
+    (stage.folder / "own.py").write_text("class Watch:\n    pass\n")
+    refused = {}
+    for clock in ("processing", "event"):
+        pipeline = stage.pipeline(BEHIND_TIMERS.format(clock=clock))
+        for end in rebuildable(pipeline).values():
+            with contextlib.suppress(RebuildRefused):
+                refuse_lossy(pipeline, end)
+                continue
+            refused[clock, end.name] = True
+    assert set(refused) == {
+        ("processing", "t"), ("processing", "last"), ("processing", "totals"), ("event", "t"), ("event", "last")
+    }  # fmt: skip
 
 
 def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:

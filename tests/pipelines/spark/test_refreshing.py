@@ -1,4 +1,4 @@
-"""A table of a database that is cached for a time instead of being read in every batch."""
+"""A table of a database is read once for a batch, and cached for a time with `refresh`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar
 from odradek.pipelines.spark.sources import read_once
+from tests.pipelines.spark.file_batches import give_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
 PATIENCE_S = 60.0
@@ -85,3 +88,45 @@ def test_a_stream_joins_the_copy(spark: SparkSession, tmp_path: Path) -> None:
     assert run_with("a") == ["a"]
     insert(file, "b")
     assert run_with("b") == ["a"]  # the copy does not have it
+
+
+CHANGING_SINK = """
+import sqlite3
+import time
+
+
+def change(rows, _batch):
+    rows.count()
+    with sqlite3.connect(FILE) as connection:
+        connection.execute("update customers set name = 'new' where id = 7")
+        connection.execute("delete from customers where id = 8")
+    time.sleep(0.5)  # a measured time: longer than `refresh`
+"""
+JOINED = """
+    dead_letters: "@dead"
+    sources:
+      pay: {{files: {{path: in, format: json}}, stream: true, schema: "id BIGINT, amount BIGINT"}}
+      customers: {{jdbc: {{url: "jdbc:sqlite:{file}", table: customers}}{refresh}}}
+    steps:
+      named:
+        from: pay
+        join: {{table: customers, on: [id], how: left}}
+        expect: {{known: {{check: name is not null, otherwise: quarantine}}}}
+    sinks:
+      changing: {{from: named, python: "changing:change"}}
+      out: {{from: named, topic: "@out"}}
+"""
+
+
+@pytest.mark.parametrize("refresh", ["", ', refresh: "100 ms"'], ids=["each batch", "refresh"])
+def test_all_jobs_of_a_batch_see_the_same_rows(stage: Stage, refresh: str) -> None:
+    file = stage.folder / "customers.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("create table customers (id integer, name text)")
+        connection.execute("insert into customers values (7, 'old'), (8, 'old')")
+    (stage.folder / "changing.py").write_text(CHANGING_SINK.replace("FILE", repr(str(file))))
+    give_files(stage.folder / "in", [[{"id": 7, "amount": 1}, {"id": 8, "amount": 2}]])
+    stage.run(stage.pipeline(JOINED.format(file=file, refresh=refresh)))
+    found = sorted((each.json["id"], each.json["name"]) for each in stage.read("out"))
+    assert found == [(7, "old"), (8, "old")]
+    assert stage.read("dead") == []

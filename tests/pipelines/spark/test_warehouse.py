@@ -15,6 +15,7 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.healing import healing_of
 from odradek.pipelines.spark.sinks import warehouse as warehouses
 from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.tables import drop_table
 from odradek.pipelines.spark.sinks.warehouse import (
@@ -24,6 +25,7 @@ from odradek.pipelines.spark.sinks.warehouse import (
     check_database,
     reading,
 )
+from odradek.pipelines.spark.warehouse_tables import table_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +53,21 @@ def rows(url: str, table: str = "t") -> list[tuple[Any, ...]]:
 
 def change(*values: tuple[Any, ...], key: tuple[str, ...] = ("id",), order_by: str | None = None) -> TableChange:
     return TableChange("t", SCHEMA, values, key, order_by)
+
+
+def test_nothing_of_an_earlier_run_is_written_after_a_later_one_has_started(url: str) -> None:
+    earlier, later = Warehouse(url), Warehouse(url)
+    earlier.claim("flow", earlier.last_epoch("flow") + 1)
+    assert earlier.write(BatchNumber("a", 0, 1, "flow"), [change((1, T1, 1.0, None))])
+    later.claim("flow", later.last_epoch("flow") + 1)
+    later.claim("another", 1)
+    with pytest.raises(RunReplaced, match="another run of this pipeline took over"):
+        earlier.write(BatchNumber("a", 1, 1, "flow"), [change((2, T1, 2.0, None))])
+    with pytest.raises(RunReplaced):  # of two that start at once, one stops
+        earlier.claim("flow", 2)
+    assert later.write(BatchNumber("b", 0, 2, "flow"), [change((3, T1, 3.0, None))])
+    assert rows(url) == [(1, 1.0, None), (3, 3.0, None)]
+    assert table_names(url) == ["t"]
 
 
 def test_a_row_replaces_that_of_its_key(url: str) -> None:

@@ -36,7 +36,7 @@ from odradek.pipelines.definition.sql_columns import UnknownColumn, unknown_colu
 from odradek.pipelines.definition.sql_groups import AGGREGATE
 from odradek.pipelines.definition.sql_text import SqlError, aggregate_functions, parse_expression, parse_query
 from odradek.pipelines.definition.table_columns import Columns
-from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.definition.vocabulary import Encoding, JoinKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -105,6 +105,7 @@ class ColumnChecker:
                     operation.on, table, f"'{operation.table}', joined by {what},", self._below(step, "join/on")
                 )
                 self._joined(operation, columns, table, what, self._below(step, "join/on"))
+                self._left_out(step, operation, columns, table)
             elif isinstance(operation, StreamJoin):
                 self._stream_join(step, operation, columns)
             elif isinstance(operation, KeyedState):
@@ -114,6 +115,20 @@ class ColumnChecker:
             self._check(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
         if step.watermark is not None:
             self._time_column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
+
+    def _left_out(self, step: Step, operation: Join, columns: Columns | None, table: Columns | None) -> None:
+        """Reports columns of a joined table that the result has from the input instead."""
+        if columns is None or table is None or operation.how in {JoinKind.SEMI, JoinKind.ANTI}:
+            return
+        names = shared_names(operation, columns.names, table.names)
+        if names:
+            self.problems.warning(
+                self._at(step, "join/table"),
+                f"step '{step.name}' leaves out the columns {', '.join(names)} of '{operation.table}', because "
+                f"'{operation.input}' has columns of these names",
+                f"rename them in a SQL step if you need them: select {names[0]} as {operation.table}_{names[0]}, … "
+                f"from {operation.table}",
+            )
 
     def _stream_join(self, step: Step, operation: StreamJoin, columns: Columns | None) -> None:
         what, place = f"step '{step.name}'", self._below(step, "join/on")
@@ -226,7 +241,7 @@ class ColumnChecker:
             self.problems.error(
                 each.expression_place,
                 f"{name} has no aggregate function",
-                "use avg(…), max(…), count(*), first(…) or another aggregate function",
+                "use avg(…), max(…), count(*), min_by(…) or another aggregate function",
             )
 
     def _query(self, operation: Sql, what: str) -> None:

@@ -115,12 +115,14 @@ def check_exactly_once(pipeline: Pipeline, problems: Problems) -> None:
         )
     for sink in pipeline.sinks:
         if isinstance(sink.target, PythonTarget | SparkTarget):
-            kind = "a function" if isinstance(sink.target, PythonTarget) else f"the format '{sink.target.format}'"
+            kind = f"the format '{sink.target.format}'" if isinstance(sink.target, SparkTarget) else "a function"
             problems.warning(
                 sink.place,
                 f"sink '{sink.name}' may receive a batch again after a failure: exactly_once covers topics, files and "
                 f"tables, not {kind}",
-                "make it skip batch ids that it has already written",
+                "store batch.checkpoint and the number of each batch with its rows, and skip batches that are stored"
+                if isinstance(sink.target, PythonTarget)
+                else "write to a topic, files or a table",
             )
 
 

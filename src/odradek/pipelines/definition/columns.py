@@ -115,7 +115,7 @@ def stream_join_columns(operation: StreamJoin, left: Columns | None, right: Colu
     return Columns({**on, **others[0], **others[1]})
 
 
-def shared_names(operation: StreamJoin, left: Iterable[str], right: Iterable[str]) -> list[str]:
+def shared_names(operation: Join | StreamJoin, left: Iterable[str], right: Iterable[str]) -> list[str]:
     """The names that both sides of a join have, apart from the columns to join on and those of the Kafka records."""
     ignored = {name.lower() for name in operation.on} | RECORD_COLUMN_NAMES
     taken = {name.lower() for name in left} - ignored

@@ -16,7 +16,7 @@ from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.fingerprints import Fingerprints
 from odradek.pipelines.operating.small_files import LocalFiles
-from odradek.pipelines.operating.spark_progress import merged
+from odradek.pipelines.operating.spark_progress import ambiguous_topics, merged
 from odradek.pipelines.operating.state_folders import folder_of
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 
@@ -86,10 +86,15 @@ class Checkpoints:
         known = self.definition()
         return set() if known is None else {flow for flow in known.flows if self.files.has(f"{flow}/offsets")}
 
-    def positions_after(self, flow: str, batch: int) -> Offsets | None:
+    def entry_of(self, flow: str, batch: int) -> OffsetEntry | None:
         """The end offsets of a batch; None if Spark has deleted them."""
-        entry = read_entry(self.flow_folder(flow) / "offsets" / str(batch))
-        return None if entry is None else entry.positions
+        return read_entry(self.flow_folder(flow) / "offsets" / str(batch))
+
+    def first_positions(self, flow: str) -> Offsets:
+        """The offsets at which a flow began; empty if its connector does not store them, as the Python one."""
+        folder = self.flow_folder(flow) / "sources"
+        texts = [read_text(each / "0") for each in folder.iterdir()] if folder.is_dir() else []
+        return merged(text[text.find("{") :] for text in texts)  # the version is before the offsets
 
     def definition(self) -> Fingerprints | None:
         found = self.files.read(DEFINITION)
@@ -167,13 +172,14 @@ def read_flow(folder: Path) -> FlowCheckpoint:
 class OffsetEntry:
     time_ms: int | None
     positions: Offsets
+    ambiguous: tuple[str, ...] = ()  # topics of which two sources have different offsets
 
 
 def read_entry(path: Path) -> OffsetEntry | None:
     """Parses a file of Spark's offset log: a version, a line for the batch, a line for each source."""
     try:
         _version, about, *sources = path.read_text(encoding="utf-8").splitlines()
-        return OffsetEntry(json.loads(about).get("batchTimestampMs"), merged(sources))
+        return OffsetEntry(json.loads(about).get("batchTimestampMs"), merged(sources), tuple(ambiguous_topics(sources)))
     except (OSError, ValueError):
         return None
 
@@ -181,6 +187,13 @@ def read_entry(path: Path) -> OffsetEntry | None:
 def numbers(folder: Path) -> list[int]:
     """The batch numbers in a log of Spark."""
     return [int(each.name) for each in folder.iterdir() if each.name.isdecimal()] if folder.is_dir() else []
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def read_json(path: Path) -> Any:

@@ -49,7 +49,10 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.flow import Flow
 
 REALTIME_FLOW = "realtime"
+ZONE = "time zone"
+# Compared only where both sides have them: checkpoints of earlier versions lack some.
 STATE_SETTINGS = {
+    "spark.sql.session.timeZone": ZONE,
     "spark.sql.shuffle.partitions": "partitions of the state",
     "spark.sql.streaming.stateStore.providerClass": "store of the state",
 }
@@ -145,6 +148,22 @@ def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Cha
     ]
     types = [(what, before.types[what], after.types[what]) for what in before.types if what in after.types]
     return [Change(f"flow {name}", what, old, new) for what, old, new in (*facts, *types) if old != new]
+
+
+def flows_without_zone(before: Fingerprints, after: Fingerprints, begun: Collection[str]) -> list[str]:
+    """The flows with state whose checkpoint is of a version that ran in the time zone of the machine."""
+    known = [name for name in before.flows if name in begun and name in after.flows]
+    return [name for name in known if ZONE in after.flows[name].facts and ZONE not in before.flows[name].facts]
+
+
+def without_zone(fingerprints: Fingerprints, flows: Collection[str]) -> Fingerprints:
+    """The fingerprints without the time zone of some flows, which is then not compared."""
+    known = {name: fingerprints.flows[name] for name in flows}
+    stripped = {
+        name: replace(each, facts={what: text for what, text in each.facts.items() if what != ZONE})
+        for name, each in known.items()
+    }
+    return replace(fingerprints, flows={**fingerprints.flows, **stripped})
 
 
 def as_recorded(pipeline: Pipeline, stored: Fingerprints | None) -> Pipeline:

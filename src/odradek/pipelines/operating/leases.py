@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 LEASE_S = 60.0
 RENEW_S = 10.0
-SETTLE_S = 1.0  # after a lock was taken over: of two processes that do so at once, the later one has it
+# After a lock was taken. Of two processes that take it over at once, the later one has it. A holder that renews the
+# file may have removed it for a moment, and is about to write it again.
+SETTLE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Lease:
         if not self._files.create(self._name, self._text()):
             self._await_expiry()
             self._files.replace(self._name, self._text())
-            self._pause(SETTLE_S)
+        self._pause(SETTLE_S)
         present = self._present()
         if present is None or present.token != self._mine.token:
             raise Taken("an unknown process" if present is None else present.owner)

@@ -68,6 +68,18 @@ def merged(offsets: Any) -> Offsets:
     return found
 
 
+def ambiguous_topics(offsets: Any) -> list[str]:
+    """The topics of which two sources are at different offsets of a partition."""
+    seen: dict[tuple[str, str], int] = {}
+    found: dict[str, None] = {}
+    for each in offsets:
+        for topic, partitions in topic_offsets(each).items():
+            for partition, offset in partitions.items():
+                if seen.setdefault((topic, partition), offset) != offset:
+                    found[topic] = None
+    return list(found)
+
+
 def topic_offsets(offsets: Any) -> Offsets:
     """Parses `{"topic": {"0": 5}}`, an object or its JSON text; empty for anything else."""
     if isinstance(offsets, str):

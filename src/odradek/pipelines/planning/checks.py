@@ -9,6 +9,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.planning.late_rows import check_late_rows
 from odradek.pipelines.planning.realtime_checks import check_realtime_steps
+from odradek.pipelines.planning.static_checks import check_static_expectations
 from odradek.pipelines.planning.stream_checks import check_streams, check_within
 from odradek.pipelines.planning.stream_join_checks import check_stream_join
 from odradek.pipelines.planning.streams import Streams
@@ -30,5 +31,6 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     if pipeline.engine is not Engine.BATCH:
         check_streams(pipeline, graph, streams, problems)
         check_late_rows(pipeline, graph, streams, problems)
+        check_static_expectations(pipeline, streams, problems)
     if pipeline.engine is Engine.REALTIME:
         check_realtime_steps(pipeline, graph, streams, problems)

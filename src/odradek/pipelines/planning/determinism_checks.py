@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 RANDOM = frozenset(("rand", "random", "randn", "randstr", "uuid", "shuffle", "uniform"))
 BY_BATCH = frozenset(("monotonically_increasing_id", "spark_partition_id", "input_file_name", "input_file_block_start"))
+BY_ARRIVAL = frozenset(  # of a group whose records are in several partitions
+    """
+    first first_value last last_value any_value mode collect_list array_agg listagg string_agg
+    """.split()  # noqa: SIM905 - a list would have a line for each name
+)
+UNORDERED = re.compile(
+    r"\b(?:sort_array|array_sort|size|array_size|cardinality|array_max|array_min)\s*\(\s*$", re.IGNORECASE
+)
 CLOCK = frozenset(
     ("now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp", "unix_timestamp")
 )
@@ -35,6 +44,14 @@ def check_determinism(pipeline: Pipeline, streams: Streams, problems: Problems) 
                     f"{what} uses {call.name}(), whose value differs between batches, sinks and replays",
                     "compute it from the row: xxhash64(_topic, _partition, _offset), or pmod(hash(id), 10) = 0 for a "
                     "sample",
+                )
+            elif call.name in BY_ARRIVAL and not UNORDERED.search(text.splitlines()[call.line - 1][: call.column - 1]):
+                problems.warning(
+                    at,
+                    f"{what} uses {call.name}(), whose value depends on the order in which the records of different "
+                    "partitions arrive: a replay may have another",
+                    "choose by a column: min_by(x, at) for the first, max_by(x, at) for the last, or "
+                    "sort_array(collect_list(x))",
                 )
             elif call.name in CLOCK and not call.has_arguments:
                 problems.warning(

@@ -7,6 +7,7 @@ source whose rule is known, in one flow that writes batches, and one path betwee
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,7 @@ def check_behind(source: Source, pipeline: Pipeline, graph: Graph, streams: Stre
             or (
                 "" if all(isinstance(each.operation, Sql | Join) for each in between) else "is behind a Python function"
             )
+            or (shares_topic(late, pipeline, graph) and "reads the topic by another source, too")
             or (len(running) > 1 and f"is computed by several flows ({', '.join(each.name for each in running)})")
             or (any(flow.files is not None for flow in running) and "is written to files by Spark itself")
         )
@@ -128,6 +130,23 @@ def several_paths(late: LateInput, graph: Graph, between: list[Step], streams: S
     streaming = {name.lower() for name in streams.names}
     read = [[found for found in references(each) if found.name.lower() in streaming] for each in between]
     return len(sides) > 1 or is_self_join or any(len(names) > 1 for names in read)
+
+
+def shares_topic(late: LateInput, pipeline: Pipeline, graph: Graph) -> bool:
+    """Whether the query reads a topic of the source by another one: offsets of a batch are compared by topic."""
+    read = set(graph.upstream(late.step.name))
+    others = [each.origin for each in pipeline.sources if each.name in read and each != late.source]
+    own = late.source.origin
+    return any(overlap(own, each) for each in others if isinstance(own, TopicOrigin) and isinstance(each, TopicOrigin))
+
+
+def overlap(one: TopicOrigin, other: TopicOrigin) -> bool:
+    """Whether two sources read a common topic, as far as their names tell."""
+    if one.pattern is not None and one.pattern == other.pattern:
+        return True
+    pairs = ((one, other), (other, one))
+    matched = any(left.pattern and re.fullmatch(left.pattern, name) for left, right in pairs for name in right.topics)
+    return bool(set(one.topics) & set(other.topics)) or matched
 
 
 def refuse(thing: Source | Step, text: str, hint: str, problems: Problems) -> None:

@@ -17,7 +17,7 @@ class BatchUnidentified(PipelineError):
     """Spark did not report the query id of a batch."""
 
 
-def number_of(batch: DataFrame, flow: str, number: int, epoch: int = 0) -> BatchNumber:
+def number_of(batch: DataFrame, flow: str, number: int, epoch: int = 0, run: str = "") -> BatchNumber:
     """The batch's number with the query id of its checkpoint.
 
     Spark numbers batches per checkpoint. Without the query id, the first batches after a reset would look like those
@@ -29,4 +29,4 @@ def number_of(batch: DataFrame, flow: str, number: int, epoch: int = 0) -> Batch
             f"Spark did not report the query id ({QUERY_ID}) of batch {number} of flow {flow}: a replayed batch cannot "
             "be distinguished from a new one, so nothing was written; use PySpark 4.1.1 or 4.3.0, which report it"
         )
-    return BatchNumber(query, number, epoch)
+    return BatchNumber(query, number, epoch, run)

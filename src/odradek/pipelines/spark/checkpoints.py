@@ -22,3 +22,11 @@ def checkpoint_folder(pipeline: Pipeline) -> str:
 
 def checkpoint_of(pipeline: Pipeline, flow: str) -> str:
     return f"{checkpoint_folder(pipeline).rstrip('/')}/{flow}"
+
+
+def checkpoint_uri(pipeline: Pipeline, flow: str) -> str:
+    """The checkpoint of a flow for Spark, for which a path without a scheme is on Hadoop's default file system.
+
+    Characters are not escaped: Hadoop's paths are no URIs."""
+    folder = checkpoint_of(pipeline, flow)
+    return folder if "://" in folder else f"file://{os.path.abspath(folder)}"

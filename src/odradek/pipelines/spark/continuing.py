@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,7 +15,14 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoint_files import LOCK, Checkpoints
-from odradek.pipelines.operating.fingerprints import Reader, as_recorded, find_changes, merge
+from odradek.pipelines.operating.fingerprints import (
+    Reader,
+    as_recorded,
+    find_changes,
+    flows_without_zone,
+    merge,
+    without_zone,
+)
 from odradek.pipelines.operating.leases import leased
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.spark.client_settings import SettingRefused
@@ -23,11 +31,13 @@ from odradek.pipelines.spark.session import defaults_for
 from odradek.pipelines.spark.topics import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.pipelines.definition.model import Pipeline, Source, Start
     from odradek.pipelines.operating.fingerprints import Change, Fingerprints
     from odradek.pipelines.operating.small_files import SmallFiles
+
+SESSION_ZONE = "spark.sql.session.timeZone"
 
 
 class CheckpointTaken(PipelineError):
@@ -97,6 +107,10 @@ def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: 
         if changes:
             raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
         report_flow_changes(before, now, begun, checkpoints.starts(), say)
+        if is_zone_new(pipeline):
+            zoned = flows_without_zone(before, now, begun)
+            report_time_zone(zoned, say)
+            now = without_zone(now, zoned)
     checkpoints.store_definition(merge(before, now))
 
 
@@ -130,6 +144,20 @@ def report_flow_changes(
         say(f"flow {name} is new: it starts {where}")
     for name in (before.flows.keys() - now.flows.keys()) & begun:
         say(f"flow {name} was removed from the definition; its checkpoint is kept")
+
+
+def is_zone_new(pipeline: Pipeline) -> bool:
+    """Whether the time zone is the default, and differs from that of the machine, which earlier versions used."""
+    return SESSION_ZONE not in pipeline.spark and (time.timezone != 0 or bool(time.daylight))
+
+
+def report_time_zone(flows: Sequence[str], say: Callable[[str], None]) -> None:
+    """Reports flows with state by another time zone: groups by day or hour continue under other keys."""
+    if flows:
+        say(
+            f"the time zone of results is UTC; the state of {', '.join(flows)} was written in that of the machine. "
+            f"Set {SESSION_ZONE} under spark: to one of the two, before more results are written if it is the machine's"
+        )
 
 
 def other_owner(pipeline: Pipeline, checkpoints: Checkpoints, owner: str) -> str:

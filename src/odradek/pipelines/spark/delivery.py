@@ -24,6 +24,7 @@ from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import ORIGIN
 from odradek.pipelines.spark.producers import producer_of
+from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.transaction_check import producers_of
 from odradek.pipelines.spark.transactional_writer import (
@@ -55,10 +56,6 @@ COLUMNS = ("topic", "key", "value", "headers")
 
 class SplitsUnknown(PipelineError):
     """The number of splits cannot be determined. A wrong number would write records twice, so none is assumed."""
-
-
-class RunReplaced(PipelineError):
-    """A later run of the same pipeline writes."""
 
 
 def marks_topic(pipeline: Pipeline) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Otherwise
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.failures import PipelineError, plain_message
 from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, VIOLATED, has_origin, user_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -34,6 +36,17 @@ class Violations:
     otherwise: Otherwise
     rows: int
     checked: int = 0
+
+
+@contextmanager
+def as_expectation_failures() -> Iterator[None]:
+    """Converts Spark's error for a row that does not meet an expectation before it was counted."""
+    try:
+        yield
+    except PySparkException as error:
+        if STOPS in str(error):
+            raise ExpectationFailed(plain_message(error)) from error
+        raise
 
 
 def judged(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import TableTarget
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning import failing_steps
+from odradek.pipelines.spark.batch_sources import BatchSources
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.delivery import transactions_of
@@ -33,7 +34,7 @@ from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.written_outputs import WrittenOutputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, SparkSession
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
+    Kept = DataFrame | BatchSources  # unpersisted when the batch ends
 
 MOST_PARTITIONS = 1 << 20
 
@@ -90,10 +92,16 @@ class FanOut:
         """Processes a batch of the root's rows."""
         flow = self.flow
         frame = decoded(batch, self._sources[flow.root]) if self._is_decoder else batch
-        tables = Tables(batch.sparkSession, self.pipeline, self.graph, functools.partial(self._read, batch), flow.mode)
-        is_kept = self._uses() > 1
-        if is_kept:
+        static = BatchSources(batch.sparkSession, self.pipeline.directory, functools.partial(self._load, batch))
+        kept: list[Kept] = [static]
+
+        def load(source: Source) -> DataFrame:
+            return batch if source.name == flow.root else static.read(source)
+
+        tables = Tables(batch.sparkSession, self.pipeline, self.graph, load, flow.mode)
+        if self._uses() > 1:
             frame = frame.persist()
+            kept.append(frame)
         if self._is_decoder:
             tables.give_decoded(flow.root, frame)
         elif flow.aggregate is not None:
@@ -103,18 +111,25 @@ class FanOut:
         root = frame if self._is_checked_before else None
         written = WrittenOutputs.of_flow(batch.sparkSession, self.pipeline, flow.name)
         late = self._late(batch.sparkSession, number)
-        return self._write(tables, number, stamp, [frame] if is_kept else [], root, written, late)
+        return self._write(tables, number, stamp, kept, root, written, late)
 
     def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], stamp: BatchNumber) -> BatchReport:
         """Processes all rows as one batch."""
-        tables = Tables(session, self.pipeline, self.graph, load, self.flow.mode)
-        kept = [tables.decoded(name).persist() for name in self._parsing]
-        for name, frame in zip(self._parsing, kept, strict=True):
+        static = BatchSources(session, self.pipeline.directory, load)
+        kept: list[Kept] = [static]
+
+        def read(source: Source) -> DataFrame:
+            return load(source) if is_topic(source) else static.read(source)
+
+        tables = Tables(session, self.pipeline, self.graph, read, self.flow.mode)
+        for name in self._parsing:
+            frame = tables.decoded(name).persist()
+            kept.append(frame)
             tables.give_decoded(name, frame)
         return self._write(tables, 0, stamp, kept)
 
     def _write(
-        self, tables: Tables, number: int, stamp: BatchNumber | None, kept: Sequence[DataFrame],
+        self, tables: Tables, number: int, stamp: BatchNumber | None, kept: Sequence[Kept],
         checked: DataFrame | None = None, written: WrittenOutputs | None = None, late: Sequence[DataFrame] = (),
     ) -> BatchReport:  # fmt: skip
         """Counts, and writes all outputs. `checked` is counted first because its plan raises for a row that fails."""
@@ -131,14 +146,11 @@ class FanOut:
             rows = Counter(counts.written)
             write_outputs(outputs_of(pipeline, flow, tables, records, stamp, transactions, rows), stamp, written)
         finally:
-            for frame in kept:
-                frame.unpersist()
+            for each in kept:
+                each.unpersist()
         seconds = time.perf_counter() - began_at
         rejected = sum(counts.rejected.values())
         return BatchReport(flow.name, number, counts.rows, rejected, counts.violations, seconds, dict(rows))
-
-    def _read(self, batch: DataFrame, source: Source) -> DataFrame:
-        return batch if source.name == self.flow.root else self._load(batch, source)
 
     def _uses(self) -> int:
         ends = len(self.flow.sinks) + len(self.flow.views)
@@ -154,19 +166,13 @@ class FanOut:
             numbers = F.array(F.count(F.lit(1)), F.count(F.col(REJECTED)))
             parts.append(counted(tables.decoded(name), name, numbers))
         judged = [*self._judged, *self._checked]
-        for step in judged:
-            numbers = F.array(*violation_counts(step.name, step.expectations), F.count(F.lit(1)))
-            parts.append(counted(tables.judged(step.name), step.name, numbers))
+        parts += judged_counts(tables, judged)
         sinks = {} if is_whole else self._counted
         every = F.array(F.count(F.lit(1)))
         rows = [counted(tables.rows(each), written_name(each), every) for each in dict.fromkeys(sinks.values())]
         can_fail = any(each.otherwise is Otherwise.FAIL for step in judged for each in step.expectations)
         found = collected(parts if can_fail else [*parts, *rows])
-        violations = [
-            Violations(step.name, each.name, each.otherwise, found[step.name][number], found[step.name][-1])
-            for step in judged
-            for number, each in enumerate(step.expectations)
-        ]
+        violations = violations_in(found, judged)
         fail_on(violations)
         found |= collected(rows) if can_fail else {}
         owned = {step.name for step in self._judged}
@@ -204,6 +210,26 @@ def without_partitioning(frame: DataFrame) -> DataFrame:
     instance would compute the state of the batch again, and count its late rows and state rows twice.
     """
     return frame.coalesce(MOST_PARTITIONS)
+
+
+def judged_counts(tables: Tables, steps: Iterable[Step]) -> list[DataFrame]:
+    """For each step, the rows that do not meet each expectation, and all of its rows."""
+    return [
+        counted(
+            tables.judged(step.name), step.name,
+            F.array(*violation_counts(step.name, step.expectations), F.count(F.lit(1))),
+        )
+        for step in steps
+    ]  # fmt: skip
+
+
+def violations_in(found: Mapping[str, Sequence[int]], steps: Iterable[Step]) -> list[Violations]:
+    """The violations in the counts of `judged_counts`."""
+    return [
+        Violations(step.name, each.name, each.otherwise, found[step.name][number], found[step.name][-1])
+        for step in steps
+        for number, each in enumerate(step.expectations)
+    ]
 
 
 def collected(parts: Sequence[DataFrame]) -> dict[str, list[int]]:

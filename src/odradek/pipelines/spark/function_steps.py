@@ -14,6 +14,8 @@ from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.compiling import Tables, errors_naming
 from odradek.pipelines.spark.functions import register_functions
+from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
+from odradek.pipelines.spark.private_names import LOG
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, removes_rows
 from odradek.pipelines.spark.steps import StepBroken, call_function
@@ -81,6 +83,7 @@ def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: 
             frame = call_function(step, operation, inputs, directory)
     except StepBroken as error:
         raise StepBroken(f"{error}{hint_for(error)}") from error
+    refuse_random(step, frame)
     is_stateful = keeps_state(frame)
     known = replace(
         operation,
@@ -89,6 +92,22 @@ def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: 
         removes_rows=removes_rows(frame),
     )
     return replace(step, operation=known)
+
+
+def refuse_random(step: Step, frame: DataFrame) -> None:
+    """Refuses what `validate` refuses in SQL: values that differ between batches, sinks and replays."""
+    found = random_part(frame)
+    if found is not None:
+        raise StepBroken(
+            f"{step.place}: step '{step.name}' uses {found}, whose value differs between batches, sinks and replays; "
+            "compute it from the row, for example with xxhash64 of its key"
+        )
+    if reads_clock(frame):
+        LOG.warning(
+            "%s: step '%s' reads the clock: the value depends on when a row is processed, and differs between sinks "
+            "and after a replay; use the time of the record, _timestamp, or a column of event time",
+            step.place, step.name,
+        )  # fmt: skip
 
 
 def stand_in(frame: DataFrame) -> DataFrame:

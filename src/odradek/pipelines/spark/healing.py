@@ -10,9 +10,10 @@ from pyspark.errors import AnalysisException, ParseException
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.batch_numbers import BatchUnidentified
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken
-from odradek.pipelines.spark.delivery import RunReplaced, SplitsUnknown
+from odradek.pipelines.spark.delivery import SplitsUnknown
 from odradek.pipelines.spark.expectations import STOPS, ExpectationFailed
 from odradek.pipelines.spark.failures import SparkProcessEnded
+from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import WarehouseUnavailable
 from odradek.pipelines.spark.steps import StepBroken

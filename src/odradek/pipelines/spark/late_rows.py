@@ -20,7 +20,7 @@ from odradek.pipelines.definition.vocabulary import StartAt, StreamJoinKind
 from odradek.pipelines.operating.spark_progress import merged
 from odradek.pipelines.planning.late_rows import late_inputs
 from odradek.pipelines.planning.streams import Streams
-from odradek.pipelines.spark.checkpoints import checkpoint_of
+from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.event_time import actual_name
@@ -69,7 +69,7 @@ class LateRows:
 
     def of_batch(self, session: SparkSession, number: int) -> list[DataFrame]:
         """The dead letters of a batch; none if it has no records, or if the watermark has not advanced before it."""
-        files = HadoopFiles(session, checkpoint_of(self._pipeline, self._flow.name)) if number and self else None
+        files = HadoopFiles(session, checkpoint_uri(self._pipeline, self._flow.name)) if number and self else None
         if files is None:
             return []
         before, now = (parsed_entry(files.read(f"offsets/{each}")) for each in (number - 1, number))

@@ -34,8 +34,10 @@ class Use:
 
 PLANNING = Use("optimize the plan of a query once, before it starts", "Spark optimizes the plan of every batch")
 STATE = Use("find out whether a Python step keeps state", "the streaming query computes it, as if it kept state")
+DETERMINISM = Use("find random functions in Python steps", "such functions are not refused")
 LOOKUPS = Use("find the Java classes of PySpark's functions once", "PySpark finds them again for every column")
 CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
+STORAGE = Use("reach checkpoints through Hadoop", "checkpoints on other storage than a local disk cannot be used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,9 @@ NAMES = {
     "is streaming": PrivateName("isStreaming", STATE),
     "node": PrivateName("nodeName", STATE),
     "children": PrivateName("children", STATE),
+    "expressions": PrivateName("expressions", DETERMINISM),
+    "function": PrivateName("prettyName", DETERMINISM),
+    "deterministic": PrivateName("deterministic", DETERMINISM),
     "contains": PrivateName("containsPattern", PLANNING),
     "state": PrivateName("sessionState", PLANNING),
     "optimizer": PrivateName("optimizer", PLANNING),
@@ -64,8 +69,8 @@ NAMES = {
     "clock words": PrivateName("org.apache.spark.sql.catalyst.optimizer.SpecialDatetimeValues", PLANNING),
     "clock pattern": PrivateName("org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE", PLANNING),
     "dataset": PrivateName("org.apache.spark.sql.classic.Dataset.ofRows", PLANNING),
-    "context": PrivateName("_jsc", CHECKPOINTS),
-    "file systems": PrivateName("hadoopConfiguration", CHECKPOINTS),
+    "context": PrivateName("_jsc", STORAGE),
+    "file systems": PrivateName("hadoopConfiguration", STORAGE),
     "checkpoint files": PrivateName(
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager", CHECKPOINTS
     ),
@@ -80,6 +85,7 @@ CONSTANTS = {
     "spark.sql.streaming.join.stateFormatVersion": "setting; without it joins of streams evict their state slowly",
     "spark.watermarkDelayMs": "metadata of a column of event time; without it no key of a deduplication is forgotten, "
     "and Spark refuses windows over windows",
+    ".expressions.aggregate.": "package of Spark's aggregates; without it Python steps with `collect_list` are refused",
     "sql.streaming.queryId": "local property of a batch's job; the batch fails without it",
     "Initializing sources": "status of a query; without it Python sources start concurrently",
     "Python worker failed to connect back": "message; without it a Python source that starts late is a failure",

@@ -24,7 +24,7 @@ from odradek.pipelines.definition.model import (
 )
 from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.parsing_changes import changes_of
-from odradek.pipelines.definition.vocabulary import SinkMode, StartAt
+from odradek.pipelines.definition.vocabulary import SinkMode, StartAt, StateClock
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
 from odradek.pipelines.operating.fingerprints import as_recorded, changes_fact
 from odradek.pipelines.planning.flows import split_flows
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.operating.status import Offsets
     from odradek.pipelines.spark.topics import Cluster
 
@@ -89,17 +89,18 @@ def rebuild_views(
 
 def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
     """Refuses a table whose rows a batch cannot compute as the stream did."""
-    if isinstance(end, View) and changes_of(end) is None:
-        return
     name = f"view {end.name}" if isinstance(end, View) else f"table sink {end.name}"
     graph = build_graph(pipeline)
     before = [each for each in pipeline.steps if each.name in graph.upstream(end.input)]
-    keyed = next((each for each in before if isinstance(each.operation, KeyedState)), None)
+    keyed = next((each for each in before if has_lost_timers(each, end)), None)
     if keyed is not None:
         raise RebuildRefused(
-            f"{name}: step '{keyed.name}' keeps state with timers, which a batch over the log cannot "
-            f"repeat; empty the table and use `odradek pipeline reset {pipeline.place.file}`"
+            f"{name}: step '{keyed.name}' keeps state with timers, which do not fire when the log is read again; "
+            f"name the views that do not depend on it, or empty the table and use `odradek pipeline reset "
+            f"{pipeline.place.file}`"
         )
+    if isinstance(end, View) and changes_of(end) is None:
+        return
     streaming = streaming_names(pipeline, graph)
     if changes_of(end) is not None and any(state_of(each, streaming) for each in before):
         raise RebuildRefused(
@@ -112,6 +113,18 @@ def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
             f"{name}: its rows derive from state and are appended, so that the stream would append rows "
             "of open groups again; give the sink a key"
         )
+
+
+def has_lost_timers(step: Step, end: View | Sink) -> bool:
+    """Whether a rebuild lacks the rows of the step's timers.
+
+    A view of an aggregate is rebuilt by a stream, in which timers of event time fire. It takes seconds, in which those
+    of processing time do not. Everything else is rebuilt by a batch, in which no timer fires."""
+    operation = step.operation
+    if not isinstance(operation, KeyedState):
+        return False
+    is_stream = isinstance(end, View) and isinstance(end.content, RunningAggregate)
+    return not is_stream or operation.clock is StateClock.PROCESSING
 
 
 class Rebuilding:
@@ -145,16 +158,24 @@ class Rebuilding:
 
     def _fill_from_read(self, end: View | Sink, url: str) -> None:
         """Fills the new table by a batch over the offsets that the stream has read."""
-        read = self._read_offsets(end, url)
+        flow = self._flow_of(end)
+        read = self._read_offsets(end, flow, url)
         alone = pipeline_for(end, self._pipeline)
         if read is None:
             self._say(f"{end.name}: the stream has not written it; rebuilding from the whole log")
             run_batch(self._session, alone, self._cluster)
             return
         self._say(f"{end.name}: rebuilding from the offsets that the stream has read, {offsets_text(read)}")
-        last = Start(StartAt.OFFSETS, offsets={topic: numbered(each) for topic, each in read.items()})
-        alone = replace(alone, sources=tuple(by_name(each, read) for each in alone.sources))
-        run_batch(self._session, alone, self._cluster, Range(end=last))
+        began = self._checkpoints.first_positions(flow)
+        latest = {each.name for each in self._pipeline.sources if starts_latest(each)}
+        sources = [by_name(each, read) for each in alone.sources]
+        sources = [source_at(each, offsets_start(began)) if each.name in latest else each for each in sources]
+        for each in sources:
+            if each.name in latest and is_read_from_first(each):
+                self._say(f"{end.name}: the offset at which source {each.name} began is not known; reading all of it")
+        alone = replace(alone, sources=tuple(sources))
+        # Partitions that the stream has not read, because they are new, are left to it.
+        run_batch(self._session, alone, self._cluster, Range(end=offsets_start(read), only_named=True))
 
     def _fill_aggregate(self, view: View) -> None:
         aside = self._checkpoints.folder / ASIDE
@@ -196,22 +217,29 @@ class Rebuilding:
                     replace(before, flows={**before.flows, flow: replace(each, facts=facts)})
                 )
 
-    def _read_offsets(self, end: View | Sink, url: str) -> Offsets | None:
-        """The end offsets of the last batch that reached the database; None if there was none."""
+    def _flow_of(self, end: View | Sink) -> str:
         recorded = as_recorded(self._pipeline, self._checkpoints.definition())
         flows = split_flows(recorded, build_graph(recorded))
-        flow = next(each.name for each in flows if end in (*each.views, *each.sinks))
+        return next(each.name for each in flows if end in (*each.views, *each.sinks))
+
+    def _read_offsets(self, end: View | Sink, flow: str, url: str) -> Offsets | None:
+        """The end offsets of the last batch that reached the database; None if there was none."""
         kept = next((each for each in self._checkpoints.flows() if each.flow == flow), None)
         batch = None if kept is None or kept.query is None else last_batch(url, kept.query)
         if batch is None:
             return None
-        found = self._checkpoints.positions_after(flow, batch)
+        found = self._checkpoints.entry_of(flow, batch)
         if found is None:
             raise RebuildRefused(
                 f"{end.name}: the checkpoint of its flow {flow} does not have the end of batch {batch}; "
                 "run the pipeline with --until-caught-up, then rebuild"
             )
-        return found
+        if found.ambiguous:
+            raise RebuildRefused(
+                f"{end.name}: two sources of topic {', '.join(found.ambiguous)} are at different offsets; run the "
+                "pipeline with --until-caught-up, then rebuild"
+            )
+        return found.positions
 
 
 def location_of(end: View | Sink, pipeline: Pipeline) -> tuple[str, str]:
@@ -223,14 +251,10 @@ def location_of(end: View | Sink, pipeline: Pipeline) -> tuple[str, str]:
 
 
 def pipeline_for(end: View | Sink, pipeline: Pipeline) -> Pipeline:
-    """The pipeline reduced to the new table and its inputs. A source with start: latest is read from the start."""
+    """The pipeline reduced to the new table and its inputs. A batch cannot start at the end: it reads all."""
     needed = set(build_graph(pipeline).upstream(end.input))
     sources = tuple(
-        source_at(each, Start())
-        if isinstance(each.origin, TopicOrigin) and each.origin.start.at is StartAt.LATEST
-        else each
-        for each in pipeline.sources
-        if each.name in needed
+        source_at(each, Start()) if starts_latest(each) else each for each in pipeline.sources if each.name in needed
     )
     steps = tuple(each for each in pipeline.steps if each.name in needed)
     alone = replace(pipeline, sources=sources, steps=steps, sinks=(), views=(), dead_letters=None)
@@ -238,6 +262,14 @@ def pipeline_for(end: View | Sink, pipeline: Pipeline) -> Pipeline:
         return replace(alone, views=(replace(end, name=end.name + SUFFIX),))
     assert isinstance(end.target, TableTarget)
     return replace(alone, sinks=(replace(end, target=replace(end.target, table=end.target.table + SUFFIX)),))
+
+
+def starts_latest(source: Source) -> bool:
+    return isinstance(source.origin, TopicOrigin) and source.origin.start.at is StartAt.LATEST
+
+
+def is_read_from_first(source: Source) -> bool:
+    return isinstance(source.origin, TopicOrigin) and source.origin.start.at is not StartAt.OFFSETS
 
 
 def by_name(source: Source, read: Offsets) -> Source:
@@ -249,8 +281,9 @@ def by_name(source: Source, read: Offsets) -> Source:
     return replace(source, origin=replace(origin, topics=topics, pattern=None))
 
 
-def numbered(partitions: dict[str, int]) -> dict[int, int]:
-    return {int(partition): offset for partition, offset in partitions.items()}
+def offsets_start(offsets: Offsets) -> Start:
+    numbered = {topic: {int(each): at for each, at in found.items()} for topic, found in offsets.items()}
+    return Start(StartAt.OFFSETS, offsets=numbered)
 
 
 def offsets_text(offsets: Offsets) -> str:

@@ -2,7 +2,7 @@
 
 Every run has an epoch, which is higher than that of all runs before, whatever their checkpoints. It is stored in the
 mark of each split, by a transaction of the split's own transactional id. That fences the writers of earlier runs; one
-that opens the split again finds the higher epoch and stops.
+that opens the split again finds the higher epoch and stops. Databases have it in a table of their own (`run_epochs`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 
-from odradek.pipelines.definition.model import TopicTarget
+from odradek.pipelines.definition.model import TableTarget, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.spark.delivery import RunReplaced, SplitsUnknown, assignment_of, is_repeatable, splits_of
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+from odradek.pipelines.spark.delivery import SplitsUnknown, assignment_of, group_of, is_repeatable, splits_of
+from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber, warehouse
 from odradek.pipelines.spark.transaction_check import producers_of
 from odradek.pipelines.spark.transactional_writer import (
     DeliveryFailed,
@@ -40,24 +42,43 @@ LOOK_S = 30.0  # for the metadata of a topic that was just created
 PAUSE_S = 0.2
 
 
-def take_over(pipeline: Pipeline, flows: Sequence[Flow]) -> int:
+def take_over(pipeline: Pipeline, flows: Sequence[Flow], cluster: str | None) -> int:
     """Stops earlier runs, and returns the epoch of this one; 0 if the pipeline does not deliver exactly once."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
         return 0
     slots = sorted(slots_of(pipeline, flows), key=lambda each: (each[0].group, each[1]))
-    if not slots:
+    stored = [(warehouse(url), run_of(pipeline, each, cluster)) for each in flows for url in databases(pipeline, each)]
+    if not slots and not stored:
         return 0
     try:
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            epoch = max(mark.epoch for mark in threads.map(lambda each: last_mark(*each), slots)) + 1
-            (first, split), *others = [(replace(assignment, epoch=epoch), split) for assignment, split in slots]
-            claim_split(first, split)  # one of several concurrent starts gets this epoch, and the others stop here
-            list(threads.map(lambda each: claim_split(*each), others))
+            epochs = [mark.epoch for mark in threads.map(lambda each: last_mark(*each), slots)]
+            epoch = max([*epochs, *(database.last_epoch(run) for database, run in stored)]) + 1
+            # One of several concurrent starts gets the first split, and the others stop here.
+            for assignment, split in slots[:1]:
+                claim_split(replace(assignment, epoch=epoch), split)
+            list(threads.map(lambda each: claim_split(replace(each[0], epoch=epoch), each[1]), slots[1:]))
+            for database, run in stored:
+                database.claim(run, epoch)
     except TakenOver as error:
         raise RunReplaced(str(error)) from error
     except (DeliveryFailed, KafkaException) as error:
         raise SplitsUnknown(f"{pipeline.name} cannot take over from earlier runs: {error}") from error
     return epoch
+
+
+def run_of(pipeline: Pipeline, flow: Flow, cluster: str | None) -> str:
+    """The name under which databases store the epoch of a flow; pipelines of other clusters may write there, too."""
+    if pipeline.delivery is not Delivery.EXACTLY_ONCE:
+        return ""
+    name = group_of(pipeline, flow.name, None)
+    return name if cluster is None else f"{name}@{cluster}"
+
+
+def databases(pipeline: Pipeline, flow: Flow) -> list[str]:
+    """The URLs of the databases that a flow writes to."""
+    tables = [each.target.url for each in flow.sinks if isinstance(each.target, TableTarget)]
+    return sorted({database_url(pipeline, url) for url in (*tables, *(each.url for each in flow.views))})
 
 
 def slots_of(pipeline: Pipeline, flows: Sequence[Flow]) -> Iterator[Slot]:

@@ -39,6 +39,7 @@ DEFAULTS = {
     "spark.sql.codegen.cache.maxEntries": "2000",  # the queries of a pipeline together exceed Spark's default of 100
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # a record may have a megabyte
+    "spark.sql.session.timeZone": "UTC",  # Spark's default is the machine's: results would depend on where it runs
     "spark.log.level": "ERROR",
     # Settings that Spark's UI, event log and plans show without their values, and texts that they leave out.
     "spark.redaction.regex": f"(?i){SECRET_NAME.pattern}",

@@ -76,9 +76,10 @@ def read_once(
         if folder is not None:
             return read_records(session, folder, source.name)
         chosen = span or Range()
+        only_named = chosen.only_named and chosen.start is not None  # the start of a definition names some partitions
         options = {
             **topic_options(origin, pipeline),
-            **start_options(origin, chosen.start or origin.start, partitions, "starting", chosen.only_named),
+            **start_options(origin, chosen.start or origin.start, partitions, "starting", only_named),
             **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending", chosen.only_named),
         }
         return session.read.format(topic_format(session, pipeline)).options(**options).load()

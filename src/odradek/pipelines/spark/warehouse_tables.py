@@ -10,11 +10,14 @@ import sqlalchemy as sa
 
 from odradek.pipelines.spark.hidden_columns import quoted
 from odradek.pipelines.spark.sinks.change_data import is_internal
+from odradek.pipelines.spark.sinks.run_epochs import RUN_TABLE
 from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, parsed_url, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+OWN_TABLES = {BATCH_TABLE, RUN_TABLE}
 
 
 def exists(url: str) -> bool:
@@ -29,7 +32,7 @@ def table_names(url: str) -> list[str]:
     with reading(url) as connection:
         inspector = sa.inspect(connection)
         names = (*inspector.get_table_names(), *inspector.get_view_names())
-        return [name for name in names if name != BATCH_TABLE and not is_internal(name)]
+        return [name for name in names if name not in OWN_TABLES and not is_internal(name)]
 
 
 def read_table(session: SparkSession, url: str, name: str) -> DataFrame:

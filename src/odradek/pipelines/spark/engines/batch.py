@@ -5,16 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.flow import Flow
-from odradek.pipelines.spark.expectations import STOPS, ExpectationFailed
-from odradek.pipelines.spark.failures import plain_message
+from odradek.pipelines.spark.expectations import as_expectation_failures
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.functions import register_functions
-from odradek.pipelines.spark.run_takeover import take_over
+from odradek.pipelines.spark.run_takeover import run_of, take_over
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import Range, read_once
 
@@ -44,9 +41,6 @@ def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span:
         return read_once(session, source, pipeline, cluster.partitions_of, span)
 
     fan_out = FanOut(pipeline, graph, flow, lambda _batch, source: load(source), cluster.create_awaited)
-    try:
-        return fan_out.whole(session, load, BatchNumber(str(uuid.uuid4()), 0, take_over(pipeline, [flow])))
-    except PySparkException as error:
-        if STOPS in str(error):  # a row did not meet an expectation with `otherwise: fail` before it was counted
-            raise ExpectationFailed(plain_message(error)) from error
-        raise
+    with as_expectation_failures():
+        epoch, run = take_over(pipeline, [flow], cluster.id), run_of(pipeline, flow, cluster.id)
+        return fan_out.whole(session, load, BatchNumber(str(uuid.uuid4()), 0, epoch, run))

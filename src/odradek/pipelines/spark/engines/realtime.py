@@ -20,7 +20,7 @@ from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW as FLOW
 from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.planning.streams import streaming_names
-from odradek.pipelines.spark.checkpoints import checkpoint_of
+from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.engines.reports import Reports
@@ -35,6 +35,7 @@ from odradek.pipelines.spark.records import rejects_of
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
+from odradek.pipelines.spark.static_steps import static_violations, with_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,8 @@ class RealtimeEngine:
             raise PipelineError(f"{self._pipeline.name}: {refusal}; {REALTIME_HINT}")
         passes: dict[str, Pass] = {}
         writer: Any = self._writer(passes)  # missing in PySpark's type annotations
-        running = Running(Reports(passes, self._report))
+        static = static_violations(self._session, self._pipeline, build_graph(self._pipeline), self._load)
+        running = Running(Reports(passes, with_first(self._report, static)))
         self._create_topics()
         with query_settings(self._session, checkpoint_settings(self._session, self._pipeline)):
             running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
@@ -96,7 +98,7 @@ class RealtimeEngine:
 
     def _named(self, frame: DataFrame) -> DataStreamWriter:
         writer = frame.writeStream.queryName(f"{self._pipeline.name}/{FLOW}").outputMode("update")
-        return writer.option("checkpointLocation", checkpoint_of(self._pipeline, FLOW))
+        return writer.option("checkpointLocation", checkpoint_uri(self._pipeline, FLOW))
 
     def _one_pass(self, graph: Graph) -> Pass:
         pipeline = self._pipeline

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
-from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, or_plainly, private
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.hadoop_files import HadoopFiles
+from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, STORAGE, or_plainly, private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +26,7 @@ CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 
 def checkpoint_settings(session: SparkSession, pipeline: Pipeline) -> dict[str, str]:
     """Settings for a query whose checkpoint is on a local disk; settings of the user take precedence."""
-    if not is_local(session, checkpoint_folder(pipeline)):
+    if not is_local(checkpoint_folder(pipeline)):
         return {}
     manager = or_plainly(CHECKPOINTS, lambda: checkpoint_manager(session), None)
     settings = {**({} if manager is None else {MANAGER: manager}), CHECKSUMS: "false"}
@@ -38,11 +40,22 @@ def checkpoint_manager(session: SparkSession) -> str:
     return name
 
 
-def is_local(session: SparkSession, folder: str) -> bool:
-    """Whether the path is on a local disk; a path without a scheme is on Hadoop's default file system."""
-    if "://" in folder:
-        return folder.startswith("file:")
-    return or_plainly(CHECKPOINTS, lambda: default_file_system(session), "unknown:").startswith("file:")
+def is_local(folder: str) -> bool:
+    """Whether the folder of checkpoints is on a local disk (see `checkpoint_uri`)."""
+    return "://" not in folder or folder.startswith("file:")
+
+
+def refuse_checkpoints_elsewhere(session: SparkSession, pipeline: Pipeline) -> None:
+    """Refuses to start over beside checkpoints on Hadoop's default file system, where earlier versions had them."""
+    folder = checkpoint_folder(pipeline)
+    storage = or_plainly(STORAGE, lambda: default_file_system(session), "file:///")
+    if "://" in folder or storage.startswith("file:") or not HadoopFiles(session, folder).has(""):
+        return
+    place = f"{storage.rstrip('/')}{folder}"
+    raise PipelineError(
+        f"{place} has checkpoints, and a path without a scheme is a local folder: set checkpoints: {place} to "
+        "continue them, or remove them"
+    )
 
 
 def default_file_system(session: SparkSession) -> str:

@@ -17,7 +17,7 @@ from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.sharing import state_interval
 from odradek.pipelines.spark.batch_numbers import number_of
-from odradek.pipelines.spark.checkpoints import checkpoint_of
+from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.continuing import source_at
@@ -33,12 +33,13 @@ from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.records import OBSERVED, decoded, written_name
-from odradek.pipelines.spark.run_takeover import take_over
+from odradek.pipelines.spark.run_takeover import run_of, take_over
 from odradek.pipelines.spark.shared_reads import SETTINGS, combined, read_once_for_all
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
+from odradek.pipelines.spark.static_steps import static_violations, with_first
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.views import running_aggregate
 
@@ -82,6 +83,7 @@ class StandardEngine:
     ) -> None:
         self._session = session
         self._pipeline = pipeline
+        self._cluster_id = cluster.id
         self._partitions = cluster.partitions_of
         self._create_topics = cluster.create_awaited
         self._report = report
@@ -97,7 +99,9 @@ class StandardEngine:
         self._pipeline = with_analysed_functions(self._session, self._pipeline)
         graph = build_graph(self._pipeline)
         passes: dict[str, Pass] = {}
-        reports = Reports(passes, self._report)
+        load = functools.partial(self._load, start=None)
+        static = [] if only is not None else static_violations(self._session, self._pipeline, graph, load)
+        reports = Reports(passes, with_first(self._report, static))
         running = Running(reports)
         flows = [each for each in split_flows(self._pipeline, graph) if only is None or each.name in only]
         for flow in flows:
@@ -105,7 +109,7 @@ class StandardEngine:
         self._reports = reports
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
         self._create_topics()
-        self._epoch = take_over(self._pipeline, flows)
+        self._epoch = take_over(self._pipeline, flows, self._cluster_id)
         checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
             for flow, (writer, own) in prepared:
@@ -208,7 +212,7 @@ class StandardEngine:
 
     def _named(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
         mode = "append" if flow.mode is SinkMode.APPEND else "update"
-        checkpoint = checkpoint_of(self._pipeline, flow.name)
+        checkpoint = checkpoint_uri(self._pipeline, flow.name)
         writer = frame.writeStream.queryName(f"{self._pipeline.name}/{flow.name}").outputMode(mode)
         return writer.option("checkpointLocation", checkpoint)
 
@@ -232,7 +236,8 @@ class StandardEngine:
         def take_batch(batch: DataFrame, number: int) -> None:
             try:
                 running.refuse_after_failure(flow.name)
-                write(batch, number_of(batch, flow.name, number, self._epoch))
+                run = run_of(self._pipeline, flow, self._cluster_id)
+                write(batch, number_of(batch, flow.name, number, self._epoch, run))
             except BaseException as error:
                 running.note(flow.name, error)
                 raise

@@ -76,14 +76,18 @@ class Rows:
     def count(self, condition: str) -> str:
         """An aggregate that counts the rows that meet a condition."""
         if self.is_many:
-            return f"coalesce(sum(size({self.filtered(condition)})), 0)"
+            return self._size(self.filtered(condition))
         return f"count(if({self.filtered(condition)}, 1, null))"
 
     def total(self) -> str:
         """An aggregate that counts all rows."""
         if self.array is not None:
-            return f"coalesce(sum(if({quoted(self.array)} is null, 0, size({quoted(self.array)}))), 0)"
+            return self._size(quoted(self.array))
         return "count(1)" if self.condition == ALWAYS else f"count(if({self.condition}, 1, null))"
+
+    def _size(self, array: str) -> str:
+        """An aggregate of the sizes of arrays; without ANSI mode the size of null is -1."""
+        return f"coalesce(sum(if({array} is null, 0, size({array}))), 0)"
 
     def all_hold_or(self, condition: str, otherwise: str) -> str:
         """True if the condition holds for all rows of a record, otherwise the value of `otherwise`."""

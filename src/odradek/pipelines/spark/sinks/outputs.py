@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import LakehouseTarget, TableTarget, TopicTarget
+from odradek.pipelines.spark.sinks.batch_ids import BatchId
 from odradek.pipelines.spark.sinks.batches import write_other_sink, write_tables
 from odradek.pipelines.spark.sinks.lakehouse import write_lakehouse
 from odradek.pipelines.spark.sinks.topics import by_producer, producer_name, write_to_cluster
@@ -56,7 +57,7 @@ def outputs_of(
             write_tables, flow.sinks, flow.views, tables, pipeline, batch, rows, is_aggregated=is_aggregated
         )
         found.append(Output("tables", write, is_repeating=batch is None))
-    number = 0 if batch is None else batch.number
+    number = 0 if batch is None else BatchId(batch.number, batch.query)
     for sink in flow.sinks:
         if isinstance(sink.target, LakehouseTarget):
             write = functools.partial(write_lakehouse, sink, sink.target, tables, pipeline, batch)

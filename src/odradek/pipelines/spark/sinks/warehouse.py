@@ -25,6 +25,7 @@ from odradek.pipelines.spark.sinks.change_data import (
     table_columns,
 )
 from odradek.pipelines.spark.sinks.column_values import column_type
+from odradek.pipelines.spark.sinks.run_epochs import RunEpochs
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused, apply_change
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ class WarehouseUnavailable(PipelineError):
 
 @dataclass(frozen=True, slots=True)
 class BatchNumber:
-    """The number of a batch, the query id of its checkpoint, and the epoch of the run if it delivers exactly once."""
+    """The number of a batch, the query id of its checkpoint, and of a run that delivers exactly once its epoch."""
 
     query: str
     number: int
     epoch: int = 0
+    run: str = ""  # the flow of a pipeline on a cluster, whose runs the epoch counts
 
 
 class Warehouse:
@@ -61,6 +63,7 @@ class Warehouse:
     def __init__(self, url: str) -> None:
         self.engine = connect(url)
         self._metadata = sa.MetaData()
+        self._epochs = RunEpochs()
         self._lock = threading.Lock()  # SQLite allows one writer at a time
         self._batches = sa.Table(
             BATCH_TABLE,
@@ -75,6 +78,8 @@ class Warehouse:
             tables = [self._tables(change) for change in changes]
             self._metadata.create_all(self.engine)
             with self.engine.begin() as connection:
+                if batch is not None and batch.run:
+                    self._epochs.refuse_replaced(connection, batch.run, batch.epoch)
                 is_new = batch is None or self._is_new(connection, batch)
                 for change, (table, *others) in zip(changes, tables, strict=True) if is_new else ():
                     if isinstance(change, ChangeData):
@@ -86,6 +91,17 @@ class Warehouse:
                 removed = () if isinstance(change, ChangeData) else change.deletions
                 deque(chain(removed, change.rows), maxlen=0)  # Spark fails a stateful batch that is not read to its end
         return is_new
+
+    def last_epoch(self, run: str) -> int:
+        """The epoch of the last run; 0 if there was none. Creates the table of epochs."""
+        with self._lock, database_errors(self.engine.url), self.engine.begin() as connection:
+            self._epochs.create(connection)
+            return self._epochs.last(connection, run)
+
+    def claim(self, run: str, epoch: int) -> None:
+        """Stops earlier runs: their next batch is refused."""
+        with self._lock, database_errors(self.engine.url), self.engine.begin() as connection:
+            self._epochs.claim(connection, run, epoch)
 
     def forget(self, *tables: str) -> None:
         """Drops the cached table definitions, so that changes by others are seen."""
