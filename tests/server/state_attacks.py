@@ -149,7 +149,7 @@ def list_offsets_request(*timestamps: int) -> ListOffsetsRequest:
 
 def invented_producers(target: Target) -> None:
     """Each batch has a producer id of its own, in sixteen partitions in turn."""
-    partition_count, batches_of_request = 16, 1_000
+    partition_count, batches_of_request = 16, 250
     with WireClient(target.plain_port) as attacker:
         if not _created:
             create_topic(attacker, PRODUCERS, partition_count, retention_bytes="1000000", segment_bytes="1048576")
