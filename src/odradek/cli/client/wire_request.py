@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from odradek.cli.client.kafka_errors import NoAnswer
 from odradek.cli.client.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
 
@@ -19,6 +20,19 @@ API_VERSIONS_KEY = 18
 _HEADER = struct.Struct(">ihhih")
 
 R = TypeVar("R", bound="Response")
+
+
+class Call(Protocol):
+    """Sends a request to an address, and returns the response: `call`, or one that keeps state between requests."""
+
+    def __call__(
+        self,
+        address: tuple[str, int] | SecuredAddress,
+        request: Request,
+        response_type: type[R],
+        version: int,
+        timeout_s: float = TIMEOUT_S,
+    ) -> R: ...
 
 
 def encode_frame(request: Request, version: int, client_id: bytes) -> bytearray:
@@ -37,18 +51,23 @@ def call(
     version: int,
     timeout_s: float = TIMEOUT_S,
 ) -> R:
-    """Send a request and return the response."""
+    """Send a request and return the response. NoAnswer if the broker cannot be reached or does not answer in time."""
     host, port = address[:2]
     security = address.security if isinstance(address, SecuredAddress) else None
+    is_connected = False
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as plain:
+            is_connected = True
             if security is None:
                 return _ask(plain, request, response_type, version)
             with security.secure(plain, host) as secured:
                 security.log_in(secured, _ask)
                 return _ask(secured, request, response_type, version)
     except OSError as error:
-        raise Failure(f"no response from {host}:{port}: {error.strerror or error}") from None
+        is_silent = not is_connected or isinstance(error, TimeoutError)
+        raise (NoAnswer if is_silent else Failure)(
+            f"no response from {host}:{port}: {error.strerror or error}"
+        ) from None
 
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:

@@ -6,26 +6,23 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.broker_metrics import metrics_of, serves_metrics
+from odradek.cli.client.broker_metrics import broker_serves_metrics, metrics_of
 from odradek.cli.framework.failure import Failure
 from odradek.console.traffic import CONNECTIONS, COUNTERS, LATENCIES, PRODUCE, REQUESTS, STARTED, Traffic
 
 if TYPE_CHECKING:
     from odradek.cli.client.broker_metrics import BrokerMetrics
-    from odradek.cli.client.broker_requests import BrokerRequests
-    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.broker_requests import BrokerRequests, KnownBroker
     from odradek.cli.client.cluster_state import ClusterState
 
 ASK_AGAIN_S = 60.0  # a broker that has no metrics, refuses them, or did not answer
-TIMEOUT_S = 3.0
 PREFIXES = (*COUNTERS.values(), LATENCIES, REQUESTS, CONNECTIONS, STARTED)
 
 
 class TrafficReader:
     """Belongs to the thread that watches the cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self) -> None:
         self._serves: set[int] = set()
         self._asked_at: dict[int, float] = {}
 
@@ -34,7 +31,7 @@ class TrafficReader:
         found: dict[int, Traffic] = {}
         for broker in state.brokers.values():
             broker_id = broker.broker_id
-            if broker.is_fenced or not self._is_due(broker_id, broker.host, broker.port):
+            if broker.is_fenced or not self._is_due(requests, broker):
                 continue
             try:
                 found[broker_id] = traffic_of(metrics_of(requests, broker, PREFIXES))
@@ -43,7 +40,8 @@ class TrafficReader:
                 self._asked_at[broker_id] = time.monotonic()
         return found
 
-    def _is_due(self, broker_id: int, host: str, port: int) -> bool:
+    def _is_due(self, requests: BrokerRequests, broker: KnownBroker) -> bool:
+        broker_id = broker.broker_id
         if broker_id in self._serves:
             return True
         now = time.monotonic()
@@ -51,7 +49,7 @@ class TrafficReader:
             return False
         self._asked_at[broker_id] = now
         try:
-            if serves_metrics(self._cluster.address(host, port), TIMEOUT_S):
+            if broker_serves_metrics(requests, broker):
                 self._serves.add(broker_id)
         except Failure:
             return False

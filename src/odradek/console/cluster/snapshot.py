@@ -75,6 +75,7 @@ class Snapshot:
     topics: Mapping[str, TopicSummary]
     traffic: Mapping[int, Traffic] = field(default_factory=dict)  # of brokers that report metrics
     loads: Mapping[int, BrokerLoad] = field(default_factory=dict)  # the same brokers, since the last sample
+    silent: tuple[int, ...] = ()  # brokers that are not fenced, and did not answer
 
 
 def examine(state: ClusterState) -> Health:

@@ -1,6 +1,6 @@
 """The threads that look at the cluster again and again. They own the present snapshot and the samples of the last hour.
 
-A round takes at most a tenth of the thread's time: with many partitions, the rounds are further apart.
+A watch uses at most a tenth of a processor: with many partitions, the rounds are further apart (`pacing`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from odradek.cli.client.cluster_state import MinInSync, read_state
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.group_lags import read_total_lags
+from odradek.console.cluster.round_calls import RoundCalls
 from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes, from_traffic
 from odradek.console.cluster.snapshot import (
     EARLIEST,
@@ -27,19 +28,18 @@ from odradek.console.cluster.snapshot import (
     summarize,
 )
 from odradek.console.history import Sample, Samples, Series
+from odradek.console.pacing import Freshness, Round, old_after_s, pause_s
 from odradek.console.traffic import loads_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
-    from odradek.console.cluster.snapshot import Key
+    from odradek.console.cluster.snapshot import ClusterState, Key
     from odradek.console.traffic import BrokerLoad
 
 REQUEST_TIMEOUT_S = 5.0
 FIRST_SNAPSHOT_S = 10.0
-SHARE_OF_TIME = 10
-LONGEST_INTERVAL_S = 60.0
 SLOW_FACTS_S = 15.0  # first offsets and settings change slowly
 LAGS_S = 10.0
 FIRST_LAGS_S = 1.0
@@ -59,12 +59,14 @@ class ClusterWatch:
         self._cluster = cluster
         self._sources = sources
         self._interval_s = interval_s
+        self._calls = RoundCalls()
         self._requests: BrokerRequests | None = None
-        self._traffic = TrafficReader(cluster)
+        self._traffic = TrafficReader()
         self._min_in_sync: MinInSync | None = None
         self._snapshot: Snapshot | None = None
         self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
-        self._slow_read_at = float("-inf")
+        self._read_at = self._slow_read_at = float("-inf")
+        self._last_round = Round()
         self._is_stopped = threading.Event()
         self._is_due = threading.Event()
         self._begun = self._finished = 0  # rounds
@@ -97,6 +99,15 @@ class ClusterWatch:
             raise Failure(self.trouble or "the cluster has not answered; is the address that of a Kafka listener?")
         return self._snapshot
 
+    def freshness(self) -> Freshness:
+        """How old the last snapshot is, and why."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return Freshness()
+        age_s = time.monotonic() - self._read_at
+        is_old = age_s > old_after_s(self._last_round, self._interval_s)
+        return Freshness(age_s, is_old, self.trouble, snapshot.silent)
+
     def look_again(self) -> Snapshot:
         """A snapshot of a round that begins after this call: it shows a change that the caller has made."""
         with self._has_round:
@@ -110,7 +121,8 @@ class ClusterWatch:
             with self._has_round:
                 self._begun += 1
                 self._is_due.clear()
-            began_at = time.monotonic()
+            began_at, used_at = time.monotonic(), time.thread_time()
+            self._calls.begin_round()
             try:
                 self._look()
                 trouble = ""
@@ -122,13 +134,13 @@ class ClusterWatch:
                 self.trouble = trouble
                 self._finished = self._begun
                 self._has_round.notify_all()
-            took_s = time.monotonic() - began_at
-            self._is_due.wait(min(max(self._interval_s - took_s, took_s * SHARE_OF_TIME), LONGEST_INTERVAL_S))
+            self._last_round = Round(time.monotonic() - began_at, time.thread_time() - used_at)
+            self._is_due.wait(pause_s(self._last_round, self._interval_s))
 
     def _look(self) -> None:
         if self._requests is None:
             self._cluster.check_reachable()
-            self._requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S)
+            self._requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, self._calls)
             self._min_in_sync = MinInSync(self._requests)
         before = self._snapshot
         now = time.monotonic()
@@ -137,7 +149,7 @@ class ClusterWatch:
             self._min_in_sync.forget()
             self._slow_read_at = now
         state = read_state(self._requests, self._min_in_sync, may_lack_reassignments=True)
-        time_s = time.time()
+        time_s, read_at = time.time(), time.monotonic()
         ends = read_offsets(self._requests, state, LATEST)
         if before is None or is_slow_due or len(before.starts) != len(ends):
             starts: Mapping[Key, int] = read_offsets(self._requests, state, EARLIEST)
@@ -165,12 +177,20 @@ class ClusterWatch:
             summarize(state, starts, ends, disks, rates),
             traffic,
             loads,
+            self._silent_brokers(state),
         )
-        self._snapshot = snapshot
+        self._snapshot, self._read_at = snapshot, read_at
         if since is None or is_sample:
             self._sampled = snapshot
         if since is not None and is_sample:
             self._record(since, snapshot, rates)
+
+    def _silent_brokers(self, state: ClusterState) -> tuple[int, ...]:
+        return tuple(
+            broker_id
+            for broker_id, broker in state.brokers.items()
+            if not broker.is_fenced and broker.address in self._calls.silent
+        )
 
     def _run_lags(self) -> None:
         """Lags have a thread of their own: a group whose coordinator is down delays the answer for seconds."""

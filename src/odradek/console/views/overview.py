@@ -41,11 +41,10 @@ class Overview:
     problems: Sequence[PartitionState]
     more_problems: int
     busiest: Sequence[BusyTopic]
-    trouble: str
     has_topics: bool
 
 
-def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) -> Overview:
+def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
     state = snapshot.state
     health = snapshot.health
     offline, under_replicated = health.offline, health.under_replicated
@@ -98,7 +97,6 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) 
         health.problems[:SHOWN_PROBLEMS],
         max(health.problem_count - SHOWN_PROBLEMS, 0),
         [BusyTopic(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in busiest],
-        trouble,
         bool(own),
     )
 

@@ -1,0 +1,81 @@
+"""The watch of a cluster: when it reads again, and what it reports of brokers that do not answer."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.console.cluster import watch as watching
+from odradek.console.cluster.watch import ClusterWatch
+from tests.console.conftest import Visitor, running_console
+from tests.console.fake_cluster import TOPIC, fake_cluster
+from tests.console.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.console.fake_cluster import FakeCluster
+
+INTERVAL_S = 0.1
+TIMEOUT_S = 0.5
+
+
+@pytest.fixture(autouse=True)
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "REQUEST_TIMEOUT_S", TIMEOUT_S)
+
+
+@contextmanager
+def watched(cluster: FakeCluster) -> Iterator[ClusterWatch]:
+    watch = ClusterWatch(cluster.client(), INTERVAL_S)
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
+
+
+def shows(visitor: Visitor, path: str, text: str) -> bool:
+    return text in visitor.get(path).text
+
+
+def test_a_broker_that_hangs_delays_the_next_state_by_one_timeout() -> None:
+    with fake_cluster() as cluster, watched(cluster) as watch:
+        assert watch.snapshot().ends[TOPIC, 2] == 100
+        cluster.brokers[2].goes_on.clear()
+        wait_for(lambda: (TOPIC, 2) not in watch.snapshot().ends)
+        cluster.ends, changed_at = 200, time.monotonic()
+        wait_for(lambda: watch.snapshot().ends[TOPIC, 0] == 200)
+        # Two rounds at most: the one that runs, and the next.
+        assert time.monotonic() - changed_at < 2 * (TIMEOUT_S + INTERVAL_S) + 1.0
+
+
+def test_a_broker_that_hangs_is_asked_once_in_a_round() -> None:
+    with fake_cluster() as cluster:
+        cluster.serves_metrics = True
+        cluster.brokers[2].goes_on.clear()
+        with watched(cluster) as watch:
+            snapshot = watch.snapshot()
+            assert snapshot.silent == (3,)
+            assert watch._last_round.took_s < 2 * TIMEOUT_S
+            cluster.brokers[2].goes_on.set()
+            wait_for(lambda: watch.snapshot().silent == ())
+
+
+def test_pages_say_that_a_broker_does_not_answer_and_how_old_their_state_is() -> None:
+    with fake_cluster() as cluster, running_console(cluster.client().bootstrap_servers) as address:
+        visitor = Visitor(address)
+        assert "not answer" not in visitor.get("/topics").text
+        cluster.brokers[2].goes_on.clear()
+        for path in ("/", "/topics", f"/topics/{TOPIC}", "/brokers"):
+            wait_for(partial(shows, visitor, path, "Broker 3 does not answer"))
+        for broker in cluster.brokers:
+            broker.close()
+        for path in ("/", "/topics", "/brokers"):
+            wait_for(partial(shows, visitor, path, "no broker answers"))
+            assert re.search(r"Shown is the state of [\d.]+ m?s ago", visitor.get(path).text)
