@@ -20,6 +20,12 @@ from odradek.protocol.messages.describe_cluster import (
 )
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from odradek.protocol.messages.describe_quorum import (
+    DescribeQuorumPartitionResult,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumTopicResult,
+)
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -50,6 +56,7 @@ REQUESTS: dict[int, type[Request]] = {
         DescribeClusterRequest,
         DescribeConfigsRequest,
         DescribeLogDirsRequest,
+        DescribeQuorumRequest,
         ListOffsetsRequest,
         ListPartitionReassignmentsRequest,
         MetadataRequest,
@@ -116,6 +123,7 @@ class FakeCluster:
         self.brokers = [FakeBroker(self, broker_id) for broker_id in range(1, brokers + 1)]
         self.ends = 100
         self.controller_id = 1
+        self.quorum_leader: int | None = None  # of a KRaft cluster
         self.serves_metrics = False
         self.overrides: dict[type[Request], Callable[[FakeBroker, Any], Response]] = {}
 
@@ -124,9 +132,9 @@ class FakeCluster:
 
     def answer(self, broker: FakeBroker, request: Any) -> Response:
         override = self.overrides.get(type(request))
-        return override(broker, request) if override is not None else self._answer(broker, request)
+        return override(broker, request) if override is not None else self.usual_answer(broker, request)
 
-    def _answer(self, broker: FakeBroker, request: Any) -> Response:
+    def usual_answer(self, broker: FakeBroker, request: Any) -> Response:
         match request:
             case DescribeClusterRequest():
                 brokers = [
@@ -145,9 +153,15 @@ class FakeCluster:
                 return ListOffsetsResponse(topics=[self._offsets(each) for each in request.topics])
             case ApiVersionsRequest():
                 served = [DescribeBrokerMetricsRequest.api_key] if self.serves_metrics else []
+                served += [DescribeQuorumRequest.api_key] if self.quorum_leader is not None else []
                 return ApiVersionsResponse(api_keys=[ApiVersion(api_key=each) for each in served])
             case DescribeBrokerMetricsRequest():
                 return DescribeBrokerMetricsResponse(broker_id=broker.broker_id, time_ms=1_000)
+            case DescribeQuorumRequest():
+                found = DescribeQuorumPartitionResult(
+                    leader_id=-1 if self.quorum_leader is None else self.quorum_leader
+                )
+                return DescribeQuorumResponse(topics=[DescribeQuorumTopicResult(partitions=[found])])
             case DescribeConfigsRequest():
                 return DescribeConfigsResponse()
             case DescribeLogDirsRequest():

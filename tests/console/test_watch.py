@@ -6,20 +6,28 @@ import re
 import time
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch
+from odradek.console.history import Samples, Series
+from odradek.console.views.brokers import broker_rows
+from odradek.console.views.figures import DASH
+from odradek.console.views.overview import overview
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.console.conftest import Visitor, running_console
 from tests.console.fake_cluster import TOPIC, fake_cluster
 from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from tests.console.fake_cluster import FakeCluster
+    from odradek.protocol.schema import Response
+    from tests.console.fake_cluster import FakeBroker, FakeCluster
 
 INTERVAL_S = 0.1
 TIMEOUT_S = 0.5
@@ -79,3 +87,39 @@ def test_pages_say_that_a_broker_does_not_answer_and_how_old_their_state_is() ->
         for path in ("/", "/topics", "/brokers"):
             wait_for(partial(shows, visitor, path, "no broker answers"))
             assert re.search(r"Shown is the state of [\d.]+ m?s ago", visitor.get(path).text)
+
+
+def test_the_controller_of_a_kraft_cluster_is_the_leader_of_its_quorum() -> None:
+    with fake_cluster() as cluster:
+        cluster.quorum_leader = 2
+        cluster.overrides[DescribeClusterRequest] = with_changing_controller(cluster)
+        with watched(cluster) as watch:
+            for _ in range(3):
+                assert watch.look_again().state.cluster.controller_id == 2
+
+
+def test_a_controller_that_a_kraft_cluster_does_not_report_is_not_shown() -> None:
+    with fake_cluster() as cluster:
+        cluster.quorum_leader = 2
+        cluster.overrides[DescribeClusterRequest] = with_changing_controller(cluster)
+        cluster.overrides[DescribeQuorumRequest] = lambda _broker, _request: DescribeQuorumResponse(
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        )
+        with watched(cluster) as watch:
+            for _ in range(3):
+                snapshot = watch.look_again()
+                assert not any(row.is_controller for row in broker_rows(snapshot))
+                tiles = {each.title: each for each in overview(snapshot, Samples(2), Series(2)).tiles}
+                assert tiles["Controller"][1:4] == (DASH, "not reported", "")
+        asked = [api_key for broker in cluster.brokers for api_key in broker.requests]
+        assert asked.count(DescribeQuorumRequest.api_key) == 1  # a refusal holds for a minute
+
+
+def with_changing_controller(cluster: FakeCluster) -> Callable[[FakeBroker, Any], Response]:
+    """As KRaft brokers answer: any live broker."""
+
+    def answer(broker: FakeBroker, request: Any) -> Response:
+        cluster.controller_id = cluster.controller_id % 3 + 1
+        return cluster.usual_answer(broker, request)
+
+    return answer

@@ -43,9 +43,12 @@ class KnownBroker(NamedTuple):
 
 
 class DescribedCluster(NamedTuple):
+    """`controller_id` is None without a controller, and while `knows_controller` is false."""
+
     cluster_id: str
     controller_id: int | None
     brokers: dict[int, KnownBroker]
+    knows_controller: bool = True
 
 
 def error_text(error_code: int, message: str | None, subject: str) -> str:

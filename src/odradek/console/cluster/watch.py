@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster_state import MinInSync, read_state
+from odradek.cli.client.controller_lookup import ControllerLookup
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.group_lags import read_total_lags
@@ -63,6 +64,7 @@ class ClusterWatch:
         self._requests: BrokerRequests | None = None
         self._traffic = TrafficReader()
         self._min_in_sync: MinInSync | None = None
+        self._controllers: ControllerLookup | None = None
         self._snapshot: Snapshot | None = None
         self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
         self._read_at = self._slow_read_at = float("-inf")
@@ -142,13 +144,14 @@ class ClusterWatch:
             self._cluster.check_reachable()
             self._requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, self._calls)
             self._min_in_sync = MinInSync(self._requests)
+            self._controllers = ControllerLookup(self._requests)
         before = self._snapshot
         now = time.monotonic()
         is_slow_due = now - self._slow_read_at > SLOW_FACTS_S or before is None
         if is_slow_due and self._min_in_sync is not None:
             self._min_in_sync.forget()
             self._slow_read_at = now
-        state = read_state(self._requests, self._min_in_sync, may_lack_reassignments=True)
+        state = read_state(self._requests, self._min_in_sync, self._controllers, may_lack_reassignments=True)
         time_s, read_at = time.time(), time.monotonic()
         ends = read_offsets(self._requests, state, LATEST)
         if before is None or is_slow_due or len(before.starts) != len(ends):

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.figures import compact, number, plural, rate, size, sparkline
+from odradek.console.views.figures import DASH, compact, number, plural, rate, size, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.cluster.snapshot import PartitionState, Snapshot, TopicSummary
+    from odradek.console.cluster.snapshot import ClusterState, PartitionState, Snapshot, TopicSummary
     from odradek.console.history import Samples, Series
 
 SHOWN_PROBLEMS = 8
@@ -53,7 +53,6 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
     own = [topic for topic in snapshot.topics.values() if not topic.is_internal]
     last = samples.since(samples.count - 1)
     values = last[-1].values if last else {}
-    controller = state.cluster.controller_id
     stored = sum(directory.stored_bytes for directory in snapshot.disks.directories)
     tiles = (
         Tile(
@@ -63,12 +62,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
             "bad" if fenced else "good",
             "/brokers",
         ),
-        Tile(
-            "Controller",
-            _or_dash(controller),
-            "broker id" if controller is not None else "none elected",
-            "" if controller is not None else "bad",
-        ),
+        _controller_tile(state),
         Tile(
             "Topics", number(len(own)), f"and {plural(len(snapshot.topics) - len(own), 'internal one')}", href="/topics"
         ),
@@ -101,8 +95,14 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
     )
 
 
-def _or_dash(value: int | None) -> str:
-    return "–" if value is None else str(value)
+def _controller_tile(state: ClusterState) -> Tile:
+    """Controllers of Apache Kafka may be nodes that are no brokers."""
+    controller = state.cluster.controller_id
+    if controller is not None:
+        return Tile("Controller", str(controller), "broker id" if controller in state.brokers else "node id")
+    if not state.cluster.knows_controller:
+        return Tile("Controller", DASH, "not reported")
+    return Tile("Controller", DASH, "none elected", "bad")
 
 
 def _headline(offline: int, under_min: int, under_replicated: int, fenced: int) -> tuple[str, str]:
