@@ -1,4 +1,4 @@
-"""Reads the traffic of brokers that serve their metrics over the wire; other brokers are asked once whether they do."""
+"""Reads the traffic of brokers that serve their metrics over the wire; others are asked each minute whether they do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_metrics import broker_serves_metrics, metrics_of
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.framework.failure import Failure
 from odradek.console.traffic import CONNECTIONS, COUNTERS, LATENCIES, PRODUCE, REQUESTS, STARTED, Traffic
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.cli.client.broker_requests import BrokerRequests, KnownBroker
     from odradek.cli.client.cluster_state import ClusterState
 
-ASK_AGAIN_S = 60.0  # a broker that has no metrics, refuses them, or did not answer
+ASK_AGAIN_S = 60.0  # a broker that has no metrics, or refuses them
 PREFIXES = (*COUNTERS.values(), LATENCIES, REQUESTS, CONNECTIONS, STARTED)
 
 
@@ -27,7 +28,7 @@ class TrafficReader:
         self._asked_at: dict[int, float] = {}
 
     def read(self, requests: BrokerRequests, state: ClusterState) -> dict[int, Traffic]:
-        """By broker id; brokers that do not report metrics are left out."""
+        """By broker id; brokers that do not report metrics are left out. One that fails is asked in the next round."""
         found: dict[int, Traffic] = {}
         for broker in state.brokers.values():
             broker_id = broker.broker_id
@@ -35,25 +36,27 @@ class TrafficReader:
                 continue
             try:
                 found[broker_id] = traffic_of(metrics_of(requests, broker, PREFIXES))
-            except Failure:
+            except NotAuthorized:
                 self._serves.discard(broker_id)
                 self._asked_at[broker_id] = time.monotonic()
+            except Failure:
+                continue
         return found
 
     def _is_due(self, requests: BrokerRequests, broker: KnownBroker) -> bool:
         broker_id = broker.broker_id
         if broker_id in self._serves:
             return True
-        now = time.monotonic()
-        if now - self._asked_at.get(broker_id, -math.inf) < ASK_AGAIN_S:
+        if time.monotonic() - self._asked_at.get(broker_id, -math.inf) < ASK_AGAIN_S:
             return False
-        self._asked_at[broker_id] = now
         try:
-            if broker_serves_metrics(requests, broker):
-                self._serves.add(broker_id)
+            is_served = broker_serves_metrics(requests, broker)
         except Failure:
             return False
-        return broker_id in self._serves
+        self._asked_at[broker_id] = time.monotonic()
+        if is_served:
+            self._serves.add(broker_id)
+        return is_served
 
 
 def traffic_of(metrics: BrokerMetrics) -> Traffic:

@@ -209,10 +209,11 @@ class ClusterWatch:
                     self.group_lags.add(group, time.time(), lag)
 
     def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:
-        values: dict[str, float] = {}
+        values: dict[str, float | None] = {}
         for source in self._sources:
             values.update(source(before, snapshot))
-        self.samples.add(Sample(snapshot.time_s, values))
+        known = {name: value for name, value in values.items() if value is not None}
+        self.samples.add(Sample(snapshot.time_s, known))
         for name in [*self.topic_rates]:
             if name not in snapshot.topics:
                 self.topic_rates.forget(name)
