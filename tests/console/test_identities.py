@@ -9,7 +9,7 @@ import pytest
 from odradek.cli.client.cluster import Cluster
 from odradek.console.cluster.identity import cluster_of_token, cluster_of_user
 from odradek.console.context import Threads
-from odradek.console.login.identities import Identities, TooManyIdentities
+from odradek.console.login.identities import UNWATCHED_S, Identities, TooManyIdentities
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.settings import ConsoleSettings
@@ -48,6 +48,12 @@ def test_users_share_nothing_that_was_read(identities: Identities) -> None:
     for part in ("cluster", "watch", "pipelines", "rigs"):
         assert getattr(ann, part) is not getattr(ben, part), part
     assert ann.watch.samples is not ben.watch.samples
+
+
+def test_users_share_the_processor_time_of_polling_and_their_watches_pause(identities: Identities) -> None:
+    ann, ben = open_console(identities, "ann", "a"), open_console(identities, "ben", "b")
+    assert ann.watch._share is ben.watch._share
+    assert ann.watch._unwatched_s == ben.watch._unwatched_s == UNWATCHED_S
 
 
 def test_another_password_is_another_identity(identities: Identities) -> None:

@@ -22,6 +22,12 @@ def test_the_pause_follows_processor_time_and_not_waiting(last: Round, expected_
     assert pause_s(last, 2.0) == pytest.approx(expected_s)
 
 
+def test_watches_share_a_tenth_of_a_processor() -> None:
+    assert pause_s(Round(1.0, 0.5), 2.0, watches=5) == 25.0
+    assert pause_s(Round(30.0, 20.0), 2.0, watches=25) == 300.0
+    assert old_after_s(Round(3.0, 2.0), 2.0, watches=25) == 180.0
+
+
 def test_a_state_is_old_after_three_intervals() -> None:
     assert old_after_s(Round(5.0, 0.1), 2.0) == 6.0
     assert old_after_s(Round(3.0, 1.5), 2.0) == 45.0

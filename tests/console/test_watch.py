@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.console.cluster import watch as watching
-from odradek.console.cluster.watch import ClusterWatch
+from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.history import Samples, Series
 from odradek.console.views.brokers import broker_rows
 from odradek.console.views.figures import DASH
 from odradek.console.views.overview import overview
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from odradek.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from odradek.protocol.messages.metadata import MetadataRequest
 from tests.console.conftest import Visitor, running_console
 from tests.console.fake_cluster import TOPIC, fake_cluster
 from tests.console.waiting import wait_for
@@ -39,8 +45,8 @@ def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def watched(cluster: FakeCluster) -> Iterator[ClusterWatch]:
-    watch = ClusterWatch(cluster.client(), INTERVAL_S)
+def watched(cluster: FakeCluster, **options: Any) -> Iterator[ClusterWatch]:
+    watch = ClusterWatch(cluster.client(), INTERVAL_S, **options)
     watch.start()
     try:
         yield watch
@@ -123,3 +129,64 @@ def with_changing_controller(cluster: FakeCluster) -> Callable[[FakeBroker, Any]
         return cluster.usual_answer(broker, request)
 
     return answer
+
+
+def test_rounds_use_one_connection_to_each_broker() -> None:
+    with fake_cluster() as cluster:
+        cluster.serves_metrics = True
+        with watched(cluster) as watch:
+            for _ in range(3):
+                watch.look_again()
+            assert [broker.accepted for broker in cluster.brokers] == [2, 1, 1]  # one tells whether a broker runs
+            for broker in cluster.brokers:
+                broker.close_connections()
+            assert watch.look_again().silent == ()
+            assert not watch.trouble
+
+
+def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
+    with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.3) as watch:
+        (broker,) = cluster.brokers
+        first = watch.snapshot()
+        wait_for(lambda: watch._is_paused)
+        asked = len(broker.requests)
+        time.sleep(5 * INTERVAL_S)  # in which other watches make rounds
+        assert len(broker.requests) == asked
+        assert watch._snapshot is None
+        second = watch.snapshot()
+        assert second.time_s > first.time_s
+        assert watch.look_again().time_s > second.time_s
+
+
+def test_a_paused_watch_stops() -> None:
+    with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.0) as watch:
+        wait_for(lambda: watch._is_paused)
+        watch.stop()
+        assert not watch._threads[0].is_alive()
+
+
+def test_a_watch_that_all_browsers_share_goes_on_for_its_history() -> None:
+    with fake_cluster(1) as cluster, watched(cluster):
+        wait_for(lambda: cluster.brokers[0].requests.count(MetadataRequest.api_key) >= 10)
+
+
+def test_watches_that_pause_take_no_share_of_the_processor() -> None:
+    share = PollingShare()
+    with fake_cluster(1) as cluster, watched(cluster, share=share), watched(cluster, share=share, unwatched_s=0.3):
+        wait_for(lambda: share.watches == 2)
+        wait_for(lambda: share.watches == 1)
+
+
+def test_denied_requests_are_not_sent_again_within_a_minute() -> None:
+    with fake_cluster(1) as cluster:
+        denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        cluster.overrides[DescribeLogDirsRequest] = lambda _broker, _request: DescribeLogDirsResponse(error_code=denied)
+        cluster.overrides[ListPartitionReassignmentsRequest] = lambda _broker, _request: (
+            ListPartitionReassignmentsResponse(error_code=denied)
+        )
+        with watched(cluster) as watch:
+            for _ in range(3):
+                assert watch.look_again().disks.is_denied
+        asked = cluster.brokers[0].requests
+        assert asked.count(DescribeLogDirsRequest.api_key) == 1
+        assert asked.count(ListPartitionReassignmentsRequest.api_key) == 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SHARE_OF_TIME = 10  # a watch uses at most one of so many parts of a processor
-LONGEST_INTERVAL_S = 60.0
+SHARE_OF_TIME = 10  # the watches of a console use at most one of so many parts of a processor together
+LONGEST_INTERVAL_S = 60.0  # of a watch that is the only one
+LONGEST_SHARED_INTERVAL_S = 300.0
 OLD_AFTER = 3  # intervals
+OLDEST_S = 180.0
 
 
 class Round(NamedTuple):
@@ -25,16 +27,18 @@ class Freshness(NamedTuple):
     silent: tuple[int, ...] = ()
 
 
-def pause_s(last: Round, interval_s: float) -> float:
+def pause_s(last: Round, interval_s: float, watches: int = 1) -> float:
     """The time from the end of a round to the next one. A round that waits for a broker does not put the next one off;
     brokers rest as long as the round took, at most an interval."""
-    return max(interval_s - last.took_s, min(last.took_s, interval_s), _share_s(last))
+    return max(interval_s - last.took_s, min(last.took_s, interval_s), _share_s(last, watches))
 
 
-def old_after_s(last: Round, interval_s: float) -> float:
+def old_after_s(last: Round, interval_s: float, watches: int = 1) -> float:
     """The age from which on a page says how old its state is."""
-    return OLD_AFTER * max(interval_s, _share_s(last))
+    return min(OLD_AFTER * max(interval_s, _share_s(last, watches)), OLDEST_S)
 
 
-def _share_s(last: Round) -> float:
-    return min(last.used_s * SHARE_OF_TIME, LONGEST_INTERVAL_S)
+def _share_s(last: Round, watches: int) -> float:
+    """The pause after which a number of watches with rounds like this one have used their share."""
+    longest_s = min(LONGEST_INTERVAL_S * watches, LONGEST_SHARED_INTERVAL_S)
+    return min(last.used_s * SHARE_OF_TIME * watches, longest_s)

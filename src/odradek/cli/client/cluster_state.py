@@ -164,6 +164,7 @@ def read_state(
     controllers: ControllerLookup | None = None,
     *,
     may_lack_reassignments: bool = False,
+    asks_reassignments: bool = True,
 ) -> ClusterState:
     """With `may_lack_reassignments`, a user without Describe on the cluster gets the state without reassignments.
 
@@ -173,7 +174,7 @@ def read_state(
     cluster = described if controllers is None else controllers.complete(described)
     metadata = requests.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False), MetadataResponse, 12)
     try:
-        moving = read_reassignments(requests)
+        moving = read_reassignments(requests) if asks_reassignments else None
     except NotAuthorized:
         if not may_lack_reassignments:
             raise

@@ -1,4 +1,4 @@
-"""One request and its response over a socket of its own, for requests that the Kafka client library cannot make."""
+"""Requests and their responses over sockets of our own, for those that the Kafka client library cannot make."""
 
 from __future__ import annotations
 
@@ -52,22 +52,50 @@ def call(
     timeout_s: float = TIMEOUT_S,
 ) -> R:
     """Send a request and return the response. NoAnswer if the broker cannot be reached or does not answer in time."""
-    host, port = address[:2]
-    security = address.security if isinstance(address, SecuredAddress) else None
-    is_connected = False
+    connection = BrokerConnection(address, timeout_s)
     try:
-        with socket.create_connection((host, port), timeout=timeout_s) as plain:
-            is_connected = True
-            if security is None:
-                return _ask(plain, request, response_type, version)
-            with security.secure(plain, host) as secured:
-                security.log_in(secured, _ask)
-                return _ask(secured, request, response_type, version)
-    except OSError as error:
-        is_silent = not is_connected or isinstance(error, TimeoutError)
-        raise (NoAnswer if is_silent else Failure)(
-            f"no response from {host}:{port}: {error.strerror or error}"
-        ) from None
+        return connection.ask(request, response_type, version)
+    finally:
+        connection.close()
+
+
+class BrokerConnection:
+    """A socket to a broker, after TLS and SASL. Failure if they fail; NoAnswer if the broker cannot be reached or does
+    not answer in time."""
+
+    def __init__(self, address: tuple[str, int] | SecuredAddress, timeout_s: float = TIMEOUT_S) -> None:
+        self.address = address
+        host, port = address[:2]
+        security = address.security if isinstance(address, SecuredAddress) else None
+        try:
+            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        except OSError as error:
+            raise self._failure(error, NoAnswer) from None
+        if security is None:
+            return
+        try:
+            self._socket = security.secure(self._socket, host)
+            security.log_in(self._socket, _ask)
+        except OSError as error:
+            self.close()
+            raise self._failure(error) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, request: Request, response_type: type[R], version: int) -> R:
+        try:
+            return _ask(self._socket, request, response_type, version)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _failure(self, error: OSError, kind: type[Failure] = Failure) -> Failure:
+        host, port = self.address[:2]
+        text = f"no response from {host}:{port}: {error.strerror or error}"
+        return NoAnswer(text) if isinstance(error, TimeoutError) else kind(text)
 
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:

@@ -1,11 +1,12 @@
-"""The requests of one round of a watch. A broker that does not answer costs the round one timeout."""
+"""The requests of a watch. Rounds share connections, and a broker that does not answer costs a round one timeout."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.cli.client.kafka_errors import NoAnswer
-from odradek.cli.client.wire_request import TIMEOUT_S, call
+from odradek.cli.client.kept_connections import KeptConnections
+from odradek.cli.client.wire_request import TIMEOUT_S
 
 if TYPE_CHECKING:
     from odradek.cli.client.wire_security import SecuredAddress
@@ -19,9 +20,14 @@ class RoundCalls:
 
     def __init__(self) -> None:
         self.silent: set[tuple[str, int]] = set()  # addresses
+        self._connections = KeptConnections()
 
     def begin_round(self) -> None:
         self.silent.clear()
+
+    def close(self) -> None:
+        """Close the connections; the next request opens one."""
+        self._connections.close()
 
     def __call__(
         self,
@@ -35,7 +41,7 @@ class RoundCalls:
         if (host, port) in self.silent:
             raise NoAnswer(f"no response from {host}:{port} a moment ago")
         try:
-            return call(address, request, response_type, version, timeout_s)
+            return self._connections(address, request, response_type, version, timeout_s)
         except NoAnswer:
             self.silent.add((host, port))
             raise

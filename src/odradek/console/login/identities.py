@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.console.cluster.pipelines import PipelineWatch
 from odradek.console.cluster.rigs import RigWatch
-from odradek.console.cluster.watch import ClusterWatch
+from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.context import STREAMS_OF_SESSION, Console
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.console.settings import ConsoleSettings
 
 MOST_IDENTITIES = 25
+UNWATCHED_S = 60.0  # the cluster is not polled for a user who has requested no page for so long
 
 
 class TooManyIdentities(Exception):
@@ -49,6 +50,7 @@ class Identities:
         self._renderer = renderer
         self._threads = threads
         self._most = most
+        self._share = PollingShare()
         self._key = secrets.token_bytes(32)
         self._identities: dict[tuple[str, bytes], _Identity] = {}
 
@@ -62,7 +64,7 @@ class Identities:
         if identity is None:
             if len(self._identities) >= self._most:
                 raise TooManyIdentities
-            watch = ClusterWatch(cluster, self._settings.sample_interval_s)
+            watch = ClusterWatch(cluster, self._settings.sample_interval_s, share=self._share, unwatched_s=UNWATCHED_S)
             identity = _Identity(cluster, watch, PipelineWatch(cluster), RigWatch(cluster, self._settings.preparation))
             identity.watch.start()
             self._identities[key] = identity
