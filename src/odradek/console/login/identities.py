@@ -2,6 +2,8 @@
 read for one user is kept where a page of another could find it.
 
 An identity is a user with a secret. Sessions of the same identity share its watches, which end with the last of them.
+The secret of an OIDC login is its access token, so that each of these logins is an identity: the rights of two tokens
+may differ.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -57,12 +60,23 @@ class Identities:
     def __len__(self) -> int:
         return len(self._identities)
 
+    def is_full_for(self, user: str, secret: str) -> bool:
+        """Whether `open` would raise TooManyIdentities."""
+        return len(self._identities) >= self._most and self._key_of(user, secret) not in self._identities
+
+    def users_with_several(self) -> set[str]:
+        """Users who have more than one identity."""
+        return {user for user, count in Counter(user for user, _secret in self._identities).items() if count > 1}
+
+    def _key_of(self, user: str, secret: str) -> tuple[str, bytes]:
+        return user, hmac.digest(self._key, secret.encode(), hashlib.sha256)
+
     def open(self, user: str, secret: str, cluster: Cluster) -> Console:
         """A console with connections of the user. The caller has logged in with this cluster."""
-        key = (user, hmac.digest(self._key, secret.encode(), hashlib.sha256))
+        key = self._key_of(user, secret)
         identity = self._identities.get(key)
         if identity is None:
-            if len(self._identities) >= self._most:
+            if self.is_full_for(user, secret):
                 raise TooManyIdentities
             watch = ClusterWatch(cluster, self._settings.sample_interval_s, share=self._share, unwatched_s=UNWATCHED_S)
             identity = _Identity(cluster, watch, PipelineWatch(cluster), RigWatch(cluster, self._settings.preparation))
