@@ -66,9 +66,7 @@
     update();
   };
 
-  const stream = new EventSource(section.dataset.stream);
-  stream.addEventListener("samples", (message) => {
-    const samples = JSON.parse(message.data);
+  odradekStream(() => section.dataset.stream, "samples", (samples) => {
     const last = data.time.at(-1) ?? 0;
     samples.time.forEach((time, index) => {
       if (time <= last) return;

@@ -11,7 +11,7 @@
   let chosen = root.dataset.pump;
   let data = { time: [], pressure: [], temperature: [] };
   let charts = [];
-  let stream = null;
+  let stream = null; // opened at the end, when the page can show its events
 
   const limitLines = (low, high) => (plot) => {
     const { ctx, bbox } = plot;
@@ -96,11 +96,6 @@
     }
     root.dataset.turns = String(Number(root.dataset.turns ?? 0) + 1);
   };
-  const open = () => {
-    if (stream) stream.close();
-    stream = new EventSource(`${root.dataset.stream}?${new URLSearchParams({ pump: chosen })}`);
-    stream.addEventListener("turn", (message) => take(JSON.parse(message.data)));
-  };
   const choose = (name, reopens = true) => {
     chosen = name;
     for (const each of document.querySelectorAll("[data-chosen]")) each.textContent = name;
@@ -110,7 +105,7 @@
     data = { time: [], pressure: [], temperature: [] };
     history.replaceState(null, "", `/rigs?${new URLSearchParams({ pump: name })}`);
     update();
-    open();
+    stream.reopen();
   };
   grid.addEventListener("change", (event) => choose(event.target.value));
   document.addEventListener("click", (event) => {
@@ -123,5 +118,5 @@
   document.addEventListener("odradek:theme", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   redraw();
-  open();
+  stream = odradekStream(() => `${root.dataset.stream}?${new URLSearchParams({ pump: chosen })}`, "turn", take);
 })();
