@@ -90,10 +90,14 @@
     trouble.hidden = !turn.trouble;
     trouble.textContent = turn.trouble;
     if (turn.chosen === chosen && turn.points.time.length) {
-      for (const name of Object.keys(data)) data[name].push(...turn.points[name]);
+      const last = data.time.at(-1) ?? 0; // after a new connection the server sends all points again
+      turn.points.time.forEach((time, index) => {
+        if (time > last) for (const name of Object.keys(data)) data[name].push(turn.points[name][index]);
+      });
       while (data.time.length && data.time[0] < data.time.at(-1) - KEPT_S) for (const values of Object.values(data)) values.shift();
       update();
     }
+    root.dataset.points = String(data.time.length);
     root.dataset.turns = String(Number(root.dataset.turns ?? 0) + 1);
   };
   const choose = (name, reopens = true) => {
