@@ -61,10 +61,10 @@ def test_rates_without_the_metrics_of_a_running_broker_are_those_of_the_offsets(
     grown = {each: Traffic(2_000, {"records": {TOPIC: 10.0}, "bytes": {TOPIC: 70.0}}) for each in (1, 2, 3)}
     before = replace(first, traffic=counted)
     ends = {key: end + 10 for key, end in first.ends.items()}
-    complete = replace(first, time_s=first.time_s + 1, ends=ends, traffic=grown)
+    complete = replace(first, monotonic_s=first.monotonic_s + 1, ends=ends, traffic=grown)
     assert sample_of(before, complete) == {"records": 30.0, "bytes": 210.0}
     del grown[3]
-    incomplete = replace(first, time_s=first.time_s + 1, ends=ends, traffic=grown)
+    incomplete = replace(first, monotonic_s=first.monotonic_s + 1, ends=ends, traffic=grown)
     assert sample_of(before, incomplete) == {"records": pytest.approx(30.0), "bytes": None}
 
 

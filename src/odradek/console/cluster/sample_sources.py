@@ -15,7 +15,7 @@ SampleSource = Callable[[Snapshot, Snapshot], Mapping[str, float | None]]  # Non
 
 
 def from_offsets_and_sizes(before: Snapshot, after: Snapshot) -> dict[str, float | None]:
-    seconds = after.time_s - before.time_s
+    seconds = after.seconds_since(before)
     return {
         "records": sum(rates_by_topic(before.ends, after.ends, seconds).values()),
         "bytes": growth_bytes(before.disks, after.disks) / seconds,

@@ -101,7 +101,7 @@ class ClusterWatch:
         self._controllers: ControllerLookup | None = None
         self._snapshot: Snapshot | None = None
         self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
-        self._read_at = self._slow_read_at = self._denied_at = float("-inf")
+        self._slow_read_at = self._denied_at = float("-inf")
         self._last_round = Round()
         self._is_stopped = threading.Event()
         self._is_due = threading.Event()
@@ -142,7 +142,7 @@ class ClusterWatch:
         snapshot = self._snapshot
         if snapshot is None:
             return Freshness()
-        age_s = time.monotonic() - self._read_at
+        age_s = time.monotonic() - snapshot.monotonic_s
         is_old = age_s > old_after_s(self._last_round, self._interval_s, self._share.watches)
         return Freshness(age_s, is_old, self.trouble, snapshot.silent)
 
@@ -226,7 +226,7 @@ class ClusterWatch:
             may_lack_reassignments=True,
             asks_reassignments=denied is None,
         )
-        time_s, read_at = time.time(), time.monotonic()
+        time_s, monotonic_s = time.time(), time.monotonic()
         ends = read_offsets(self._requests, state, LATEST)
         if before is None or is_slow_due or len(before.starts) != len(ends):
             starts: Mapping[Key, int] = read_offsets(self._requests, state, EARLIEST)
@@ -236,9 +236,9 @@ class ClusterWatch:
         if disks.is_denied and denied is None:
             self._denied_at = now
         since = self._sampled
-        is_sample = since is not None and time_s - since.time_s >= self._interval_s / 2
+        is_sample = since is not None and monotonic_s - since.monotonic_s >= self._interval_s / 2
         if since is not None and is_sample:
-            rates = rates_by_topic(since.ends, ends, time_s - since.time_s)
+            rates = rates_by_topic(since.ends, ends, monotonic_s - since.monotonic_s)
         else:
             rates = {} if before is None else {name: topic.records_per_s for name, topic in before.topics.items()}
         traffic = self._traffic.read(self._requests, state)
@@ -257,8 +257,9 @@ class ClusterWatch:
             traffic,
             loads,
             self._silent_brokers(state),
+            monotonic_s,
         )
-        self._snapshot, self._read_at = snapshot, read_at
+        self._snapshot = snapshot
         if since is None or is_sample:
             self._sampled = snapshot
         if since is not None and is_sample:

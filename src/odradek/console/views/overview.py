@@ -54,6 +54,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
     last = samples.since(samples.count - 1)
     values = last[-1].values if last else {}
     stored = sum(directory.stored_bytes for directory in snapshot.disks.directories)
+    reporting = brokers if snapshot.disks.is_denied else len({each.broker_id for each in snapshot.disks.directories})
     tiles = (
         Tile(
             "Brokers",
@@ -82,7 +83,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
             "/topics?only=problems",
         ),
         Tile("Records in", rate(values.get("records", 0.0)), "per second"),
-        Tile("Stored", size(stored), "on all brokers"),
+        Tile("Stored", size(stored), f"on {'all' if reporting == brokers else f'{reporting} of {brokers}'} brokers"),
     )
     busiest = nlargest(BUSIEST, own, key=lambda topic: (topic.records_per_s, topic.records))
     return Overview(
