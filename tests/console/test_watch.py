@@ -6,10 +6,13 @@ import re
 import time
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster_state import MinInSync
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.history import Samples, Series
@@ -18,6 +21,7 @@ from odradek.console.views.figures import DASH
 from odradek.console.views.overview import overview
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from odradek.protocol.messages.list_partition_reassignments import (
@@ -84,7 +88,7 @@ def test_a_broker_that_hangs_is_asked_once_in_a_round() -> None:
 def test_pages_say_that_a_broker_does_not_answer_and_how_old_their_state_is() -> None:
     with fake_cluster() as cluster, running_console(cluster.client().bootstrap_servers) as address:
         visitor = Visitor(address)
-        assert "not answer" not in visitor.get("/topics").text
+        assert "does not answer" not in visitor.get("/topics").text
         cluster.brokers[2].goes_on.clear()
         for path in ("/", "/topics", f"/topics/{TOPIC}", "/brokers"):
             wait_for(partial(shows, visitor, path, "Broker 3 does not answer"))
@@ -150,7 +154,8 @@ def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
         first = watch.snapshot()
         wait_for(lambda: watch._is_paused)
         asked = len(broker.requests)
-        time.sleep(5 * INTERVAL_S)  # in which other watches make rounds
+        with fake_cluster(1) as other, watched(other):
+            wait_for(lambda: other.brokers[0].requests.count(MetadataRequest.api_key) >= 5)
         assert len(broker.requests) == asked
         assert watch._snapshot is None
         second = watch.snapshot()
@@ -190,3 +195,35 @@ def test_denied_requests_are_not_sent_again_within_a_minute() -> None:
         asked = cluster.brokers[0].requests
         assert asked.count(DescribeLogDirsRequest.api_key) == 1
         assert asked.count(ListPartitionReassignmentsRequest.api_key) == 1
+
+
+def test_a_clock_that_is_set_back_does_not_stop_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_cluster(1) as cluster, watched(cluster) as watch:
+        wait_for(lambda: watch.samples.count >= 2)
+        clock = SimpleNamespace(time=lambda: time.time() - 3600, monotonic=time.monotonic, thread_time=time.thread_time)
+        monkeypatch.setattr(watching, "time", clock)
+        before = watch.samples.count
+        wait_for(lambda: watch.samples.count >= before + 3)
+        assert all(value >= 0 for sample in watch.samples.since(before) for value in sample.values.values())
+
+
+def test_figures_without_a_broker_that_did_not_answer_are_marked() -> None:
+    with fake_cluster() as cluster, watched(cluster) as watch:
+        assert watch.snapshot().topics[TOPIC].unread_partitions == 0
+        cluster.brokers[2].goes_on.clear()
+        wait_for(lambda: watch.snapshot().topics[TOPIC].unread_partitions == 1)
+
+
+def test_settings_of_many_topics_are_asked_for_in_parts() -> None:
+    """A request of more than 16,000 elements is malformed for brokers of Odradek."""
+    asked: list[int] = []
+
+    def answer(_broker: FakeBroker, request: DescribeConfigsRequest) -> Response:
+        asked.append(len(request.resources))
+        return DescribeConfigsResponse()
+
+    with fake_cluster(1) as cluster:
+        cluster.overrides[DescribeConfigsRequest] = answer
+        MinInSync(BrokerRequests(cluster.client(), 20.0)).of(f"topic-{number}" for number in range(16_001))
+    assert sum(asked) == 16_001
+    assert max(asked) == 1_000

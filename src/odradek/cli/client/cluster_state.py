@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 TOPIC_RESOURCE = 2
 MIN_IN_SYNC = "min.insync.replicas"
+TOPICS_PER_REQUEST = 1_000  # a request of more than 16,000 elements is malformed for brokers of Odradek
 NO_LEADER = -1
 NO_CONTROLLER = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER})
 
@@ -140,12 +141,12 @@ class MinInSync:
 
     def of(self, topics: Iterable[str]) -> Mapping[str, int]:
         missing = [topic for topic in topics if topic not in self._known]
-        if missing:
+        for first in range(0, len(missing), TOPICS_PER_REQUEST):
             resources = [
                 DescribeConfigsResource(
                     resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[MIN_IN_SYNC]
                 )
-                for topic in missing
+                for topic in missing[first : first + TOPICS_PER_REQUEST]
             ]
             answer = self._requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
             for result in answer.results:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.cli.client.broker_metrics import metrics_of, serves_metrics
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import split_addresses
-from odradek.cli.client.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, MinInSync, read_state
+from odradek.cli.client.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, TOPICS_PER_REQUEST, MinInSync, read_state
 from odradek.cli.client.controller_lookup import ControllerLookup
 from odradek.cli.client.log_directories import read_disks
 from odradek.cli.doctor.cluster.brokers import is_loopback
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster_state import ClusterState
     from odradek.cli.doctor.reading import Reader
 
-TOPICS_PER_REQUEST = 1_000
 BROKER_TIMEOUT_S = 8.0
 
 
