@@ -68,14 +68,17 @@
         label = document.createElement("label");
         const input = document.createElement("input");
         Object.assign(input, { type: "radio", name: "pump", value: name, checked: name === chosen });
-        const text = document.createElement("span");
+        const text = document.createElement("span"), said = document.createElement("span");
         text.textContent = name;
-        label.append(input, text);
+        said.className = "hidden"; // for those who do not see colours
+        label.append(input, text, said);
         cells.set(name, label);
         hasNew = true;
       }
       const wanted = `pump ${state}`;
-      if (label.className !== wanted) label.className = wanted;
+      if (label.className === wanted) continue;
+      label.className = wanted;
+      label.querySelector(".hidden").textContent = `, ${document.querySelector(`[data-count=${state}]`).dataset.title}`;
     }
     if (hasNew) for (const [name] of pumps) grid.append(cells.get(name));  // they come in order
   };
