@@ -42,6 +42,17 @@ def open_page(browser: Browser, address: str, **settings: Any) -> Iterator[Page]
     assert not problems, problems
 
 
+def set_visible(page: Page, *, is_visible: bool) -> None:
+    """What a page sees when its tab is left, or shown again; chromium without a window has no hidden tabs."""
+    page.evaluate(
+        """isHidden => {
+            Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        not is_visible,
+    )
+
+
 def faults_of(page: Page, label: str) -> list[str]:
     """Serious faults that axe-core finds."""
     page.evaluate(AXE.read_text())  # evaluated through the debugger, which the policy does not concern

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.cli.client.cluster import Cluster
-from tests.console.browsing import CHROMIUM, faults_of, open_browser, open_page
+from tests.console.browsing import CHROMIUM, faults_of, open_browser, open_page, set_visible
 from tests.console.test_pages import consume_and_commit
 from tests.console.waiting import wait_for
 
@@ -145,3 +145,16 @@ def test_a_phone_shows_pages_without_scrolling_sideways(page: Page, topic: str) 
         page.goto(path)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= 390, f"{path} is {width} pixels wide"
+
+
+def test_hidden_tabs_leave_connections_to_others(page: Page) -> None:
+    """A browser opens six connections to a host."""
+    tabs = [page, *(page.context.new_page() for _ in range(6))]
+    for tab in tabs:
+        tab.goto("/")
+        tab.wait_for_selector("[data-chart=records] output:not(:text-is('–'))")  # its stream is open
+        set_visible(tab, is_visible=tab is tabs[-1])
+    set_visible(tabs[0], is_visible=True)
+    with tabs[0].expect_response("**/events/samples"):
+        set_visible(tabs[0], is_visible=False)
+        set_visible(tabs[0], is_visible=True)

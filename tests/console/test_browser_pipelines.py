@@ -12,7 +12,7 @@ import pytest
 from odradek.cli.client.cluster import Cluster
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
-from tests.console.browsing import faults_of
+from tests.console.browsing import faults_of, set_visible
 from tests.console.test_browser import browser, page, pytestmark
 from tests.console.test_pipelines import published
 from tests.console.test_rigs import reading, warning
@@ -74,6 +74,18 @@ def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> 
     page.wait_for_selector("[data-chart=pressure] output:not(:text-is('–'))")
     turns = int(page.get_attribute("[data-rigs]", "data-turns") or 0)
     page.wait_for_selector(f"[data-rigs][data-turns='{turns + 3}']")
+
+
+def test_readings_are_not_doubled_by_a_new_connection(page: Page, living: Cluster) -> None:
+    wait_for(lambda: page.goto("/rigs?pump=7") and page.locator("[data-rigs]").count())
+    page.wait_for_function("Number(document.querySelector('[data-rigs]').dataset.points) >= 5")
+    points, turns = (int(page.get_attribute("[data-rigs]", f"data-{name}") or 0) for name in ("points", "turns"))
+    began_at = time.monotonic()
+    set_visible(page, is_visible=False)
+    set_visible(page, is_visible=True)
+    page.wait_for_function(f"Number(document.querySelector('[data-rigs]').dataset.turns) >= {turns + 3}")
+    passed_s = time.monotonic() - began_at
+    assert int(page.get_attribute("[data-rigs]", "data-points") or 0) <= points + passed_s + 2
 
 
 def test_a_pipeline_is_drawn_with_figures_that_move(page: Page, living: Cluster) -> None:

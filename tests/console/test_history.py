@@ -38,3 +38,11 @@ def test_series_beyond_the_limit_replace_the_one_that_changed_least_recently() -
     for bucket in range(100):
         series.add("a", bucket * BUCKET_S, 1.0)
     assert sum(value is not None for value in series.points("a", 99 * BUCKET_S, points=100)) == 5
+
+
+def test_a_clock_that_was_set_back_begins_another_history() -> None:
+    samples = Samples(interval_s=2)
+    for time_s in (10_000.0, 10_002.0, 10_001.9, 6_400.0, 6_402.0):
+        samples.add(Sample(time_s, {}))
+    assert [sample.time_s for sample in samples.since(0)] == [6_400.0, 6_402.0]
+    assert [sample.time_s for sample in samples.since(4)] == [6_402.0]

@@ -9,10 +9,11 @@ import pytest
 from odradek.cli.client.cluster import Cluster
 from odradek.console.cluster.identity import cluster_of_token, cluster_of_user
 from odradek.console.context import Threads
-from odradek.console.login.identities import Identities, TooManyIdentities
+from odradek.console.login.identities import UNWATCHED_S, Identities, TooManyIdentities
+from odradek.console.login.logins import Logins
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
-from odradek.console.settings import ConsoleSettings
+from odradek.console.settings import ConsoleSettings, SaslLogin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,12 @@ def test_users_share_nothing_that_was_read(identities: Identities) -> None:
     for part in ("cluster", "watch", "pipelines", "rigs"):
         assert getattr(ann, part) is not getattr(ben, part), part
     assert ann.watch.samples is not ben.watch.samples
+
+
+def test_users_share_the_processor_time_of_polling_and_their_watches_pause(identities: Identities) -> None:
+    ann, ben = open_console(identities, "ann", "a"), open_console(identities, "ben", "b")
+    assert ann.watch._share is ben.watch._share
+    assert ann.watch._unwatched_s == ben.watch._unwatched_s == UNWATCHED_S
 
 
 def test_another_password_is_another_identity(identities: Identities) -> None:
@@ -99,3 +106,37 @@ def test_the_user_of_the_console_gives_nothing_to_those_who_log_in() -> None:
     by_token = cluster_of_token(cluster, "ann", "the token", 0.0)
     assert "root" not in str(by_token.properties)
     assert "the token" not in repr(by_token.__dict__)
+
+
+@pytest.fixture
+def logins() -> Iterator[Logins]:
+    threads = Threads()
+    settings, renderer = ConsoleSettings(login=SaslLogin()), Renderer(Tokens(), addresses=[NOWHERE], is_read_only=False)
+    kept = Logins(settings, Cluster(NOWHERE, {}), renderer, threads)
+    kept._identities = Identities(settings, renderer, threads, most=3)
+    yield kept
+    kept.sessions.end_all()
+    threads.stop()
+
+
+def begin(logins: Logins, user: str, token: str) -> str:
+    return logins.begin(user, token, Cluster(NOWHERE, {})).id
+
+
+def test_the_next_token_of_a_user_takes_the_place_of_the_one_used_least_recently(logins: Logins) -> None:
+    first, second, third = (begin(logins, "ann", f"token {number}") for number in range(3))
+    assert logins.sessions.find(first)
+    fourth = begin(logins, "ann", "token 3")
+    assert logins.sessions.find(second) is None
+    for session in (first, third, fourth):
+        assert logins.sessions.find(session)
+
+
+def test_tokens_of_one_user_do_not_keep_others_out(logins: Logins) -> None:
+    own = [begin(logins, "ann", f"token {number}") for number in range(3)]
+    for user in ("ben", "cid"):
+        assert begin(logins, user, "token")
+    assert [logins.sessions.find(each) is not None for each in own] == [False, False, True]
+    with pytest.raises(TooManyIdentities):
+        begin(logins, "dora", "token")
+    assert logins.sessions.find(own[2])

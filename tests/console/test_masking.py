@@ -134,6 +134,10 @@ def test_what_is_not_a_rule_is_refused(rule: str) -> None:
         (("json", "exists", "", "$.card"), True),
         (("json", "exists", "", "$.nothing"), False),
         (("json", "differs", "8", "$.id"), True),
+        (("json", "differs", "8", "$.nothing"), False),
+        (("any", "differs", "other", ""), True),
+        (("any", "differs", "k", ""), False),
+        (("header", "differs", "abc", ""), False),
     ],
 )
 def test_a_filter_compares_a_field(given_filter: tuple[str, str, str, str], is_found: bool) -> None:

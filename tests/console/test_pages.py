@@ -39,6 +39,7 @@ def test_the_overview_shows_brokers_counts_and_topics(visitor: Visitor, topic: s
     assert page.status == 200
     for words in ("All brokers run", "Under-replicated", "Offline", "Controller", "Records in"):
         assert words in page.text
+    assert re.search(r'Controller</dt>\s*<dd class="figure">\d+</dd>\s*<dd class="faint">broker id<', page.source)
     assert "<html" not in visitor.get("/overview/panel", HX_Request="true").source
 
 

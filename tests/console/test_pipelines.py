@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -110,6 +111,18 @@ def test_expectations_show_passed_and_failed_rows() -> None:
     assert (row.state, row.tone, row.batch, row.lag, row.late, row.state_size) == (
         "running", "good", "140 ms", "123", 17, "2.4 MB"
     )  # fmt: skip
+
+
+def test_with_masks_an_error_is_not_shown() -> None:
+    """It may quote a value."""
+    pipelines = Pipelines()
+    running = published("p", 1000.0)
+    take(pipelines, *encode(replace(running, status=replace(running.status, last_error="cannot cast '4111'"))))
+    (known,) = pipelines.all()
+    assert pipeline_view(known, {}, 1001.0).last_error == "cannot cast '4111'"
+    hidden = pipeline_view(known, {}, 1001.0, is_masked=True).last_error
+    assert hidden
+    assert "4111" not in hidden
 
 
 def test_a_pipeline_that_is_gone_is_not_shown_as_running() -> None:

@@ -59,6 +59,24 @@ def test_a_broker_that_dies_is_seen_and_replicas_are_moved(odradek_cluster: Runn
         assert "other replicas than the preview shows" in stale.text
 
 
+def test_a_broker_that_hangs_is_seen_within_seconds(odradek_cluster: RunningCluster) -> None:
+    addresses = odradek_cluster.bootstrap_servers
+    assert Cluster(addresses, {}).create_topic("orders", 4, 3)
+    with running_console(addresses) as address:
+        visitor = Visitor(address)
+        wait_for(visitor, "/", "All brokers run, and all replicas are in sync")
+        odradek_cluster.suspend(3)
+        began_at = time.monotonic()
+        wait_for(visitor, "/brokers", "Broker 3 does not answer")
+        print(f"pages say that the broker does not answer after {time.monotonic() - began_at:.1f} s")
+        wait_for(visitor, "/", "1 broker down")
+        took_s = time.monotonic() - began_at
+        print(f"the broker is shown as down after {took_s:.1f} s")
+        odradek_cluster.resume(3)
+        wait_for(visitor, "/", "All brokers run, and all replicas are in sync")
+    assert took_s < 45.0  # its session ends, and a round waits for one timeout
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")
 def test_an_open_page_shows_a_broker_that_dies_and_comes_back(odradek_cluster: RunningCluster) -> None:
     """The page is not loaded again by its reader."""

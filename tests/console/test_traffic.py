@@ -22,6 +22,15 @@ def test_rates_are_sums_over_brokers() -> None:
     assert values_between(before, before) == {}
 
 
+def test_without_a_running_broker_there_are_no_rates() -> None:
+    before = {each: records(1000, a=0.0) for each in (1, 2, 3)}
+    after = {each: records(2000, a=100.0) for each in (1, 2, 3)}
+    assert values_between(before, after, running=[1, 2, 3]) == {"records": 300.0}
+    del after[3]
+    assert values_between(before, after, running=[1, 2, 3]) == {}
+    assert values_between(before, after, running=[1, 2]) == {"records": 200.0}  # the third is fenced
+
+
 def test_a_deleted_topic_does_not_lower_the_rates_of_others() -> None:
     before = {1: records(1000, deleted=1e6, kept=10.0, again=50.0)}
     after = {1: records(2000, kept=40.0, again=5.0, new=3.0)}

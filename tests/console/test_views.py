@@ -145,7 +145,7 @@ def test_partitions_of_users_come_before_internal_ones() -> None:
     ],
 )
 def test_the_overview_says_what_is_wrong(in_sync: tuple[int, ...], leader: int, words: str, tone: str) -> None:
-    view = overview(snapshot_of(3, in_sync=in_sync, leader=leader), Samples(2), Series(10), "")
+    view = overview(snapshot_of(3, in_sync=in_sync, leader=leader), Samples(2), Series(10))
     assert words in view.headline
     assert view.tone == tone
     assert bool(view.problems) == (tone != "good")

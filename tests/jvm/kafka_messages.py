@@ -10,6 +10,8 @@ from odradek.protocol.fields import UNSET, Field, includes
 from odradek.protocol.schema import Message, Struct
 from tests.jvm.json_session import JsonSession
 
+MORE_VERSIONS = {55: (0, 2)}  # that Kafka has: our clients send DescribeQuorum in versions 0 and 1
+
 
 class MessageSession(JsonSession):
     """One JVM for many messages."""
@@ -28,7 +30,8 @@ class MessageSession(JsonSession):
     def check_table(self, class_name: str, message: type[Message], version: int) -> None:
         """The number of the API, its versions, and the default of each field."""
         answer = self.call({"class": class_name, "version": version})
-        assert (answer["api_key"], tuple(answer["versions"])) == (message.api_key, message.versions)
+        versions = MORE_VERSIONS.get(message.api_key, message.versions)
+        assert (answer["api_key"], tuple(answer["versions"])) == (message.api_key, versions)
         assert answer["values"] == as_kafka_json(message(), version)
 
     def check_record(self, record: CoordinatorRecord) -> tuple[int, dict[str, Any], dict[str, Any] | None]:

@@ -15,7 +15,7 @@ from odradek.console.asset_files import Assets, read_assets, version_of
 from odradek.console.changes import Forbidden
 from odradek.console.cluster.connection import BadCredentials, Failure, NotAllowed, NotAuthorized
 from odradek.console.cluster.watch import ClusterWatch
-from odradek.console.context import STREAMS, Console, Threads, TooManyStreams
+from odradek.console.context import STREAMS, Console, Threads, TooManyStreams, console_of, has_console
 from odradek.console.forms import FormError
 from odradek.console.login.gate import Gate
 from odradek.console.login.logins import Logins
@@ -23,6 +23,7 @@ from odradek.console.pages import PAGES
 from odradek.console.pages.rigs import has_rigs
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Safety, Tokens
+from odradek.console.views.state_notice import state_notice
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,6 +49,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
         assets_version=version_of(assets),
     )
     renderer.shows_section["rigs"] = has_rigs
+    renderer.state_notice = _state_notice
     threads = Threads()
     console: Console | None = None
     logins: Logins | None = None
@@ -101,6 +103,10 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     app.state.threads = threads
     app.state.tokens = tokens
     return app
+
+
+def _state_notice(request: Request) -> str:
+    return state_notice(console_of(request).watch.freshness()) if has_console(request) else ""
 
 
 async def _show_http_error(request: Request, error: Exception) -> Response:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 HOUR_S = 3600
 BUCKET_S = 10.0
+SET_BACK_S = 60.0
 
 
 class Sample(NamedTuple):
@@ -30,6 +31,9 @@ class Samples:
         return len(self._ring)
 
     def add(self, sample: Sample) -> None:
+        """A clock that was set back by a minute or more begins another history: times in a chart rise."""
+        if self._ring and sample.time_s <= self._ring[-1].time_s - SET_BACK_S:
+            self._ring.clear()
         self._ring.append(sample)
         self.count += 1
 

@@ -36,7 +36,10 @@ class RecordFilter:
     def matches(self, record: Record) -> bool:
         if not self.is_active:
             return True
-        return any(self._holds(value) for value in self._values(record))
+        values = self._values(record)
+        if self.comparison == "differs":  # none of them is equal
+            return bool(values) and all(self._holds(value) for value in values)
+        return any(self._holds(value) for value in values)
 
     def _values(self, record: Record) -> list[Any]:
         if self.field == "key":

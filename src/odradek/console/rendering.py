@@ -53,6 +53,7 @@ class Renderer:
     ) -> None:
         self._tokens = tokens
         self.shows_section: dict[str, Callable[[Request], bool]] = {}  # of sections that are not always shown
+        self.state_notice: Callable[[Request], str] = _no_notice  # about the state of the cluster that a page shows
         self._is_https = is_https
         self._notice_key = secrets.token_bytes(32)
         self.environment = Environment(
@@ -81,6 +82,7 @@ class Renderer:
             self.environment.get_template(template).render(
                 token=self._tokens.token_of(request.state.session),
                 notice=notice,
+                state_notice=self.state_notice(request),
                 theme=chosen if (chosen := request.cookies.get(THEME_COOKIE, "")) in THEMES else "",
                 sections=[each for each in SECTIONS if self.shows_section.get(each[0], _always)(request)],
                 user=getattr(request.state, "user", ""),
@@ -123,6 +125,10 @@ class Renderer:
 
 def _always(_request: Request) -> bool:
     return True
+
+
+def _no_notice(_request: Request) -> str:
+    return ""
 
 
 def event(name: str, data: Any) -> bytes:

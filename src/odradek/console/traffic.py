@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 COUNTERS = {
     "records": "odradek_topic_records_in_total",
@@ -79,16 +79,20 @@ def _change(topic: str, total: float, earlier: float) -> float:
     return total if total < earlier and topic != OTHER else total - earlier
 
 
-def values_between(before: Mapping[int, Traffic], after: Mapping[int, Traffic]) -> dict[str, float]:
+def values_between(
+    before: Mapping[int, Traffic], after: Mapping[int, Traffic], running: Iterable[int] = ()
+) -> dict[str, float]:
     """Rates per second over all brokers, and percentiles of produce requests in milliseconds.
 
-    A broker that was started again, or that has not answered both times, does not count. Without produce requests
-    there are no percentiles.
+    A broker that was started again, or that has not answered both times, does not count; there are no values if it is
+    one of `running`. Without produce requests there are no percentiles.
     """
     values: dict[str, float] = {}
     grown: dict[float, float] = {}
-    for broker_id, traffic in after.items():
-        growth = growth_between(before.get(broker_id), traffic)
+    growths = {broker_id: growth_between(before.get(broker_id), traffic) for broker_id, traffic in after.items()}
+    if any(growths.get(broker_id) is None for broker_id in running):
+        return {}
+    for growth in growths.values():
         if growth is None:
             continue
         for name, rate in growth.rates.items():

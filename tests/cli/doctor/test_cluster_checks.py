@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -115,6 +116,16 @@ def test_a_check_finds_its_case_and_says_what_to_do(name: str) -> None:
     assert finding.severity is severity
     assert advice in finding.advice
     assert finding.where or name == "controller"
+
+
+def test_a_controller_that_the_cluster_does_not_report_is_no_finding_and_not_named() -> None:
+    known = state(partition())
+    unknown = replace(known, cluster=known.cluster._replace(controller_id=None, knows_controller=False))
+    assert exit_code(run_checks(CHECKS, healthy(state=unknown))) == 0
+    silent = replace(unknown, knows_reassignments=False)
+    (finding,) = {each.name: each for each in run_checks(CHECKS, healthy(state=silent))}["controller"].findings
+    assert "no controller answers" in finding.what
+    assert "broker" not in finding.what
 
 
 def test_exit_code_is_that_of_the_worst_finding() -> None:

@@ -103,6 +103,17 @@ def metrics_of_all(
 
 def serves_metrics(address: tuple[str, int] | SecuredAddress, timeout_s: float = 15.0) -> bool:
     """Whether the broker at this address has the API; Failure if it does not answer."""
-    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="1")
-    response = call(address, request, ApiVersionsResponse, API_VERSIONS_VERSION, timeout_s)
+    return _lists_metrics(call(address, _versions_request(), ApiVersionsResponse, API_VERSIONS_VERSION, timeout_s))
+
+
+def broker_serves_metrics(requests: BrokerRequests, broker: KnownBroker) -> bool:
+    """The same of a broker that is known."""
+    return _lists_metrics(requests.ask(broker, _versions_request(), ApiVersionsResponse, API_VERSIONS_VERSION))
+
+
+def _versions_request() -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="1")
+
+
+def _lists_metrics(response: ApiVersionsResponse) -> bool:
     return any(each.api_key == DescribeBrokerMetricsRequest.api_key for each in response.api_keys)

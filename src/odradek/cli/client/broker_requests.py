@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.cli.client.cluster import split_addresses
 from odradek.cli.client.kafka_errors import BadCredentials, NotAuthorized, unreachable
-from odradek.cli.client.wire_request import TIMEOUT_S, call
+from odradek.cli.client.wire_request import TIMEOUT_S, Call, call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -43,9 +43,12 @@ class KnownBroker(NamedTuple):
 
 
 class DescribedCluster(NamedTuple):
+    """`controller_id` is None without a controller, and while `knows_controller` is false."""
+
     cluster_id: str
     controller_id: int | None
     brokers: dict[int, KnownBroker]
+    knows_controller: bool = True
 
 
 def error_text(error_code: int, message: str | None, subject: str) -> str:
@@ -66,8 +69,9 @@ class BrokerRequests:
     """Knows more brokers with each description of the cluster, so that it survives the death of those that were given
     to it."""
 
-    def __init__(self, cluster: Cluster, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, cluster: Cluster, timeout_s: float = TIMEOUT_S, call: Call = call) -> None:
         self.timeout_s = timeout_s
+        self._call = call
         self._bootstrap_servers = cluster.bootstrap_servers
         self._secure = cluster.address
         self._addresses: list[Address] = [
@@ -81,7 +85,7 @@ class BrokerRequests:
         reason = ""
         for address in list(self._addresses):
             try:
-                response = call(self._secure(*address), request, response_type, version, self.timeout_s)
+                response = self._call(self._secure(*address), request, response_type, version, self.timeout_s)
             except BadCredentials:
                 raise  # other brokers know the same users
             except Failure as failure:
@@ -97,10 +101,10 @@ class BrokerRequests:
         self.describe()
         if self._controller is None:
             return self.ask_any(request, response_type, version)
-        return call(self._secure(*self._controller), request, response_type, version, self.timeout_s)
+        return self._call(self._secure(*self._controller), request, response_type, version, self.timeout_s)
 
     def ask(self, broker: KnownBroker, request: Request, response_type: type[R], version: int) -> R:
-        return call(self._secure(*broker.address), request, response_type, version, self.timeout_s)
+        return self._call(self._secure(*broker.address), request, response_type, version, self.timeout_s)
 
     def describe(self) -> DescribedCluster:
         """The brokers, those that are fenced included, if the cluster lists them."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.cli.client.broker_requests import BrokerRequests, DescribedCluster, KnownBroker
+    from odradek.cli.client.controller_lookup import ControllerLookup
 
 TOPIC_RESOURCE = 2
 MIN_IN_SYNC = "min.insync.replicas"
@@ -159,13 +160,22 @@ class MinInSync:
 
 
 def read_state(
-    requests: BrokerRequests, min_in_sync: MinInSync | None = None, *, may_lack_reassignments: bool = False
+    requests: BrokerRequests,
+    min_in_sync: MinInSync | None = None,
+    controllers: ControllerLookup | None = None,
+    *,
+    may_lack_reassignments: bool = False,
+    asks_reassignments: bool = True,
 ) -> ClusterState:
-    """With `may_lack_reassignments`, a user without Describe on the cluster gets the state without reassignments."""
-    cluster = requests.describe()
+    """With `may_lack_reassignments`, a user without Describe on the cluster gets the state without reassignments.
+
+    Without `controllers`, the controller is the one that DescribeCluster names.
+    """
+    described = requests.describe()
+    cluster = described if controllers is None else controllers.complete(described)
     metadata = requests.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False), MetadataResponse, 12)
     try:
-        moving = read_reassignments(requests)
+        moving = read_reassignments(requests) if asks_reassignments else None
     except NotAuthorized:
         if not may_lack_reassignments:
             raise

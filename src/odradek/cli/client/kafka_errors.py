@@ -22,6 +22,10 @@ class NotAuthorized(Failure):
     """The access control lists do not allow the request to this user."""
 
 
+class NoAnswer(Failure):
+    """A broker cannot be reached, or has not answered in time."""
+
+
 class BadCredentials(Failure):
     """The broker does not accept the user with this secret."""
 

@@ -1,11 +1,12 @@
-"""One request and its response over a socket of its own, for requests that the Kafka client library cannot make."""
+"""Requests and their responses over sockets of our own, for those that the Kafka client library cannot make."""
 
 from __future__ import annotations
 
 import socket
 import struct
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from odradek.cli.client.kafka_errors import NoAnswer
 from odradek.cli.client.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
 
@@ -19,6 +20,19 @@ API_VERSIONS_KEY = 18
 _HEADER = struct.Struct(">ihhih")
 
 R = TypeVar("R", bound="Response")
+
+
+class Call(Protocol):
+    """Sends a request to an address, and returns the response: `call`, or one that keeps state between requests."""
+
+    def __call__(
+        self,
+        address: tuple[str, int] | SecuredAddress,
+        request: Request,
+        response_type: type[R],
+        version: int,
+        timeout_s: float = TIMEOUT_S,
+    ) -> R: ...
 
 
 def encode_frame(request: Request, version: int, client_id: bytes) -> bytearray:
@@ -37,18 +51,51 @@ def call(
     version: int,
     timeout_s: float = TIMEOUT_S,
 ) -> R:
-    """Send a request and return the response."""
-    host, port = address[:2]
-    security = address.security if isinstance(address, SecuredAddress) else None
+    """Send a request and return the response. NoAnswer if the broker cannot be reached or does not answer in time."""
+    connection = BrokerConnection(address, timeout_s)
     try:
-        with socket.create_connection((host, port), timeout=timeout_s) as plain:
-            if security is None:
-                return _ask(plain, request, response_type, version)
-            with security.secure(plain, host) as secured:
-                security.log_in(secured, _ask)
-                return _ask(secured, request, response_type, version)
-    except OSError as error:
-        raise Failure(f"no response from {host}:{port}: {error.strerror or error}") from None
+        return connection.ask(request, response_type, version)
+    finally:
+        connection.close()
+
+
+class BrokerConnection:
+    """A socket to a broker, after TLS and SASL. Failure if they fail; NoAnswer if the broker cannot be reached or does
+    not answer in time."""
+
+    def __init__(self, address: tuple[str, int] | SecuredAddress, timeout_s: float = TIMEOUT_S) -> None:
+        self.address = address
+        host, port = address[:2]
+        security = address.security if isinstance(address, SecuredAddress) else None
+        try:
+            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        except OSError as error:
+            raise self._failure(error, NoAnswer) from None
+        if security is None:
+            return
+        try:
+            self._socket = security.secure(self._socket, host)
+            security.log_in(self._socket, _ask)
+        except OSError as error:
+            self.close()
+            raise self._failure(error) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, request: Request, response_type: type[R], version: int) -> R:
+        try:
+            return _ask(self._socket, request, response_type, version)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _failure(self, error: OSError, kind: type[Failure] = Failure) -> Failure:
+        host, port = self.address[:2]
+        text = f"no response from {host}:{port}: {error.strerror or error}"
+        return NoAnswer(text) if isinstance(error, TimeoutError) else kind(text)
 
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:

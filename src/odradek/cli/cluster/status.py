@@ -12,6 +12,7 @@ import click
 
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster_state import ClusterState, MinInSync, read_state
+from odradek.cli.client.controller_lookup import ControllerLookup
 from odradek.cli.client.options import cluster_options
 from odradek.cli.cluster.status_view import SHOWN_PARTITIONS, status_lines, status_object
 from odradek.cli.framework.commands import command
@@ -72,7 +73,11 @@ def status(
         follow(BrokerRequests(cluster, WATCH_TIMEOUT_S), interval, limit, as_json=as_json)
         return
     requests = BrokerRequests(cluster) if wait_s is None else BrokerRequests(cluster, WATCH_TIMEOUT_S)
-    state = read_state(requests) if wait_s is None else wait_until_healthy(requests, wait_s)
+    state = (
+        read_state(requests, controllers=ControllerLookup(requests))
+        if wait_s is None
+        else wait_until_healthy(requests, wait_s)
+    )
     show(state, limit, as_json=as_json)
     if wait_s is not None and not state.is_healthy:
         raise Failure(f"the cluster is not healthy after {wait_s:g} s: see above")
@@ -88,10 +93,10 @@ def show(state: ClusterState, limit: int | None, *, as_json: bool) -> None:
 def wait_until_healthy(requests: BrokerRequests, wait_s: float) -> ClusterState:
     """The first healthy state, or the one at the end of the time."""
     deadline = time.monotonic() + wait_s
-    min_in_sync = MinInSync(requests)
+    min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
     while True:
         try:
-            state = read_state(requests, min_in_sync)
+            state = read_state(requests, min_in_sync, controllers)
         except Failure:
             if time.monotonic() >= deadline:
                 raise
@@ -104,7 +109,7 @@ def wait_until_healthy(requests: BrokerRequests, wait_s: float) -> ClusterState:
 def follow(requests: BrokerRequests, interval_s: float, limit: int | None, *, as_json: bool) -> None:
     """Until Ctrl-C. The last state stays on the screen while no broker answers."""
     is_stopped = threading.Event()
-    min_in_sync = MinInSync(requests)
+    min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
     settings_read_at = time.monotonic()
     screen = LiveLines() if sys.stdout.isatty() and not as_json else None
     state: ClusterState | None = None
@@ -116,7 +121,7 @@ def follow(requests: BrokerRequests, interval_s: float, limit: int | None, *, as
             began_at = time.monotonic()
             trouble = ""
             try:
-                state = read_state(requests, min_in_sync)
+                state = read_state(requests, min_in_sync, controllers)
             except Failure as failure:
                 trouble = failure.message
             if screen is not None:

@@ -66,9 +66,9 @@
     update();
   };
 
-  const stream = new EventSource(section.dataset.stream);
-  stream.addEventListener("samples", (message) => {
-    const samples = JSON.parse(message.data);
+  odradekStream(() => section.dataset.stream, "samples", (samples) => {
+    // A clock that was set back has begun another history.
+    if (samples.time.at(-1) <= data.time.at(-1) - 60) for (const values of Object.values(data)) values.length = 0;
     const last = data.time.at(-1) ?? 0;
     samples.time.forEach((time, index) => {
       if (time <= last) return;

@@ -68,8 +68,9 @@
   document.addEventListener("htmx:afterSwap", updateSelection);
   updateSelection();
 
-  // A panel that has the focus of the keyboard is not replaced.
+  // A panel that has the focus of the keyboard is not replaced, and one in a hidden tab is not loaded.
   document.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.target.id === "panel" && event.target.contains(document.activeElement)) event.preventDefault();
+    const isPanel = event.target.id === "panel";
+    if (isPanel && (document.hidden || event.target.contains(document.activeElement))) event.preventDefault();
   });
 })();

@@ -11,7 +11,7 @@
   let chosen = root.dataset.pump;
   let data = { time: [], pressure: [], temperature: [] };
   let charts = [];
-  let stream = null;
+  let stream = null; // opened at the end, when the page can show its events
 
   const limitLines = (low, high) => (plot) => {
     const { ctx, bbox } = plot;
@@ -68,14 +68,17 @@
         label = document.createElement("label");
         const input = document.createElement("input");
         Object.assign(input, { type: "radio", name: "pump", value: name, checked: name === chosen });
-        const text = document.createElement("span");
+        const text = document.createElement("span"), said = document.createElement("span");
         text.textContent = name;
-        label.append(input, text);
+        said.className = "hidden"; // for those who do not see colours
+        label.append(input, text, said);
         cells.set(name, label);
         hasNew = true;
       }
       const wanted = `pump ${state}`;
-      if (label.className !== wanted) label.className = wanted;
+      if (label.className === wanted) continue;
+      label.className = wanted;
+      label.querySelector(".hidden").textContent = `, ${document.querySelector(`[data-count=${state}]`).dataset.title}`;
     }
     if (hasNew) for (const [name] of pumps) grid.append(cells.get(name));  // they come in order
   };
@@ -90,16 +93,15 @@
     trouble.hidden = !turn.trouble;
     trouble.textContent = turn.trouble;
     if (turn.chosen === chosen && turn.points.time.length) {
-      for (const name of Object.keys(data)) data[name].push(...turn.points[name]);
+      const last = data.time.at(-1) ?? 0; // after a new connection the server sends all points again
+      turn.points.time.forEach((time, index) => {
+        if (time > last) for (const name of Object.keys(data)) data[name].push(turn.points[name][index]);
+      });
       while (data.time.length && data.time[0] < data.time.at(-1) - KEPT_S) for (const values of Object.values(data)) values.shift();
       update();
     }
+    root.dataset.points = String(data.time.length);
     root.dataset.turns = String(Number(root.dataset.turns ?? 0) + 1);
-  };
-  const open = () => {
-    if (stream) stream.close();
-    stream = new EventSource(`${root.dataset.stream}?${new URLSearchParams({ pump: chosen })}`);
-    stream.addEventListener("turn", (message) => take(JSON.parse(message.data)));
   };
   const choose = (name, reopens = true) => {
     chosen = name;
@@ -110,7 +112,7 @@
     data = { time: [], pressure: [], temperature: [] };
     history.replaceState(null, "", `/rigs?${new URLSearchParams({ pump: name })}`);
     update();
-    open();
+    stream.reopen();
   };
   grid.addEventListener("change", (event) => choose(event.target.value));
   document.addEventListener("click", (event) => {
@@ -123,5 +125,5 @@
   document.addEventListener("odradek:theme", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   redraw();
-  open();
+  stream = odradekStream(() => `${root.dataset.stream}?${new URLSearchParams({ pump: chosen })}`, "turn", take);
 })();

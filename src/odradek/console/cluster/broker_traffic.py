@@ -1,4 +1,4 @@
-"""Reads the traffic of brokers that serve their metrics over the wire; other brokers are asked once whether they do."""
+"""Reads the traffic of brokers that serve their metrics over the wire; others are asked each minute whether they do."""
 
 from __future__ import annotations
 
@@ -6,56 +6,57 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.broker_metrics import metrics_of, serves_metrics
+from odradek.cli.client.broker_metrics import broker_serves_metrics, metrics_of
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.framework.failure import Failure
 from odradek.console.traffic import CONNECTIONS, COUNTERS, LATENCIES, PRODUCE, REQUESTS, STARTED, Traffic
 
 if TYPE_CHECKING:
     from odradek.cli.client.broker_metrics import BrokerMetrics
-    from odradek.cli.client.broker_requests import BrokerRequests
-    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.broker_requests import BrokerRequests, KnownBroker
     from odradek.cli.client.cluster_state import ClusterState
 
-ASK_AGAIN_S = 60.0  # a broker that has no metrics, refuses them, or did not answer
-TIMEOUT_S = 3.0
+ASK_AGAIN_S = 60.0  # a broker that has no metrics, or refuses them
 PREFIXES = (*COUNTERS.values(), LATENCIES, REQUESTS, CONNECTIONS, STARTED)
 
 
 class TrafficReader:
     """Belongs to the thread that watches the cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self) -> None:
         self._serves: set[int] = set()
         self._asked_at: dict[int, float] = {}
 
     def read(self, requests: BrokerRequests, state: ClusterState) -> dict[int, Traffic]:
-        """By broker id; brokers that do not report metrics are left out."""
+        """By broker id; brokers that do not report metrics are left out. One that fails is asked in the next round."""
         found: dict[int, Traffic] = {}
         for broker in state.brokers.values():
             broker_id = broker.broker_id
-            if broker.is_fenced or not self._is_due(broker_id, broker.host, broker.port):
+            if broker.is_fenced or not self._is_due(requests, broker):
                 continue
             try:
                 found[broker_id] = traffic_of(metrics_of(requests, broker, PREFIXES))
-            except Failure:
+            except NotAuthorized:
                 self._serves.discard(broker_id)
                 self._asked_at[broker_id] = time.monotonic()
+            except Failure:
+                continue
         return found
 
-    def _is_due(self, broker_id: int, host: str, port: int) -> bool:
+    def _is_due(self, requests: BrokerRequests, broker: KnownBroker) -> bool:
+        broker_id = broker.broker_id
         if broker_id in self._serves:
             return True
-        now = time.monotonic()
-        if now - self._asked_at.get(broker_id, -math.inf) < ASK_AGAIN_S:
+        if time.monotonic() - self._asked_at.get(broker_id, -math.inf) < ASK_AGAIN_S:
             return False
-        self._asked_at[broker_id] = now
         try:
-            if serves_metrics(self._cluster.address(host, port), TIMEOUT_S):
-                self._serves.add(broker_id)
+            is_served = broker_serves_metrics(requests, broker)
         except Failure:
             return False
-        return broker_id in self._serves
+        self._asked_at[broker_id] = time.monotonic()
+        if is_served:
+            self._serves.add(broker_id)
+        return is_served
 
 
 def traffic_of(metrics: BrokerMetrics) -> Traffic:

@@ -45,6 +45,8 @@ class TopicSummary:
     records: int = 0  # offsets between start and end: the largest number of records that there can be
     size_bytes: int = 0  # on all replicas
     records_per_s: float = 0.0
+    unread_partitions: int = 0  # whose offsets are not known: they have no leader, or it did not answer
+    unread_replicas: int = 0  # whose size is not known
 
     @property
     def is_internal(self) -> bool:
@@ -75,6 +77,11 @@ class Snapshot:
     topics: Mapping[str, TopicSummary]
     traffic: Mapping[int, Traffic] = field(default_factory=dict)  # of brokers that report metrics
     loads: Mapping[int, BrokerLoad] = field(default_factory=dict)  # the same brokers, since the last sample
+    silent: tuple[int, ...] = ()  # brokers that are not fenced, and did not answer
+    monotonic_s: float = 0.0  # the same moment as `time_s`, by a clock that is never set
+
+    def seconds_since(self, before: Snapshot) -> float:
+        return self.monotonic_s - before.monotonic_s
 
 
 def examine(state: ClusterState) -> Health:
@@ -122,9 +129,12 @@ def summarize(
         topic.under_replicated += partition.is_under_replicated
         topic.offline += partition.is_offline
         topic.records += max(ends.get(key, 0) - starts.get(key, 0), 0)
+        topic.unread_partitions += key not in ends or key not in starts
+        topic.unread_replicas += len(partition.replicas)
     for (_broker, name, _index), size_bytes in disks.sizes.items():
         if name in topics:
             topics[name].size_bytes += size_bytes
+            topics[name].unread_replicas -= 1
     return topics
 
 

@@ -1,6 +1,7 @@
 """The threads that look at the cluster again and again. They own the present snapshot and the samples of the last hour.
 
-A round takes at most a tenth of the thread's time: with many partitions, the rounds are further apart.
+The watches of a console use at most a tenth of a processor: with many partitions or many users, the rounds are further
+apart (`pacing`). The watch of a user makes no rounds while none of the user's pages is requested.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster_state import MinInSync, read_state
+from odradek.cli.client.controller_lookup import ControllerLookup
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.group_lags import read_total_lags
+from odradek.console.cluster.round_calls import RoundCalls
 from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes, from_traffic
 from odradek.console.cluster.snapshot import (
     EARLIEST,
@@ -27,20 +30,20 @@ from odradek.console.cluster.snapshot import (
     summarize,
 )
 from odradek.console.history import Sample, Samples, Series
+from odradek.console.pacing import Freshness, Round, old_after_s, pause_s
 from odradek.console.traffic import loads_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
-    from odradek.console.cluster.snapshot import Key
+    from odradek.console.cluster.snapshot import ClusterState, Key
     from odradek.console.traffic import BrokerLoad
 
 REQUEST_TIMEOUT_S = 5.0
 FIRST_SNAPSHOT_S = 10.0
-SHARE_OF_TIME = 10
-LONGEST_INTERVAL_S = 60.0
 SLOW_FACTS_S = 15.0  # first offsets and settings change slowly
+DENIED_S = 60.0  # what the user may not know is not asked for again within this time
 LAGS_S = 10.0
 FIRST_LAGS_S = 1.0
 SOURCES: tuple[SampleSource, ...] = (from_offsets_and_sizes, from_traffic)
@@ -48,10 +51,38 @@ TOPIC_SERIES = 2_000
 GROUP_SERIES = 200
 
 
-class ClusterWatch:
-    """Started once. Readers get immutable snapshots; `look_again` after a change makes the next round immediate."""
+class PollingShare:
+    """Counts the watches that make rounds at the same time, and so share the processor time of polling."""
 
-    def __init__(self, cluster: Cluster, interval_s: float, sources: Sequence[SampleSource] = SOURCES) -> None:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.watches = 0
+
+    def join(self) -> None:
+        with self._lock:
+            self.watches += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self.watches -= 1
+
+
+class ClusterWatch:
+    """Started once. Readers get immutable snapshots; `look_again` after a change makes the next round immediate.
+
+    With `unwatched_s`, the watch pauses when no page has asked for a snapshot for so long: it closes its connections
+    and drops its snapshots. The next page waits for a round, as the first one does.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        interval_s: float,
+        sources: Sequence[SampleSource] = SOURCES,
+        *,
+        share: PollingShare | None = None,
+        unwatched_s: float | None = None,
+    ) -> None:
         self.samples = Samples(interval_s)
         self.topic_rates = Series(TOPIC_SERIES)
         self.group_lags = Series(GROUP_SERIES)
@@ -59,12 +90,19 @@ class ClusterWatch:
         self._cluster = cluster
         self._sources = sources
         self._interval_s = interval_s
+        self._share = share or PollingShare()
+        self._unwatched_s = unwatched_s
+        self._looked_at = time.monotonic()
+        self._is_paused = False
+        self._calls = RoundCalls()
         self._requests: BrokerRequests | None = None
-        self._traffic = TrafficReader(cluster)
+        self._traffic = TrafficReader()
         self._min_in_sync: MinInSync | None = None
+        self._controllers: ControllerLookup | None = None
         self._snapshot: Snapshot | None = None
         self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
-        self._slow_read_at = float("-inf")
+        self._slow_read_at = self._denied_at = float("-inf")
+        self._last_round = Round()
         self._is_stopped = threading.Event()
         self._is_due = threading.Event()
         self._begun = self._finished = 0  # rounds
@@ -86,68 +124,121 @@ class ClusterWatch:
 
     @property
     def latest(self) -> Snapshot | None:
-        """The last snapshot, without waiting."""
+        """The last snapshot, without waiting; None before the first round, and after a pause."""
+        self._note_look()
         return self._snapshot
 
     def snapshot(self) -> Snapshot:
         """The last snapshot; waits for the first one. Failure while the cluster has never answered."""
+        self._note_look()
         with self._has_round:
             self._has_round.wait_for(lambda: self._snapshot is not None or bool(self.trouble), FIRST_SNAPSHOT_S)
         if self._snapshot is None:
             raise Failure(self.trouble or "the cluster has not answered; is the address that of a Kafka listener?")
         return self._snapshot
 
+    def freshness(self) -> Freshness:
+        """How old the last snapshot is, and why."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return Freshness()
+        age_s = time.monotonic() - snapshot.monotonic_s
+        is_old = age_s > old_after_s(self._last_round, self._interval_s, self._share.watches)
+        return Freshness(age_s, is_old, self.trouble, snapshot.silent)
+
     def look_again(self) -> Snapshot:
         """A snapshot of a round that begins after this call: it shows a change that the caller has made."""
         with self._has_round:
             wanted = self._begun + 1
+            self._looked_at = time.monotonic()
             self._is_due.set()
             self._has_round.wait_for(lambda: self._finished >= wanted, FIRST_SNAPSHOT_S)
         return self.snapshot()
 
+    def _note_look(self) -> None:
+        with self._has_round:
+            self._looked_at = time.monotonic()
+            if self._is_paused:
+                self._is_due.set()
+
     def _run(self) -> None:
+        self._share.join()
         while not self._is_stopped.is_set():
-            with self._has_round:
-                self._begun += 1
-                self._is_due.clear()
-            began_at = time.monotonic()
-            try:
-                self._look()
-                trouble = ""
-            except Failure as failure:
-                trouble = failure.message
-            except Exception as error:
-                trouble = f"reading the cluster failed: {type(error).__name__}: {error}"
-            with self._has_round:
-                self.trouble = trouble
-                self._finished = self._begun
-                self._has_round.notify_all()
-            took_s = time.monotonic() - began_at
-            self._is_due.wait(min(max(self._interval_s - took_s, took_s * SHARE_OF_TIME), LONGEST_INTERVAL_S))
+            self._make_round()
+            self._is_due.wait(pause_s(self._last_round, self._interval_s, self._share.watches))
+            self._pause_while_unwatched()
+        self._share.leave()
+        self._calls.close()
+
+    def _pause_while_unwatched(self) -> None:
+        with self._has_round:
+            if self._unwatched_s is None or time.monotonic() - self._looked_at < self._unwatched_s:
+                return
+            self._is_due.clear()
+            if self._is_stopped.is_set():
+                return
+            self._is_paused = True
+            self._snapshot = self._sampled = None
+            self.trouble = ""
+        self._calls.close()
+        self._share.leave()
+        self._is_due.wait()
+        self._share.join()
+        self._is_paused = False
+
+    def _make_round(self) -> None:
+        with self._has_round:
+            self._begun += 1
+            self._is_due.clear()
+        began_at, used_at = time.monotonic(), time.thread_time()
+        self._calls.begin_round()
+        try:
+            self._look()
+            trouble = ""
+        except Failure as failure:
+            trouble = failure.message
+        except Exception as error:
+            trouble = f"reading the cluster failed: {type(error).__name__}: {error}"
+        with self._has_round:
+            self.trouble = trouble
+            self._finished = self._begun
+            self._has_round.notify_all()
+        self._last_round = Round(time.monotonic() - began_at, time.thread_time() - used_at)
 
     def _look(self) -> None:
         if self._requests is None:
             self._cluster.check_reachable()
-            self._requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S)
+            self._requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, self._calls)
             self._min_in_sync = MinInSync(self._requests)
+            self._controllers = ControllerLookup(self._requests)
         before = self._snapshot
         now = time.monotonic()
         is_slow_due = now - self._slow_read_at > SLOW_FACTS_S or before is None
         if is_slow_due and self._min_in_sync is not None:
             self._min_in_sync.forget()
             self._slow_read_at = now
-        state = read_state(self._requests, self._min_in_sync, may_lack_reassignments=True)
-        time_s = time.time()
+        is_denied = before is not None and before.disks.is_denied and now - self._denied_at < DENIED_S
+        denied = before.disks if before is not None and is_denied else None
+        state = read_state(
+            self._requests,
+            self._min_in_sync,
+            self._controllers,
+            may_lack_reassignments=True,
+            asks_reassignments=denied is None,
+        )
+        time_s, monotonic_s = time.time(), time.monotonic()
         ends = read_offsets(self._requests, state, LATEST)
         if before is None or is_slow_due or len(before.starts) != len(ends):
             starts: Mapping[Key, int] = read_offsets(self._requests, state, EARLIEST)
         else:
             starts = before.starts
-        disks = read_disks(self._requests, state)
+        disks = denied or read_disks(self._requests, state)
+        if disks.is_denied and denied is None:
+            self._denied_at = now
         since = self._sampled
-        is_sample = since is not None and time_s - since.time_s >= self._interval_s / 2
+        is_sample = since is not None and monotonic_s - since.monotonic_s >= self._interval_s / 2
         if since is not None and is_sample:
-            rates = rates_by_topic(since.ends, ends, time_s - since.time_s)
+            rates = rates_by_topic(since.ends, ends, monotonic_s - since.monotonic_s)
         else:
             rates = {} if before is None else {name: topic.records_per_s for name, topic in before.topics.items()}
         traffic = self._traffic.read(self._requests, state)
@@ -165,12 +256,21 @@ class ClusterWatch:
             summarize(state, starts, ends, disks, rates),
             traffic,
             loads,
+            self._silent_brokers(state),
+            monotonic_s,
         )
         self._snapshot = snapshot
         if since is None or is_sample:
             self._sampled = snapshot
         if since is not None and is_sample:
             self._record(since, snapshot, rates)
+
+    def _silent_brokers(self, state: ClusterState) -> tuple[int, ...]:
+        return tuple(
+            broker_id
+            for broker_id, broker in state.brokers.items()
+            if not broker.is_fenced and broker.address in self._calls.silent
+        )
 
     def _run_lags(self) -> None:
         """Lags have a thread of their own: a group whose coordinator is down delays the answer for seconds."""
@@ -186,10 +286,11 @@ class ClusterWatch:
                     self.group_lags.add(group, time.time(), lag)
 
     def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:
-        values: dict[str, float] = {}
+        values: dict[str, float | None] = {}
         for source in self._sources:
             values.update(source(before, snapshot))
-        self.samples.add(Sample(snapshot.time_s, values))
+        known = {name: value for name, value in values.items() if value is not None}
+        self.samples.add(Sample(snapshot.time_s, known))
         for name in [*self.topic_rates]:
             if name not in snapshot.topics:
                 self.topic_rates.forget(name)

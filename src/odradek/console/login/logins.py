@@ -50,10 +50,22 @@ class Logins:
     def begin(self, user: str, secret: str, cluster: Cluster, grant: TokenGrant | None = None) -> Session[Console]:
         """TooManySessions, TooManyIdentities."""
         lifetime_s = None if grant is None else grant.lifetime_s
+        self.sessions.end_expired()
+        self._make_room(user, secret)
         session = self.sessions.begin(user, lambda: self._identities.open(user, secret, cluster), lifetime_s)
         if grant is not None and self._renewals is not None:
             self._renewals.add(session.id, session.content.cluster, grant)
         return session
+
+    def _make_room(self, user: str, secret: str) -> None:
+        """While there are too many identities, sessions of this user end, or else those of users who have several.
+
+        Each login with OIDC is an identity: without this rule, a few users could keep all others out.
+        """
+        while self._identities.is_full_for(user, secret):
+            has_ended = self.sessions.end_least_recent({user})
+            if not has_ended and not self.sessions.end_least_recent(self._identities.users_with_several()):
+                return
 
     def _extend(self, session_id: str, lifetime_s: float) -> None:
         self.sessions.extend(session_id, lifetime_s)

@@ -1,8 +1,8 @@
 """The sessions of users who have logged in, bounded in number and in time. Only the event loop uses them.
 
 A session has an id of 32 random bytes, which is the only part of it that a browser gets. It ends after a time without
-a request, after a time that no request extends, by a logout, when its user logs in too often elsewhere, or when the
-user's password is changed or the user is removed.
+a request, after a time that no request extends, by a logout, when its user logs in too often elsewhere, when its place
+is needed (`Logins`), or when the user's password is changed or the user is removed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 MOST_SESSIONS = 100
 MOST_SESSIONS_OF_USER = 5
@@ -104,6 +104,13 @@ class Sessions(Generic[C]):
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._on_end(session)
+
+    def end_least_recent(self, users: Collection[str]) -> bool:
+        """End the session of these users that was used least recently; False if they have none."""
+        session = next((each for each in self._sessions.values() if each.user in users), None)
+        if session is not None:
+            self.end(session.id)
+        return session is not None
 
     def end_of_user(self, user: str) -> None:
         """End all sessions of a user, whose credentials have changed."""

@@ -41,9 +41,10 @@ async def show(request: Request) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
     await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
+    is_masked = bool(console.settings.preparation.masks)
     with console.pipelines.reading() as pipelines:
         known = pipelines.get(request.query_params.get("key", ""))
-        view = None if known is None else pipeline_view(known, snapshot.topics, time.time())
+        view = None if known is None else pipeline_view(known, snapshot.topics, time.time(), is_masked=is_masked)
     if view is None:
         raise HTTPException(404)
     template = "pipeline_panel.html" if request.url.path.endswith("/panel") else "pipeline.html"

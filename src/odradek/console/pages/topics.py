@@ -42,7 +42,7 @@ async def show_new(request: Request) -> Response:
 def _form(request: Request, form: Form, error: str = "", status: int = 200) -> Response:
     console = console_of(request)
     snapshot = console.watch.latest
-    brokers = len(snapshot.state.brokers) if snapshot is not None else 1
+    brokers = len(snapshot.state.brokers) if snapshot is not None else None
     return console.renderer.page(
         request, "topic_new.html", status, section="topics", form=form, error=error, brokers=brokers
     )

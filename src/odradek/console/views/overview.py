@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.figures import compact, number, plural, rate, size, sparkline
+from odradek.console.views.figures import DASH, compact, number, plural, rate, size, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.cluster.snapshot import PartitionState, Snapshot, TopicSummary
+    from odradek.console.cluster.snapshot import ClusterState, PartitionState, Snapshot, TopicSummary
     from odradek.console.history import Samples, Series
 
 SHOWN_PROBLEMS = 8
@@ -41,11 +41,10 @@ class Overview:
     problems: Sequence[PartitionState]
     more_problems: int
     busiest: Sequence[BusyTopic]
-    trouble: str
     has_topics: bool
 
 
-def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) -> Overview:
+def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
     state = snapshot.state
     health = snapshot.health
     offline, under_replicated = health.offline, health.under_replicated
@@ -54,8 +53,8 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) 
     own = [topic for topic in snapshot.topics.values() if not topic.is_internal]
     last = samples.since(samples.count - 1)
     values = last[-1].values if last else {}
-    controller = state.cluster.controller_id
     stored = sum(directory.stored_bytes for directory in snapshot.disks.directories)
+    reporting = brokers if snapshot.disks.is_denied else len({each.broker_id for each in snapshot.disks.directories})
     tiles = (
         Tile(
             "Brokers",
@@ -64,12 +63,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) 
             "bad" if fenced else "good",
             "/brokers",
         ),
-        Tile(
-            "Controller",
-            _or_dash(controller),
-            "broker id" if controller is not None else "none elected",
-            "" if controller is not None else "bad",
-        ),
+        _controller_tile(state),
         Tile(
             "Topics", number(len(own)), f"and {plural(len(snapshot.topics) - len(own), 'internal one')}", href="/topics"
         ),
@@ -89,7 +83,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) 
             "/topics?only=problems",
         ),
         Tile("Records in", rate(values.get("records", 0.0)), "per second"),
-        Tile("Stored", size(stored), "on all brokers"),
+        Tile("Stored", size(stored), f"on {'all' if reporting == brokers else f'{reporting} of {brokers}'} brokers"),
     )
     busiest = nlargest(BUSIEST, own, key=lambda topic: (topic.records_per_s, topic.records))
     return Overview(
@@ -98,13 +92,18 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) 
         health.problems[:SHOWN_PROBLEMS],
         max(health.problem_count - SHOWN_PROBLEMS, 0),
         [BusyTopic(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in busiest],
-        trouble,
         bool(own),
     )
 
 
-def _or_dash(value: int | None) -> str:
-    return "–" if value is None else str(value)
+def _controller_tile(state: ClusterState) -> Tile:
+    """Controllers of Apache Kafka may be nodes that are no brokers."""
+    controller = state.cluster.controller_id
+    if controller is not None:
+        return Tile("Controller", str(controller), "broker id" if controller in state.brokers else "node id")
+    if not state.cluster.knows_controller:
+        return Tile("Controller", DASH, "not reported")
+    return Tile("Controller", DASH, "none elected", "bad")
 
 
 def _headline(offline: int, under_min: int, under_replicated: int, fenced: int) -> tuple[str, str]:

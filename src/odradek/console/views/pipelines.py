@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
 
 SPARK_POINTS = 60
+HIDDEN_ERROR = "not shown with --mask, because it may quote a record"
 TONES = {"running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn", "failed": "bad", "died": "bad"}
 CHARTS = (
     Chart("processed", "Processed", "records per second", "count"),
@@ -159,7 +160,10 @@ def expectations_of(status: PipelineStatus) -> tuple[Expected, ...]:
     return tuple(found)
 
 
-def pipeline_view(known: KnownPipeline, topics: Mapping[str, TopicSummary], now_s: float) -> PipelineView:
+def pipeline_view(
+    known: KnownPipeline, topics: Mapping[str, TopicSummary], now_s: float, *, is_masked: bool = False
+) -> PipelineView:
+    """With masks, an error is not shown: it is the text of an exception, which may quote a value."""
     status = known.published.status
     row = pipeline_row(known, now_s)
     dead = topics.get(known.published.dead_letters or "")
@@ -189,7 +193,7 @@ def pipeline_view(known: KnownPipeline, topics: Mapping[str, TopicSummary], now_
         known.published.dead_letters if dead is not None else None,
         0 if dead is None else dead.records,
         known.published.facts,
-        status.last_error or "",
+        HIDDEN_ERROR if status.last_error and is_masked else status.last_error or "",
         status.restarts,
         status.metrics_address or "",
     )

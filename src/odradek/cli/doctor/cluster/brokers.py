@@ -11,6 +11,7 @@ from odradek.cli.doctor.finding import problem, warning
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.cli.client.cluster_state import ClusterState
     from odradek.cli.doctor.cluster.facts import ClusterFacts
     from odradek.cli.doctor.finding import Finding
 
@@ -54,7 +55,14 @@ def fenced_brokers(facts: ClusterFacts) -> Iterator[Finding]:
 def no_controller(facts: ClusterFacts) -> Iterator[Finding]:
     assert facts.state is not None
     controller = facts.state.cluster.controller_id
-    if controller is None:
+    if not facts.state.cluster.knows_controller:
+        if not facts.state.knows_reassignments:
+            yield problem(
+                "no controller answers: topics cannot be changed and no leaders are elected",
+                [],
+                "Check the KRaft controllers and their logs; then: odradek cluster status --watch",
+            )
+    elif controller is None:
         yield problem(
             "the cluster has no controller: topics cannot be changed and no leaders are elected",
             [],
@@ -62,10 +70,16 @@ def no_controller(facts: ClusterFacts) -> Iterator[Finding]:
         )
     elif not facts.state.knows_reassignments:
         yield problem(
-            f"the controller, broker {controller}, does not answer",
-            [f"broker {controller}"],
+            f"the controller, {_controller_name(facts.state)}, does not answer",
+            [_controller_name(facts.state)],
             "Read its log, and restart it if it hangs; then: odradek cluster status --watch",
         )
+
+
+def _controller_name(state: ClusterState) -> str:
+    """A controller of Apache Kafka may be a node that is no broker."""
+    controller = state.cluster.controller_id
+    return f"{'broker' if controller in state.brokers else 'node'} {controller}"
 
 
 def advertised_addresses(facts: ClusterFacts) -> Iterator[Finding]:

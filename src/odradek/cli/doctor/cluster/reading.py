@@ -11,6 +11,7 @@ from odradek.cli.client.broker_metrics import metrics_of, serves_metrics
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import split_addresses
 from odradek.cli.client.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, MinInSync, read_state
+from odradek.cli.client.controller_lookup import ControllerLookup
 from odradek.cli.client.log_directories import read_disks
 from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.cli.doctor.cluster.brokers import is_loopback
@@ -44,7 +45,10 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     requests = BrokerRequests(cluster, BROKER_TIMEOUT_S)
     facts = ClusterFacts(limits=limits, reasons=reader.reasons, from_elsewhere=is_elsewhere(cluster.bootstrap_servers))
     settings = TopicSettings(requests, reader)
-    facts.state = reader.read("state", "reading topics and their settings …", lambda: read_state(requests, settings))
+    lookup = ControllerLookup(requests)
+    facts.state = reader.read(
+        "state", "reading topics and their settings …", lambda: read_state(requests, settings, lookup)
+    )
     if facts.state is None:
         facts.unreachable = why_unreachable(requests)
         reason = reader.reasons["state"]

@@ -1,0 +1,47 @@
+"""The requests of a watch. Rounds share connections, and a broker that does not answer costs a round one timeout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.cli.client.kafka_errors import NoAnswer
+from odradek.cli.client.kept_connections import KeptConnections
+from odradek.cli.client.wire_request import TIMEOUT_S
+
+if TYPE_CHECKING:
+    from odradek.cli.client.wire_security import SecuredAddress
+    from odradek.protocol.schema import Request, Response
+
+R = TypeVar("R", bound="Response")
+
+
+class RoundCalls:
+    """A `Call` that belongs to one thread. It does not ask a broker that has not answered in this round."""
+
+    def __init__(self) -> None:
+        self.silent: set[tuple[str, int]] = set()  # addresses
+        self._connections = KeptConnections()
+
+    def begin_round(self) -> None:
+        self.silent.clear()
+
+    def close(self) -> None:
+        """Close the connections; the next request opens one."""
+        self._connections.close()
+
+    def __call__(
+        self,
+        address: tuple[str, int] | SecuredAddress,
+        request: Request,
+        response_type: type[R],
+        version: int,
+        timeout_s: float = TIMEOUT_S,
+    ) -> R:
+        host, port = address[:2]
+        if (host, port) in self.silent:
+            raise NoAnswer(f"no response from {host}:{port} a moment ago")
+        try:
+            return self._connections(address, request, response_type, version, timeout_s)
+        except NoAnswer:
+            self.silent.add((host, port))
+            raise

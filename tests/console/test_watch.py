@@ -1,0 +1,229 @@
+"""The watch of a cluster: when it reads again, and what it reports of brokers that do not answer."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster_state import MinInSync
+from odradek.console.cluster import watch as watching
+from odradek.console.cluster.watch import ClusterWatch, PollingShare
+from odradek.console.history import Samples, Series
+from odradek.console.views.brokers import broker_rows
+from odradek.console.views.figures import DASH
+from odradek.console.views.overview import overview
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
+from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from odradek.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from odradek.protocol.messages.metadata import MetadataRequest
+from tests.console.conftest import Visitor, running_console
+from tests.console.fake_cluster import TOPIC, fake_cluster
+from tests.console.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from odradek.protocol.schema import Response
+    from tests.console.fake_cluster import FakeBroker, FakeCluster
+
+INTERVAL_S = 0.1
+TIMEOUT_S = 0.5
+
+
+@pytest.fixture(autouse=True)
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "REQUEST_TIMEOUT_S", TIMEOUT_S)
+
+
+@contextmanager
+def watched(cluster: FakeCluster, **options: Any) -> Iterator[ClusterWatch]:
+    watch = ClusterWatch(cluster.client(), INTERVAL_S, **options)
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
+
+
+def shows(visitor: Visitor, path: str, text: str) -> bool:
+    return text in visitor.get(path).text
+
+
+def test_a_broker_that_hangs_delays_the_next_state_by_one_timeout() -> None:
+    with fake_cluster() as cluster, watched(cluster) as watch:
+        assert watch.snapshot().ends[TOPIC, 2] == 100
+        cluster.brokers[2].goes_on.clear()
+        wait_for(lambda: (TOPIC, 2) not in watch.snapshot().ends)
+        cluster.ends, changed_at = 200, time.monotonic()
+        wait_for(lambda: watch.snapshot().ends[TOPIC, 0] == 200)
+        # Two rounds at most: the one that runs, and the next.
+        assert time.monotonic() - changed_at < 2 * (TIMEOUT_S + INTERVAL_S) + 1.0
+
+
+def test_a_broker_that_hangs_is_asked_once_in_a_round() -> None:
+    with fake_cluster() as cluster:
+        cluster.serves_metrics = True
+        cluster.brokers[2].goes_on.clear()
+        with watched(cluster) as watch:
+            snapshot = watch.snapshot()
+            assert snapshot.silent == (3,)
+            assert watch._last_round.took_s < 2 * TIMEOUT_S
+            cluster.brokers[2].goes_on.set()
+            wait_for(lambda: watch.snapshot().silent == ())
+
+
+def test_pages_say_that_a_broker_does_not_answer_and_how_old_their_state_is() -> None:
+    with fake_cluster() as cluster, running_console(cluster.client().bootstrap_servers) as address:
+        visitor = Visitor(address)
+        assert "does not answer" not in visitor.get("/topics").text
+        cluster.brokers[2].goes_on.clear()
+        for path in ("/", "/topics", f"/topics/{TOPIC}", "/brokers"):
+            wait_for(partial(shows, visitor, path, "Broker 3 does not answer"))
+        for broker in cluster.brokers:
+            broker.close()
+        for path in ("/", "/topics", "/brokers"):
+            wait_for(partial(shows, visitor, path, "no broker answers"))
+            assert re.search(r"Shown is the state of [\d.]+ m?s ago", visitor.get(path).text)
+
+
+def test_the_controller_of_a_kraft_cluster_is_the_leader_of_its_quorum() -> None:
+    with fake_cluster() as cluster:
+        cluster.quorum_leader = 2
+        cluster.overrides[DescribeClusterRequest] = with_changing_controller(cluster)
+        with watched(cluster) as watch:
+            for _ in range(3):
+                assert watch.look_again().state.cluster.controller_id == 2
+
+
+def test_a_controller_that_a_kraft_cluster_does_not_report_is_not_shown() -> None:
+    with fake_cluster() as cluster:
+        cluster.quorum_leader = 2
+        cluster.overrides[DescribeClusterRequest] = with_changing_controller(cluster)
+        cluster.overrides[DescribeQuorumRequest] = lambda _broker, _request: DescribeQuorumResponse(
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        )
+        with watched(cluster) as watch:
+            for _ in range(3):
+                snapshot = watch.look_again()
+                assert not any(row.is_controller for row in broker_rows(snapshot))
+                tiles = {each.title: each for each in overview(snapshot, Samples(2), Series(2)).tiles}
+                assert tiles["Controller"][1:4] == (DASH, "not reported", "")
+        asked = [api_key for broker in cluster.brokers for api_key in broker.requests]
+        assert asked.count(DescribeQuorumRequest.api_key) == 1  # a refusal holds for a minute
+
+
+def with_changing_controller(cluster: FakeCluster) -> Callable[[FakeBroker, Any], Response]:
+    """As KRaft brokers answer: any live broker."""
+
+    def answer(broker: FakeBroker, request: Any) -> Response:
+        cluster.controller_id = cluster.controller_id % 3 + 1
+        return cluster.usual_answer(broker, request)
+
+    return answer
+
+
+def test_rounds_use_one_connection_to_each_broker() -> None:
+    with fake_cluster() as cluster:
+        cluster.serves_metrics = True
+        with watched(cluster) as watch:
+            for _ in range(3):
+                watch.look_again()
+            assert [broker.accepted for broker in cluster.brokers] == [2, 1, 1]  # one tells whether a broker runs
+            for broker in cluster.brokers:
+                broker.close_connections()
+            assert watch.look_again().silent == ()
+            assert not watch.trouble
+
+
+def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
+    with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.3) as watch:
+        (broker,) = cluster.brokers
+        first = watch.snapshot()
+        wait_for(lambda: watch._is_paused)
+        asked = len(broker.requests)
+        with fake_cluster(1) as other, watched(other):
+            wait_for(lambda: other.brokers[0].requests.count(MetadataRequest.api_key) >= 5)
+        assert len(broker.requests) == asked
+        assert watch._snapshot is None
+        second = watch.snapshot()
+        assert second.time_s > first.time_s
+        assert watch.look_again().time_s > second.time_s
+
+
+def test_a_paused_watch_stops() -> None:
+    with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.0) as watch:
+        wait_for(lambda: watch._is_paused)
+        watch.stop()
+        assert not watch._threads[0].is_alive()
+
+
+def test_a_watch_that_all_browsers_share_goes_on_for_its_history() -> None:
+    with fake_cluster(1) as cluster, watched(cluster):
+        wait_for(lambda: cluster.brokers[0].requests.count(MetadataRequest.api_key) >= 10)
+
+
+def test_watches_that_pause_take_no_share_of_the_processor() -> None:
+    share = PollingShare()
+    with fake_cluster(1) as cluster, watched(cluster, share=share), watched(cluster, share=share, unwatched_s=0.3):
+        wait_for(lambda: share.watches == 2)
+        wait_for(lambda: share.watches == 1)
+
+
+def test_denied_requests_are_not_sent_again_within_a_minute() -> None:
+    with fake_cluster(1) as cluster:
+        denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        cluster.overrides[DescribeLogDirsRequest] = lambda _broker, _request: DescribeLogDirsResponse(error_code=denied)
+        cluster.overrides[ListPartitionReassignmentsRequest] = lambda _broker, _request: (
+            ListPartitionReassignmentsResponse(error_code=denied)
+        )
+        with watched(cluster) as watch:
+            for _ in range(3):
+                assert watch.look_again().disks.is_denied
+        asked = cluster.brokers[0].requests
+        assert asked.count(DescribeLogDirsRequest.api_key) == 1
+        assert asked.count(ListPartitionReassignmentsRequest.api_key) == 1
+
+
+def test_a_clock_that_is_set_back_does_not_stop_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_cluster(1) as cluster, watched(cluster) as watch:
+        wait_for(lambda: watch.samples.count >= 2)
+        clock = SimpleNamespace(time=lambda: time.time() - 3600, monotonic=time.monotonic, thread_time=time.thread_time)
+        monkeypatch.setattr(watching, "time", clock)
+        before = watch.samples.count
+        wait_for(lambda: watch.samples.count >= before + 3)
+        assert all(value >= 0 for sample in watch.samples.since(before) for value in sample.values.values())
+
+
+def test_figures_without_a_broker_that_did_not_answer_are_marked() -> None:
+    with fake_cluster() as cluster, watched(cluster) as watch:
+        assert watch.snapshot().topics[TOPIC].unread_partitions == 0
+        cluster.brokers[2].goes_on.clear()
+        wait_for(lambda: watch.snapshot().topics[TOPIC].unread_partitions == 1)
+
+
+def test_settings_of_many_topics_are_asked_for_in_parts() -> None:
+    """A request of more than 16,000 elements is malformed for brokers of Odradek."""
+    asked: list[int] = []
+
+    def answer(_broker: FakeBroker, request: DescribeConfigsRequest) -> Response:
+        asked.append(len(request.resources))
+        return DescribeConfigsResponse()
+
+    with fake_cluster(1) as cluster:
+        cluster.overrides[DescribeConfigsRequest] = answer
+        MinInSync(BrokerRequests(cluster.client(), 20.0)).of(f"topic-{number}" for number in range(16_001))
+    assert sum(asked) == 16_001
+    assert max(asked) == 1_000
