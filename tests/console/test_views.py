@@ -6,8 +6,6 @@ import pytest
 
 from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
 from odradek.cli.client.cluster_state import ClusterState, PartitionState
-from odradek.cli.records.consume_range import PartitionRange
-from odradek.console.cluster.feeds import backward_windows
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
     Disks,
@@ -212,13 +210,6 @@ def test_pages_of_one_partition_have_neighbours() -> None:
     assert neighbours(rows(2, 3, 4), reading, 2, 5) == (None, None)
     assert neighbours(rows(4, 5, 6), Reading("t"), 0, 10) == (None, None)
     assert neighbours([], reading, 0, 10) == (None, None)
-
-
-def test_windows_go_back_to_the_start_without_a_gap() -> None:
-    windows = list(backward_windows([PartitionRange(0, 10, 9_000), PartitionRange(1, 0, 500), PartitionRange(2, 7, 7)]))
-    spans = [(each.start_offset, each.end_offset) for window in windows for each in window if each.partition == 0]
-    assert spans == [(8_000, 9_000), (4_000, 8_000), (10, 4_000)]
-    assert [each for window in windows for each in window if each.partition == 1] == [PartitionRange(1, 0, 500)]
 
 
 def test_the_command_reads_what_the_page_reads() -> None:
