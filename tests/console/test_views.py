@@ -6,6 +6,7 @@ import pytest
 
 from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
 from odradek.cli.client.cluster_state import ClusterState, PartitionState
+from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
     Disks,
@@ -23,7 +24,7 @@ from odradek.console.record_filter import parse_filter
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
-from odradek.console.views.groups import trend_of
+from odradek.console.views.groups import group_view, trend_of
 from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
@@ -99,6 +100,16 @@ def test_a_sparkline_begins_with_the_first_value() -> None:
 )
 def test_a_trend_compares_the_last_minutes(values: list[float | None], trend: str) -> None:
     assert trend_of(values) == trend
+
+
+def test_the_lag_in_time_is_unknown_if_that_of_a_partition_behind_is() -> None:
+    group = GroupState("g", "Stable", "classic", "range", "kafka:9092")
+    lags = [PartitionLag("t", 0, 10, 10, None, 0), PartitionLag("t", 1, 10, 100_000)]
+    view = group_view(DescribedGroup(group, lags), Series(1), 0.0)
+    assert (view.lag, view.time_lag_ms, view.untimed) == (99_990, None, 1)
+    lags[1].time_lag_ms = 500
+    view = group_view(DescribedGroup(group, lags), Series(1), 0.0)
+    assert (view.time_lag_ms, view.untimed) == (500, 0)
 
 
 def test_topics_are_searched_sorted_and_cut_into_pages() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions
 
 from odradek.cli.framework.failure import Failure
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
 REQUEST_TIMEOUT_S = 15.0
-TIME_LAG_PATIENCE_S = 5.0  # to read the first unread record of each partition
 PartitionKey = tuple[str, int]  # topic, partition
 
 STATE_NAMES = {
@@ -134,35 +132,3 @@ def read_ends(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[PartitionK
             ((topic, partition), offset) for partition, offset in cluster.latest_offsets(topic, by_topic[topic]).items()
         )
     return ends
-
-
-def add_time_lags(cluster: Cluster, lags: list[PartitionLag]) -> None:
-    """Set the time lag of each partition: the age of the first record that the group has not read."""
-    behind = {(each.topic, each.partition): each for each in lags if each.lag}
-    for each in lags:
-        if each.lag == 0:
-            each.time_lag_ms = 0
-    if not behind:
-        return
-    # Small fetches: one record of each partition is enough.
-    consumer = cluster.consumer(
-        {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 65_536}
-    )
-    try:
-        consumer.assign([TopicPartition(*key, lag.committed_offset or 0) for key, lag in behind.items()])
-        deadline = time.monotonic() + TIME_LAG_PATIENCE_S
-        while behind and time.monotonic() < deadline:
-            first = consumer.poll(0.1)
-            for message in [] if first is None else [first, *consumer.consume(100, 0)]:
-                key = (message.topic() or "", message.partition() or 0)
-                lag = behind.pop(key, None)
-                if lag is None or message.error() is not None:
-                    continue
-                consumer.pause([TopicPartition(*key)])
-                kind, written_ms = message.timestamp()
-                if kind != TIMESTAMP_NOT_AVAILABLE:
-                    lag.time_lag_ms = max(int(time.time() * 1000) - written_ms, 0)
-    except KafkaException as error:
-        raise cluster.failure(error.args[0], "time lag") from None
-    finally:
-        consumer.close()

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from odradek.cli.framework.output import age_text, count_text, faint, print_columns, say, strong
+from odradek.cli.group.time_lag import longest_time_lag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +18,6 @@ UNKNOWN = "-"
 
 def total_lag(lags: Sequence[PartitionLag]) -> int:
     return sum(each.lag or 0 for each in lags)
-
-
-def longest_time_lag(lags: Sequence[PartitionLag]) -> int | None:
-    return max((each.time_lag_ms for each in lags if each.time_lag_ms is not None), default=None)
 
 
 def as_object(state: GroupState, lags: Sequence[PartitionLag]) -> dict[str, Any]:

@@ -29,7 +29,8 @@ class GroupRow(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class GroupView:
     lag: int | None
-    time_lag_ms: int | None  # the longest of all partitions
+    time_lag_ms: int | None  # the longest of all partitions, if it is known of all that are behind
+    untimed: int  # partitions that are behind for an unknown time
     line: str
     trend: str
     tone: str
@@ -69,10 +70,10 @@ def group_row(group: ListedGroup, members: int | None, lags: Series, now_s: floa
 def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupView:
     values = lags.points(described.group.name, now_s)
     known = [each.lag for each in described.lags if each.lag is not None]
-    times = [each.time_lag_ms for each in described.lags if each.time_lag_ms is not None]
     return GroupView(
         sum(known) if known else None,
-        max(times) if times else None,
+        described.time_lag_ms,
+        described.untimed,
         sparkline(values),
         trend_of(values),
         tone_of(described.group.state),
