@@ -216,8 +216,8 @@ def test_pages_of_one_partition_have_neighbours() -> None:
         return [row(Record("t", 1, offset, 0, None, b"")) for offset in offsets]
 
     reading = Reading("t", 1, limit=3)
-    assert neighbours(rows(9, 8, 7), reading, 0, 10) == (4, None)
-    assert neighbours(rows(4, 5, 6), reading, 2, 10) == (2, 7)
+    assert neighbours(rows(9, 8, 7), reading, 0, 10) == (7, None)
+    assert neighbours(rows(4, 5, 6), reading, 2, 10) == (4, 7)
     assert neighbours(rows(2, 3, 4), reading, 2, 5) == (None, None)
     assert neighbours(rows(4, 5, 6), Reading("t"), 0, 10) == (None, None)
     assert neighbours([], reading, 0, 10) == (None, None)

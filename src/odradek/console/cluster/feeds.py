@@ -5,12 +5,18 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.framework.failure import Failure
-from odradek.cli.records.consume_range import PartitionRange
-from odradek.console.cluster.records import find_reading_ranges, follow, scan
+from odradek.console.cluster.records import (
+    WINDOW_GROWTH,
+    find_reading_ranges,
+    follow,
+    read_whole_page,
+    scan,
+    split_range,
+)
 from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
 from odradek.console.kept_records import NewestRecords
 from odradek.console.record import incomplete_line, json_line
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.records.consume_range import PartitionRange
     from odradek.console.cluster.records import Reading
     from odradek.console.feed import Feed
     from odradek.console.preparation import Preparation
@@ -55,10 +62,10 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
     """From the start of the reading to the end of the topic, or from the newest records back to the oldest; until a
     limit is reached. All matches among the records that were read are shown, whatever ends the search."""
     try:
-        ranges = find_reading_ranges(cluster, everything(reading))
+        ranges = find_reading_ranges(cluster, reading)
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
         scanned = _Scanned(cluster, feed, reading.topic, time.monotonic() + SEARCH_S)
-        search_ranges = _search_backward if reading.start == "newest" else _search_forward
+        search_ranges = _search_backward if reading.is_backward else _search_forward
         limit = search_ranges(feed, ranges, scanned, lambda batch: _matching(batch, prepare, wanted))
         feed.end(limit or scanned.limit)
     except Failure as failure:
@@ -120,26 +127,18 @@ def _search_backward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Sca
     return ""
 
 
-def everything(reading: Reading) -> Reading:
-    """A search from the newest records on goes back to the oldest; any other begins where it says."""
-    return replace(reading, start="oldest") if reading.start == "newest" else reading
-
-
 def backward_windows(ranges: Sequence[PartitionRange], remaining: Callable[[], int]) -> Iterator[list[PartitionRange]]:
     """The ranges in parts, the last records of each partition first. Each part is four times as long as the one before:
     Kafka reads forward only, and the newest matches should come first. A part has no more offsets than `remaining`
     records may be read: if its reading ended at that limit, its newest records would be missing."""
-    ends = {each.partition: each.end_offset for each in ranges}
+    unread = list(ranges)
     length = FIRST_WINDOW
-    while unread := [each for each in ranges if each.start_offset < ends[each.partition]]:
+    while unread := [each for each in unread if each.start_offset < each.end_offset]:
         length = max(1, min(length, remaining() // len(unread)))
-        window = [
-            PartitionRange(each.partition, max(each.start_offset, ends[each.partition] - length), ends[each.partition])
-            for each in unread
-        ]
-        yield window
-        ends.update({each.partition: each.start_offset for each in window})
-        length *= 4
+        parts = [split_range(each, length, is_backward=True) for each in unread]
+        yield [part for part, _rest in parts]
+        unread = [rest for _part, rest in parts]
+        length *= WINDOW_GROWTH
 
 
 def _matching(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
@@ -191,6 +190,16 @@ def export(
     put(ExportEnd(failure))
 
 
+def _batches(
+    cluster: Cluster, reading: Reading, wanted: RecordFilter, is_stopped: Callable[[], bool]
+) -> Iterator[Sequence[Record]]:
+    """Without a filter, an export of the newest records has those of the page."""
+    if reading.is_backward and not wanted.is_active:
+        yield from ([record] for record in read_whole_page(cluster, reading))
+    else:
+        yield from scan(cluster, reading.topic, find_reading_ranges(cluster, reading), is_stopped)
+
+
 def _chunks(
     cluster: Cluster,
     reading: Reading,
@@ -202,8 +211,7 @@ def _chunks(
     deadline = time.monotonic() + EXPORT_S
     written = size_bytes = 0
     limit = ""
-    ranges = find_reading_ranges(cluster, everything(reading) if wanted.is_active else reading)
-    for batch in scan(cluster, reading.topic, ranges, is_stopped):
+    for batch in _batches(cluster, reading, wanted, is_stopped):
         chunk = bytearray()
         records = 0
         for record in _matching(batch, prepare, wanted):

@@ -137,7 +137,7 @@ def detail(record: Record, form: str) -> RecordDetail:
 
 
 class Neighbours(NamedTuple):
-    """Where the pages before and after one begin; None where there is none."""
+    """The page of older records ends before an offset, that of newer ones begins at one; None where there is none."""
 
     older_offset: int | None = None
     newer_offset: int | None = None
@@ -149,7 +149,7 @@ def neighbours(rows: Sequence[RecordRow], reading: Reading, start_offset: int, e
         return Neighbours()
     first, last = min(each.offset for each in rows), max(each.offset for each in rows)
     return Neighbours(
-        max(start_offset, first - reading.limit) if first > start_offset else None,
+        first if first > start_offset else None,
         last + 1 if last + 1 < end_offset else None,
     )
 
@@ -163,6 +163,8 @@ def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> str
         words += ["--from-beginning"]
     elif reading.start == "offset":
         words += ["--offset", str(reading.offset)]
+    elif reading.start == "before":
+        words += ["--offset", str(max(reading.offset - reading.limit, 0))]
     else:
         words += ["--from-time", str(reading.time_ms)]
     if reading.partition is not None:
