@@ -11,6 +11,7 @@ from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from concurrent.futures import Future
 
     from odradek.cli.client.cluster import Cluster
 
@@ -103,9 +104,18 @@ def read_group(cluster: Cluster, name: str) -> GroupState:
 
 def read_offsets(cluster: Cluster, name: str) -> dict[PartitionKey, int]:
     """The committed offsets of the group."""
+    return finish_offsets(cluster, name, request_offsets(cluster, name))
+
+
+def request_offsets(cluster: Cluster, name: str) -> Future[Any]:
     request = ConsumerGroupTopicPartitions(name)
     futures = cluster.admin().list_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
-    found = cluster.finish(futures[name], f"group {name}").topic_partitions
+    future: Future[Any] = futures[name]
+    return future
+
+
+def finish_offsets(cluster: Cluster, name: str, future: Future[Any]) -> dict[PartitionKey, int]:
+    found = cluster.finish(future, f"group {name}").topic_partitions
     return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
 

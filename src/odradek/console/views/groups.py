@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
 STEADY_RECORDS = 20  # and so does one of a few records
 TREND_POINTS = 12
+CURRENT_POINTS = 6  # an older value is not shown as the lag
 
 
 class GroupRow(NamedTuple):
@@ -47,7 +48,7 @@ def tone_of(state: str) -> str:
 
 
 def last_value(values: Sequence[float | None]) -> int | None:
-    known = [value for value in values if value is not None]
+    known = [value for value in values[-CURRENT_POINTS:] if value is not None]
     return round(known[-1]) if known else None
 
 
