@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
 
 from odradek.cli.client.cluster import Cluster
+from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster import records
 from odradek.console.cluster.records import NotAnswering, Reading, read_page, split_range
@@ -29,6 +31,7 @@ class Stored(NamedTuple):
     offsets: dict[int, Sequence[int]]
     ends: dict[int, int]
     silent_from: int = 2**63
+    leaderless: tuple[int, ...] = ()
 
     def find(self, _cluster: Any, _topic: str, partitions: Sequence[int], _start: Any) -> list[PartitionRange]:
         return [PartitionRange(each, 0, self.ends[each]) for each in partitions]
@@ -49,7 +52,10 @@ class Stored(NamedTuple):
 @pytest.fixture
 def show(monkeypatch: pytest.MonkeyPatch) -> Callable[..., records.PageRead]:
     def read(stored: Stored, reading: Reading) -> records.PageRead:
-        cluster: Any = type("", (), {"choose_partitions": lambda *_arguments: sorted(stored.offsets)})()
+        leaders = {each: None if each in stored.leaderless else 1 for each in sorted(stored.offsets)}
+        partitions = [SimpleNamespace(id=each, leader=leader) for each, leader in leaders.items()]
+        topic = SimpleNamespace(name="t", partitions=partitions)
+        cluster: Any = SimpleNamespace(describe_topic=lambda _name: topic)
         monkeypatch.setattr(records, "find_ranges", stored.find)
         monkeypatch.setattr(records, "_batches", stored.batches)
         return read_page(cluster, reading, lambda record: record)  # type: ignore[arg-type, return-value]
@@ -103,6 +109,15 @@ def test_a_page_that_lacks_records_says_so(show: Callable[..., Any]) -> None:
     page = show(stored, Reading("t", limit=5))
     assert positions(page) == [96, 95]
     assert page.notice == "records may be missing: t-0 sent no records"
+
+
+def test_partitions_without_a_leader_are_left_out_and_named(show: Callable[..., Any]) -> None:
+    stored = Stored({each: range(2) for each in range(5)}, dict.fromkeys(range(5), 2), leaderless=(1, 2, 3))
+    page = show(stored, Reading("t", start="oldest"))
+    assert [each.partition for each in page.records] == [0, 0, 4, 4]
+    assert page.notice == "without a leader, and not read: partition 1, 2, 3"
+    with pytest.raises(Failure, match="topic t: without a leader, and not read: partition 1"):
+        show(stored, Reading("t", 1))
 
 
 def test_a_page_is_bounded_in_bytes_and_keeps_its_first_records() -> None:

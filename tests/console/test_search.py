@@ -10,7 +10,7 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster import feeds
 from odradek.console.cluster.feeds import backward_windows
-from odradek.console.cluster.records import Reading
+from odradek.console.cluster.records import Reading, ReadingRanges
 from odradek.console.feed import Feed
 from odradek.console.preparation import Preparation
 from odradek.console.record import Record
@@ -52,7 +52,9 @@ class Partitions:
 
 
 def search(monkeypatch: pytest.MonkeyPatch, partitions: Partitions, start: str = "newest") -> Taken:
-    monkeypatch.setattr(feeds, "find_reading_ranges", lambda *_arguments: [PartitionRange(0, 0, RECORDS)])
+    monkeypatch.setattr(
+        feeds, "find_reading_ranges", lambda *_arguments: ReadingRanges([PartitionRange(0, 0, RECORDS)])
+    )
     monkeypatch.setattr(feeds, "scan", partitions.scan)
     feed = Feed(feeds.MOST_MATCHES)
     cluster: Any = None

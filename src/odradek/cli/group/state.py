@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 
+from odradek.cli.client.cluster import without_leader
+from odradek.cli.client.kafka_admin import OffsetSpec
+from odradek.cli.client.kafka_errors import NoSuchTopic, NotAuthorized
 from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
 REQUEST_TIMEOUT_S = 15.0
+NO_LEADER = "no leader"
 PartitionKey = tuple[str, int]  # topic, partition
 
 STATE_NAMES = {
@@ -39,7 +43,8 @@ class GroupMember:
 
 @dataclass(slots=True)
 class PartitionLag:
-    """`committed_offset` is None if nothing is committed, `end_offset` if the topic does not exist."""
+    """`committed_offset` is None if nothing is committed, `end_offset` if the topic does not exist, or if a `failure`
+    hides the end."""
 
     topic: str
     partition: int
@@ -47,6 +52,7 @@ class PartitionLag:
     end_offset: int | None
     member: GroupMember | None = None
     time_lag_ms: int | None = None
+    failure: str = ""
 
     @property
     def lag(self) -> int | None:
@@ -123,22 +129,29 @@ def read_lags(cluster: Cluster, group: GroupState) -> list[PartitionLag]:
     """The lag of every partition with a committed offset or an owner, in order."""
     committed = read_offsets(cluster, group.name)
     owners = {key: member for member in group.members for key in member.assignment}
-    ends = read_ends(cluster, committed.keys() | owners.keys())
+    ends, failures = read_ends(cluster, committed.keys() | owners.keys())
     return [
-        PartitionLag(*key, committed.get(key), ends.get(key), owners.get(key))
+        PartitionLag(*key, committed.get(key), ends.get(key), owners.get(key), failure=failures.get(key, ""))
         for key in sorted(committed.keys() | owners.keys())
     ]
 
 
-def read_ends(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
-    """End offsets of partitions; topics that do not exist, or that the user may not see, are left out."""
-    ends: dict[PartitionKey, int] = {}
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in keys:
-        by_topic.setdefault(topic, []).append(partition)
+def read_ends(
+    cluster: Cluster, keys: Iterable[PartitionKey]
+) -> tuple[dict[PartitionKey, int], dict[PartitionKey, str]]:
+    """End offsets of partitions, and why those of others are not known. Partitions that do not exist, or that the user
+    may not see, are left out."""
+    wanted = list(keys)
     # These topics alone are asked for: the names of all would come with all partitions of the cluster.
-    for topic in cluster.find_topics(by_topic):
-        ends.update(
-            ((topic, partition), offset) for partition, offset in cluster.latest_offsets(topic, by_topic[topic]).items()
-        )
-    return ends
+    topics = cluster.find_topics({topic for topic, _partition in wanted})
+    existing = {(topic.name, each.id) for topic in topics for each in topic.partitions}
+    leaderless = without_leader(topics)
+    led = [key for key in wanted if key in existing and key not in leaderless]
+    listed = cluster.list_offsets(led, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
+    failures = {key: NO_LEADER for key in wanted if key in leaderless}
+    for key, failure in listed.failures.items():
+        if isinstance(failure, NotAuthorized):
+            raise failure
+        if not isinstance(failure, NoSuchTopic):
+            failures[key] = failure.message
+    return listed.offsets, failures

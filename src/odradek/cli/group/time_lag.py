@@ -32,8 +32,8 @@ def longest_time_lag(lags: Sequence[PartitionLag]) -> int | None:
 
 
 def count_untimed(lags: Sequence[PartitionLag]) -> int:
-    """Partitions that are behind, and whose lag in time is not known."""
-    return sum(1 for each in lags if each.lag and each.time_lag_ms is None)
+    """Partitions that are behind, or may be, and whose lag in time is not known."""
+    return sum(1 for each in lags if each.time_lag_ms is None and (each.lag or each.failure))
 
 
 def add_time_lags(cluster: Cluster, lags: Sequence[PartitionLag]) -> set[str]:

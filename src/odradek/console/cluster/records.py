@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from confluent_kafka import KafkaException
 
+from odradek.cli.client.cluster import chosen_partitions, without_leader
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.records.record_reader import RecordReader
@@ -27,6 +28,7 @@ IDLE_MS = 3_000
 PAGE_BYTES = 16 * 1024 * 1024  # of the records of a page
 MOST_READ_FOR_PAGE = 4_000  # in the first windows of all partitions
 WINDOW_GROWTH = 4
+MOST_NAMED = 20  # partitions in a notice
 NEAR_OFFSETS = 1_000  # records to replay within this distance are read together
 CONSUMER_SETTINGS = {
     "fetch.wait.max.ms": 50,
@@ -75,9 +77,16 @@ def record_of(message: Message) -> Record:
     )
 
 
-def find_reading_ranges(cluster: Cluster, reading: Reading) -> list[PartitionRange]:
-    """The ranges from the start of a reading to the ends of its partitions. One that goes backward ends at the oldest
-    records."""
+class ReadingRanges(NamedTuple):
+    """`notice` names the partitions that are left out."""
+
+    ranges: list[PartitionRange]
+    notice: str = ""
+
+
+def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
+    """The ranges from the start of a reading to the ends of its partitions; one that goes backward ends at the oldest
+    records. Partitions without a leader are left out. Failure if there is no other."""
     wanted = () if reading.partition is None else (reading.partition,)
     starts = {
         "newest": Start(from_beginning=True),
@@ -88,11 +97,22 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> list[PartitionRan
         "end": Start(),
     }
     with needs("Describe", f"topic {reading.topic}"):
-        partitions = cluster.choose_partitions(reading.topic, wanted)
-        found = find_ranges(cluster, reading.topic, partitions, starts[reading.start])
-    if reading.start != "before":
-        return found
-    return [replace(each, end_offset=max(each.start_offset, min(each.end_offset, reading.offset))) for each in found]
+        topic = cluster.describe_topic(reading.topic)
+        partitions = chosen_partitions(topic, wanted)
+        leaderless = without_leader([topic])
+        led = [each for each in partitions if (topic.name, each) not in leaderless]
+        notice = _leaderless_text([each for each in partitions if each not in led])
+        if not led:
+            raise Failure(f"topic {reading.topic}: {notice}; `odradek cluster status` shows the brokers")
+        found = find_ranges(cluster, reading.topic, led, starts[reading.start])
+    if reading.start == "before":
+        found = [replace(r, end_offset=max(r.start_offset, min(r.end_offset, reading.offset))) for r in found]
+    return ReadingRanges(found, notice)
+
+
+def _leaderless_text(partitions: Sequence[int]) -> str:
+    named = ", ".join(str(each) for each in partitions[:MOST_NAMED]) + ("…" if len(partitions) > MOST_NAMED else "")
+    return f"without a leader, and not read: partition {named}" if named else ""
 
 
 def split_range(whole: PartitionRange, length: int, *, is_backward: bool) -> tuple[PartitionRange, PartitionRange]:
@@ -117,7 +137,7 @@ def read_page(cluster: Cluster, reading: Reading, make_record: Callable[[Message
     A few offsets of each partition are read first, and more of the partitions of which more records may belong to the
     page: an offset may have no record, after a compaction or a transaction.
     """
-    unread = find_reading_ranges(cluster, reading)
+    unread, notice = find_reading_ranges(cluster, reading)
     page = RecordPage(
         reading.limit,
         PAGE_BYTES,
@@ -134,23 +154,28 @@ def read_page(cluster: Cluster, reading: Reading, make_record: Callable[[Message
                 if time.monotonic() > deadline:
                     raise NotAnswering(f"the records were not read within {READ_TIMEOUT_S:g} s")
         except NotAnswering as failure:
-            return PageRead(page.records, f"records may be missing: {failure.message}")
+            return PageRead(page.records, _joined(notice, f"records may be missing: {failure.message}"))
         unread = [rest for _part, rest in parts]
         length *= WINDOW_GROWTH
-    return PageRead(page.records, f"the page is cut after {PAGE_BYTES // 2**20} MB of records" if page.is_cut else "")
+    cut = f"the page is cut after {PAGE_BYTES // 2**20} MB of records" if page.is_cut else ""
+    return PageRead(page.records, _joined(notice, cut))
+
+
+def _joined(*notices: str) -> str:
+    return "; ".join(each for each in notices if each)
 
 
 def read_whole_page(cluster: Cluster, reading: Reading) -> Iterator[Record]:
     """The same records by partition and offset, whatever their size. Failure if some are missing."""
     page = read_page(cluster, reading, _without_contents)
-    if page.notice:
-        raise Failure(page.notice)
     count = 0
     for record in read_selected(cluster, reading.topic, [(each.partition, each.offset) for each in page.records]):
         yield record
         count += 1
     if count < len(page.records):
         raise Failure(f"{len(page.records) - count} records were not read again; they were deleted, or stopped coming")
+    if page.notice:
+        raise Failure(page.notice)
 
 
 def _without_contents(message: Message) -> Record:
@@ -197,7 +222,7 @@ def follow(
     cluster: Cluster, topic: str, partition: int | None, is_stopped: Callable[[], bool]
 ) -> Iterator[list[Record]]:
     """New records in batches, until the caller stops."""
-    ranges = find_reading_ranges(cluster, Reading(topic, partition, "end"))
+    ranges, _notice = find_reading_ranges(cluster, Reading(topic, partition, "end"))
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(

@@ -29,7 +29,8 @@ class GroupRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    lag: int | None
+    lag: int | None  # of the partitions whose end is known
+    unknown: int  # the other partitions
     time_lag_ms: int | None  # the longest of all partitions, if it is known of all that are behind
     untimed: int  # partitions that are behind for an unknown time
     line: str
@@ -73,6 +74,7 @@ def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupVi
     known = [each.lag for each in described.lags if each.lag is not None]
     return GroupView(
         sum(known) if known else None,
+        sum(1 for each in described.lags if each.failure),
         described.time_lag_ms,
         described.untimed,
         sparkline(values),
