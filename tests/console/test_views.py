@@ -6,6 +6,7 @@ import pytest
 
 from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
 from odradek.cli.client.cluster_state import ClusterState, PartitionState
+from odradek.cli.group.state import GroupMember
 from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
@@ -24,7 +25,7 @@ from odradek.console.record_filter import parse_filter
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
-from odradek.console.views.groups import group_view, trend_of
+from odradek.console.views.groups import assignments_of, group_view, trend_of
 from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
@@ -110,6 +111,14 @@ def test_the_lag_in_time_is_unknown_if_that_of_a_partition_behind_is() -> None:
     lags[1].time_lag_ms = 500
     view = group_view(DescribedGroup(group, lags), Series(1), 0.0)
     assert (view.time_lag_ms, view.untimed) == (500, 0)
+
+
+def test_members_are_shown_with_their_partitions() -> None:
+    ann, ben = (GroupMember(name, name, "host", None, ()) for name in ("ann", "ben"))
+    lags = [PartitionLag("orders", each, None, None, ann) for each in (0, 1, 2, 4)]
+    lags += [PartitionLag("payments", 2, None, None, ann), PartitionLag("payments", 3, None, None, ben)]
+    lags += [PartitionLag("payments", 4, None, None)]
+    assert assignments_of(lags) == {"ann": "orders 0–2, 4 · payments 2", "ben": "payments 3"}
 
 
 def test_topics_are_searched_sorted_and_cut_into_pages() -> None:

@@ -16,7 +16,7 @@ from odradek.console.context import console_of
 from odradek.console.forms import Form, FormError, parse_number
 from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.views.figures import plural
-from odradek.console.views.groups import find_groups, group_row, group_view, partitions_of, tone_of
+from odradek.console.views.groups import find_groups, group_row, group_view, tone_of
 from odradek.console.views.paging import Page, page_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ async def show(request: Request, error: str = "") -> Response:
         section="groups",
         described=described,
         view=group_view(described, console.watch.group_lags, groups.now_ms() / 1000),
-        partitions_of=partitions_of,
         error=error,
     )
 

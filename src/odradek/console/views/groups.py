@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.console.views.figures import ranges, sparkline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.console.cluster.groups import DescribedGroup, ListedGroup, PartitionLag
     from odradek.console.history import Series
@@ -37,6 +37,7 @@ class GroupView:
     trend: str
     tone: str
     topics: Sequence[str]
+    assignments: Mapping[str, str]  # by member id
 
 
 def find_groups(groups: Sequence[ListedGroup], search: str) -> list[ListedGroup]:
@@ -81,13 +82,17 @@ def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupVi
         trend_of(values),
         tone_of(described.group.state),
         sorted({each.topic for each in described.lags}),
+        assignments_of(described.lags),
     )
 
 
-def partitions_of(lags: Sequence[PartitionLag], member_id: str) -> str:
-    """`orders 0–2, 4 · payments 2`: what a member is assigned."""
-    by_topic: dict[str, list[int]] = {}
+def assignments_of(lags: Sequence[PartitionLag]) -> dict[str, str]:
+    """What each member is assigned, by its id: `orders 0–2, 4 · payments 2`."""
+    found: dict[str, dict[str, list[int]]] = {}
     for each in lags:
-        if each.member is not None and each.member.member_id == member_id:
-            by_topic.setdefault(each.topic, []).append(each.partition)
-    return " · ".join(f"{topic} {ranges(indexes)}" for topic, indexes in sorted(by_topic.items()))
+        if each.member is not None:
+            found.setdefault(each.member.member_id, {}).setdefault(each.topic, []).append(each.partition)
+    return {
+        member_id: " · ".join(f"{topic} {ranges(indexes)}" for topic, indexes in sorted(topics.items()))
+        for member_id, topics in found.items()
+    }
