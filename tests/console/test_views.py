@@ -232,17 +232,44 @@ def test_pages_of_one_partition_have_neighbours() -> None:
     assert neighbours([], reading, 0, 10) == (None, None)
 
 
-def test_the_command_reads_what_the_page_reads() -> None:
-    plain = parse_filter("any", "contains", "", "")
-    text = consume_command("kafka:9092", Reading("orders", 3, "offset", offset=42, limit=25), plain)
-    assert text == (
-        "odradek consume orders -b kafka:9092 --offset 42 --partition 3 --until-end --keys --timestamps --offsets "
-        "--max-records 25"
-    )
-    searched = consume_command(
-        "kafka:9092", Reading("orders", None, "oldest"), parse_filter("value", "contains", "it's", "")
-    )
-    assert searched.endswith("| grep -i -F -- 'it'\"'\"'s'")
+@pytest.mark.parametrize(
+    ("reading", "chosen", "note"),
+    [
+        (Reading("orders", 3, "offset", offset=42, limit=25), "--offset 42 --partition 3 … --max-records 25", ""),
+        (Reading("orders", 3, limit=25), "--last 25 --partition 3 … --max-records 25", ""),
+        (Reading("orders", 3, "before", 42, limit=25), "--offset 17 --partition 3 … --max-records 25", ""),
+        (Reading("orders", limit=25), "--last 25 …", "It prints the newest 25 records of each partition."),
+        (
+            Reading("orders", None, "oldest", limit=25),
+            "--from-beginning … --max-records 25",
+            "It prints the first 25 records that arrive, of any partition.",
+        ),
+    ],
+)
+def test_the_command_reads_what_the_page_reads(reading: Reading, chosen: str, note: str) -> None:
+    """Of several partitions the page has the first or the newest records by time, which no command prints."""
+    command = consume_command("kafka:9092", reading, parse_filter("any", "contains", "", ""))
+    options = chosen.replace("…", "--until-end --keys --timestamps --offsets")
+    assert command == (f"odradek consume orders -b kafka:9092 {options}", note)
+
+
+@pytest.mark.parametrize(
+    ("given", "ending", "note"),
+    [
+        (("value", "contains", "it's", ""), "--offsets | grep -i -F -- 'it'\"'\"'s'", "not in the value only"),
+        (("any", "contains", "x", ""), "--offsets --headers | grep -i -F -- x", "that have the text anywhere."),
+        (("header", "contains", "x", "trace"), "--offsets", "The filter is not part of the command"),
+        (("json", "equals", "1", "$.id"), "--offsets", "The filter is not part of the command"),
+        (("value", "differs", "x", ""), "--offsets", "The filter is not part of the command"),
+    ],
+)
+def test_the_command_says_what_it_leaves_out_of_a_filter(
+    given: tuple[str, str, str, str], ending: str, note: str
+) -> None:
+    command = consume_command("kafka:9092", Reading("orders"), parse_filter(*given))
+    assert command.text.startswith("odradek consume orders -b kafka:9092 --from-beginning --until-end")
+    assert command.text.endswith(ending)
+    assert note in command.note
 
 
 @pytest.mark.parametrize(
