@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from odradek.cli.acl.rules import Access, Selection
 from odradek.cli.user.credentials import set_password
@@ -144,6 +145,18 @@ def test_records_need_read_and_a_topic_needs_describe(ann: Visitor) -> None:
         ann.get("/topics/ann-seen/export?start=oldest")
     assert b"not allowed: needs Read on topic ann-seen" in cut.value.partial
     assert b"record of" not in cut.value.partial
+
+
+def test_the_lag_in_time_needs_read_on_the_topics(ann: Visitor, secured: SecuredCluster) -> None:
+    """Caught up in one topic and not allowed to read another, a group is not up to date."""
+    consumer = Consumer({"bootstrap.servers": secured.plain_address, "group.id": "ann-group"})
+    offsets = [TopicPartition("ann-orders", 0, 1), TopicPartition("ann-seen", 0, 0)]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+    page = ann.get("/group?name=ann-group")
+    assert page.status == 200
+    assert "not allowed: the lag in time needs Read on the topics of the group" in page.text
+    assert "not known of 1 partition behind" in page.text
 
 
 def test_live_figures_are_those_of_the_own_topics(ann: Visitor, ben: Visitor) -> None:

@@ -6,8 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
 
+from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import Cluster
+from odradek.cli.client.kafka_admin import NewTopic
 from tests.console.browsing import CHROMIUM, open_browser, open_page
 from tests.console.conftest import Visitor, running_console
 
@@ -75,6 +78,43 @@ def test_a_broker_that_hangs_is_seen_within_seconds(odradek_cluster: RunningClus
         odradek_cluster.resume(3)
         wait_for(visitor, "/", "All brokers run, and all replicas are in sync")
     assert took_s < 45.0  # its session ends, and a round waits for one timeout
+
+
+def test_a_partition_without_a_leader_hides_nothing_else(odradek_cluster: RunningCluster) -> None:
+    """Its only replica is on a broker that is killed."""
+    addresses = odradek_cluster.bootstrap_servers
+    cluster = Cluster(addresses, {})
+    leaders = dict(enumerate((1, 2, 3)))
+    single = NewTopic("single", num_partitions=3, replica_assignment=[[each] for each in leaders.values()])
+    deadline = time.monotonic() + PATIENCE_S
+    while cluster.admin().create_topics([single])["single"].exception() is not None:  # a broker is fenced at its start
+        assert time.monotonic() < deadline
+        time.sleep(0.2)  # a poll's pause
+    producer = Producer({"bootstrap.servers": addresses})
+    for partition in leaders:
+        producer.produce("single", f"value-{partition}.", partition=partition)
+    assert producer.flush(PATIENCE_S) == 0
+    consumer = Consumer({"bootstrap.servers": addresses, "group.id": "readers"})
+    consumer.commit(offsets=[TopicPartition("single", each, 0) for each in leaders], asynchronous=False)
+    consumer.close()
+    # Requests that librdkafka sends to the controller must find the new one.
+    killed = BrokerRequests(cluster).describe().controller_id
+    assert killed is not None
+    lost = [each for each, leader in leaders.items() if leader == killed]
+    with running_console(addresses) as address:
+        visitor = Visitor(address)
+        wait_for(visitor, "/groups", "readers")
+        odradek_cluster.kill(killed)
+        wait_for(visitor, "/", "offline")
+        asked_at = time.monotonic()
+        page = wait_for(visitor, "/group?name=readers", "no leader")
+        assert page.count("no leader") == len(lost)
+        assert "not counted" in page
+        page = wait_for(visitor, "/topics/single/messages", f"not read: partition {', '.join(map(str, lost))}.")
+        assert [each for each in leaders if f"value-{each}." not in page] == lost
+        assert visitor.get(f"/topics/single/messages?partition={lost[0]}").status == 422
+        wait_for(visitor, "/transactions", "ransactions")
+        print(f"four pages took {time.monotonic() - asked_at:.1f} s")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")

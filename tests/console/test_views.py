@@ -6,8 +6,8 @@ import pytest
 
 from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
 from odradek.cli.client.cluster_state import ClusterState, PartitionState
-from odradek.cli.records.consume_range import PartitionRange
-from odradek.console.cluster.feeds import backward_windows
+from odradek.cli.group.state import GroupMember
+from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
     Disks,
@@ -25,7 +25,7 @@ from odradek.console.record_filter import parse_filter
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
-from odradek.console.views.groups import trend_of
+from odradek.console.views.groups import assignments_of, group_view, trend_of
 from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
@@ -101,6 +101,24 @@ def test_a_sparkline_begins_with_the_first_value() -> None:
 )
 def test_a_trend_compares_the_last_minutes(values: list[float | None], trend: str) -> None:
     assert trend_of(values) == trend
+
+
+def test_the_lag_in_time_is_unknown_if_that_of_a_partition_behind_is() -> None:
+    group = GroupState("g", "Stable", "classic", "range", "kafka:9092")
+    lags = [PartitionLag("t", 0, 10, 10, None, 0), PartitionLag("t", 1, 10, 100_000)]
+    view = group_view(DescribedGroup(group, lags), Series(1), 0.0)
+    assert (view.lag, view.time_lag_ms, view.untimed) == (99_990, None, 1)
+    lags[1].time_lag_ms = 500
+    view = group_view(DescribedGroup(group, lags), Series(1), 0.0)
+    assert (view.time_lag_ms, view.untimed) == (500, 0)
+
+
+def test_members_are_shown_with_their_partitions() -> None:
+    ann, ben = (GroupMember(name, name, "host", None, ()) for name in ("ann", "ben"))
+    lags = [PartitionLag("orders", each, None, None, ann) for each in (0, 1, 2, 4)]
+    lags += [PartitionLag("payments", 2, None, None, ann), PartitionLag("payments", 3, None, None, ben)]
+    lags += [PartitionLag("payments", 4, None, None)]
+    assert assignments_of(lags) == {"ann": "orders 0–2, 4 · payments 2", "ben": "payments 3"}
 
 
 def test_topics_are_searched_sorted_and_cut_into_pages() -> None:
@@ -207,31 +225,51 @@ def test_pages_of_one_partition_have_neighbours() -> None:
         return [row(Record("t", 1, offset, 0, None, b"")) for offset in offsets]
 
     reading = Reading("t", 1, limit=3)
-    assert neighbours(rows(9, 8, 7), reading, 0, 10) == (4, None)
-    assert neighbours(rows(4, 5, 6), reading, 2, 10) == (2, 7)
+    assert neighbours(rows(9, 8, 7), reading, 0, 10) == (7, None)
+    assert neighbours(rows(4, 5, 6), reading, 2, 10) == (4, 7)
     assert neighbours(rows(2, 3, 4), reading, 2, 5) == (None, None)
     assert neighbours(rows(4, 5, 6), Reading("t"), 0, 10) == (None, None)
     assert neighbours([], reading, 0, 10) == (None, None)
 
 
-def test_windows_go_back_to_the_start_without_a_gap() -> None:
-    windows = list(backward_windows([PartitionRange(0, 10, 9_000), PartitionRange(1, 0, 500), PartitionRange(2, 7, 7)]))
-    spans = [(each.start_offset, each.end_offset) for window in windows for each in window if each.partition == 0]
-    assert spans == [(8_000, 9_000), (4_000, 8_000), (10, 4_000)]
-    assert [each for window in windows for each in window if each.partition == 1] == [PartitionRange(1, 0, 500)]
+@pytest.mark.parametrize(
+    ("reading", "chosen", "note"),
+    [
+        (Reading("orders", 3, "offset", offset=42, limit=25), "--offset 42 --partition 3 … --max-records 25", ""),
+        (Reading("orders", 3, limit=25), "--last 25 --partition 3 … --max-records 25", ""),
+        (Reading("orders", 3, "before", 42, limit=25), "--offset 17 --partition 3 … --max-records 25", ""),
+        (Reading("orders", limit=25), "--last 25 …", "It prints the newest 25 records of each partition."),
+        (
+            Reading("orders", None, "oldest", limit=25),
+            "--from-beginning … --max-records 25",
+            "It prints the first 25 records that arrive, of any partition.",
+        ),
+    ],
+)
+def test_the_command_reads_what_the_page_reads(reading: Reading, chosen: str, note: str) -> None:
+    """Of several partitions the page has the first or the newest records by time, which no command prints."""
+    command = consume_command("kafka:9092", reading, parse_filter("any", "contains", "", ""))
+    options = chosen.replace("…", "--until-end --keys --timestamps --offsets")
+    assert command == (f"odradek consume orders -b kafka:9092 {options}", note)
 
 
-def test_the_command_reads_what_the_page_reads() -> None:
-    plain = parse_filter("any", "contains", "", "")
-    text = consume_command("kafka:9092", Reading("orders", 3, "offset", offset=42, limit=25), plain)
-    assert text == (
-        "odradek consume orders -b kafka:9092 --offset 42 --partition 3 --until-end --keys --timestamps --offsets "
-        "--max-records 25"
-    )
-    searched = consume_command(
-        "kafka:9092", Reading("orders", None, "oldest"), parse_filter("value", "contains", "it's", "")
-    )
-    assert searched.endswith("| grep -i -F -- 'it'\"'\"'s'")
+@pytest.mark.parametrize(
+    ("given", "ending", "note"),
+    [
+        (("value", "contains", "it's", ""), "--offsets | grep -i -F -- 'it'\"'\"'s'", "not in the value only"),
+        (("any", "contains", "x", ""), "--offsets --headers | grep -i -F -- x", "that have the text anywhere."),
+        (("header", "contains", "x", "trace"), "--offsets", "The filter is not part of the command"),
+        (("json", "equals", "1", "$.id"), "--offsets", "The filter is not part of the command"),
+        (("value", "differs", "x", ""), "--offsets", "The filter is not part of the command"),
+    ],
+)
+def test_the_command_says_what_it_leaves_out_of_a_filter(
+    given: tuple[str, str, str, str], ending: str, note: str
+) -> None:
+    command = consume_command("kafka:9092", Reading("orders"), parse_filter(*given))
+    assert command.text.startswith("odradek consume orders -b kafka:9092 --from-beginning --until-end")
+    assert command.text.endswith(ending)
+    assert note in command.note
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
 from odradek.cli.client.kafka_errors import NoSuchGroup, NoSuchTopic, NotAuthorized, explain, unreachable
-from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
+from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, in_parts
 from odradek.cli.client.wire_security import SecuredAddress, wire_security
 from odradek.cli.framework.failure import Failure
 
@@ -26,10 +26,15 @@ if TYPE_CHECKING:
 
     from odradek.cli.client.wire_security import BearerToken, WireSecurity
 
+Key = tuple[str, int]  # topic, partition
+
 CONNECT_TIMEOUT_S = 3.0
 REQUEST_TIMEOUT_S = 15.0
 LEADER_TIMEOUT_S = 5.0
 DEFAULT_PORT = 9092
+# librdkafka sends admin requests to the controller that it knows. When it has died, they time out until the metadata
+# are read again; the default is 5 minutes.
+ADMIN_SETTINGS = {"topic.metadata.refresh.interval.ms": 5_000}
 LEADER_ERRORS = frozenset({"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"})
 PYTHON_ONLY_PROPERTIES = frozenset(  # their values are Python functions and objects
     {"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "on_delivery", "delivery.report.only.error"}
@@ -51,6 +56,28 @@ def split_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
             raise Failure(f"{text!r} is not an address; --bootstrap-server takes HOST:PORT[,HOST:PORT…]")
         addresses.append((host.strip("[]"), int(port)))
     return addresses
+
+
+class ListedOffsets(NamedTuple):
+    """Offsets by partition; `failures` of the partitions that have none."""
+
+    offsets: dict[Key, int]
+    failures: dict[Key, Failure]
+
+
+def chosen_partitions(topic: TopicDescription, wanted: Sequence[int]) -> list[int]:
+    """The wanted partitions of a topic, or all; Failure for one that does not exist."""
+    existing = sorted(partition.id for partition in topic.partitions)
+    missing = sorted(set(wanted) - set(existing))
+    if missing:
+        has = f"partitions 0–{existing[-1]}" if len(existing) > 1 else "partition 0 only"
+        raise Failure(f"topic {topic.name} has no partition {missing[0]}; it has {has}")
+    return sorted(set(wanted)) or existing
+
+
+def without_leader(topics: Iterable[TopicDescription]) -> set[Key]:
+    """The partitions of which no replica can serve requests: one for their offsets would wait for its timeout."""
+    return {(topic.name, each.id) for topic in topics for each in topic.partitions if each.leader is None}
 
 
 class Cluster:
@@ -99,7 +126,7 @@ class Cluster:
 
     def admin(self) -> AdminClient:
         if self._admin is None:
-            self._admin = _create(AdminClient, self._settings({}))
+            self._admin = _create(AdminClient, self._settings(ADMIN_SETTINGS))
         return self._admin
 
     def producer(self, defaults: Mapping[str, Any], **callbacks: Any) -> Producer:
@@ -188,19 +215,16 @@ class Cluster:
             return True
         return True
 
-    def find_topics(self, names: Iterable[str]) -> list[str]:
+    def find_topics(self, names: Iterable[str]) -> list[TopicDescription]:
         """Those of the topics that exist and that the user may see."""
-        wanted = list(names)
-        if not wanted:
-            return []
-        futures = self.admin().describe_topics(TopicCollection(wanted), request_timeout=REQUEST_TIMEOUT_S)
         found = []
-        for name, future in futures.items():
-            try:
-                self.finish(future, f"topic {name}")
-            except (NoSuchTopic, NotAuthorized):
-                continue
-            found.append(name)
+        for some in in_parts(names, TOPICS_PER_REQUEST):
+            futures = self.admin().describe_topics(TopicCollection(some), request_timeout=REQUEST_TIMEOUT_S)
+            for name, future in futures.items():
+                try:
+                    found.append(self.finish(future, f"topic {name}"))
+                except (NoSuchTopic, NotAuthorized):
+                    continue
         return found
 
     def describe_topics(self, names: Iterable[str]) -> list[TopicDescription]:
@@ -212,12 +236,7 @@ class Cluster:
 
     def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
         """The wanted partitions of a topic, or all; Failure for one that does not exist."""
-        existing = sorted(partition.id for partition in self.describe_topic(topic).partitions)
-        missing = sorted(set(wanted) - set(existing))
-        if missing:
-            has = f"partitions 0–{existing[-1]}" if len(existing) > 1 else "partition 0 only"
-            raise Failure(f"topic {topic} has no partition {missing[0]}; it has {has}")
-        return sorted(set(wanted)) or existing
+        return chosen_partitions(self.describe_topic(topic), wanted)
 
     def finish(self, future: Future[Any], subject: str) -> Any:
         """The result of an admin request; Failure that names the subject if the broker refuses."""
@@ -244,23 +263,44 @@ class Cluster:
         self, topic: str, partitions: Iterable[int], spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[int, int]:  # fmt: skip
-        """Retries for some seconds while a partition has no leader, as after the creation of a topic."""
-        asked = {TopicPartition(topic, partition): spec for partition in partitions}
-        found: dict[int, int] = {}
+        listed = self.list_offsets([(topic, partition) for partition in partitions], spec, isolation)
+        for failure in listed.failures.values():
+            raise failure
+        return {partition: offset for (_topic, partition), offset in listed.offsets.items()}
+
+    def list_offsets(
+        self, keys: Iterable[Key], spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> ListedOffsets:
+        """Offsets of partitions of any topics. Retries for some seconds while a partition has no leader, as after the
+        creation of a topic."""
+        listed = ListedOffsets({}, {})
+        asked: Iterable[Key] = keys
         deadline = time.monotonic() + LEADER_TIMEOUT_S
-        while asked:
-            futures = self.admin().list_offsets(asked, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S)
-            asked = {}
-            for partition, future in futures.items():
+        while True:
+            without_leader = []
+            for key, future in self._request_offsets(asked, spec, isolation):
                 try:
-                    found[partition.partition] = future.result().offset
+                    listed.offsets[key] = future.result().offset
                 except KafkaException as error:
-                    if error.args[0].name() not in LEADER_ERRORS or time.monotonic() > deadline:
-                        raise self.failure(error.args[0], f"topic {topic}, partition {partition.partition}") from None
-                    asked[partition] = spec
-            if asked:
-                time.sleep(0.05)
-        return found
+                    if error.args[0].name() in LEADER_ERRORS and time.monotonic() <= deadline:
+                        without_leader.append(key)
+                    else:
+                        listed.failures[key] = self.failure(error.args[0], f"topic {key[0]}, partition {key[1]}")
+            if not without_leader:
+                return listed
+            asked = without_leader
+            time.sleep(0.05)
+
+    def _request_offsets(
+        self, keys: Iterable[Key], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> list[tuple[Key, Future[Any]]]:
+        """All requests are sent before the first answer is awaited."""
+        futures: list[tuple[Key, Future[Any]]] = []
+        for some in in_parts(keys, PARTITIONS_PER_REQUEST):
+            specs = {TopicPartition(*key): spec for key in some}
+            requested = self.admin().list_offsets(specs, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S)
+            futures += [((each.topic, each.partition), future) for each, future in requested.items()]
+        return futures
 
     def failure(self, error: KafkaError, subject: str = "") -> Failure:
         """A Kafka error as a Failure. Connection errors include the last error that the client reported."""

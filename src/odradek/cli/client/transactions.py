@@ -147,14 +147,21 @@ def list_transactions(
 
 
 def find_coordinator(brokers: dict[int, Broker], transactional_id: str) -> Broker:
+    """As the first broker knows it that answers."""
     request = FindCoordinatorRequest(coordinator_keys=[transactional_id], key_type=TRANSACTION_COORDINATOR)
-    any_broker = next(iter(brokers.values()))
-    answer = retry_while_loading(
-        lambda: call(any_broker.address, request, FindCoordinatorResponse, 4).coordinators[0],
-        lambda coordinator: coordinator.error_code,
-    )
-    check(answer.error_code, f"coordinator of {transactional_id}")
-    return Broker(answer.node_id, any_broker.address._replace(host=answer.host, port=answer.port))
+    reason = Failure("the cluster has no brokers")
+    for broker in brokers.values():
+        try:
+            answer = retry_while_loading(
+                lambda broker=broker: call(broker.address, request, FindCoordinatorResponse, 4).coordinators[0],  # type: ignore[misc]  # mypy does not infer a lambda with a default
+                lambda coordinator: coordinator.error_code,
+            )
+        except Failure as failure:
+            reason = failure
+            continue
+        check(answer.error_code, f"coordinator of {transactional_id}")
+        return Broker(answer.node_id, broker.address._replace(host=answer.host, port=answer.port))
+    raise reason
 
 
 def describe_transaction(brokers: dict[int, Broker], transactional_id: str) -> tuple[Broker, TransactionState]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from odradek.cli.client.options import cluster_options, groups_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.group.state import add_time_lags, read_group, read_lags
+from odradek.cli.group.state import read_group, read_lags
 from odradek.cli.group.text import as_object, print_group
+from odradek.cli.group.time_lag import add_time_lags
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster

@@ -9,6 +9,8 @@ import csv
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from odradek.cli.client.cluster import without_leader
+from odradek.cli.client.kafka_admin import OffsetSpec
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text
 from odradek.cli.framework.parameter_types import INT32_MAX, INT64_MAX
@@ -46,11 +48,12 @@ class Move:
 
 
 def choose_partitions(cluster: Cluster, topics: Iterable[str], default: Iterable[PartitionKey]) -> list[PartitionKey]:
+    asked = [split_topic(text) for text in topics]
+    described = {each.name: each for each in cluster.describe_topics({topic for topic, _partitions in asked})}
     chosen: set[PartitionKey] = set()
-    for text in topics:
-        topic, asked = split_topic(text)
-        partitions = {each.id for each in cluster.describe_topic(topic).partitions}
-        for partition in asked or partitions:
+    for topic, wanted in asked:
+        partitions = {each.id for each in described[topic].partitions}
+        for partition in wanted or partitions:
             if partition not in partitions:
                 raise Failure(
                     f"topic {topic} has no partition {partition}; it has {count_text(len(partitions), 'partition')}"
@@ -85,16 +88,25 @@ def read_file(lines: IO[str]) -> dict[PartitionKey, int]:
 
 
 def read_bounds(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[PartitionKey, Bounds]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in keys:
-        by_topic.setdefault(topic, []).append(partition)
-    bounds: dict[PartitionKey, Bounds] = {}
-    for topic, partitions in by_topic.items():
-        cluster.describe_topic(topic)
-        earliest = cluster.earliest_offsets(topic, partitions)
-        latest = cluster.latest_offsets(topic, partitions)
-        bounds.update(((topic, each), (earliest[each], latest[each])) for each in partitions)
-    return bounds
+    """Failure for a partition that does not exist, or that has no leader."""
+    wanted = list(keys)
+    leaderless = without_leader(cluster.describe_topics({topic for topic, _partition in wanted}))
+    for topic, partition in wanted:
+        if (topic, partition) in leaderless:
+            raise Failure(
+                f"{topic}-{partition} has no leader, and its offsets are not known; "
+                f"name the partitions to reset without it, as in {topic}:0,1"
+            )
+    earliest = _list_offsets(cluster, wanted, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
+    latest = _list_offsets(cluster, wanted, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    return {key: (earliest[key], latest[key]) for key in wanted}
+
+
+def _list_offsets(cluster: Cluster, keys: Iterable[PartitionKey], spec: OffsetSpec) -> dict[PartitionKey, int]:
+    listed = cluster.list_offsets(keys, spec)
+    for failure in listed.failures.values():
+        raise failure
+    return listed.offsets
 
 
 def plan_moves(
@@ -118,11 +130,5 @@ def offsets_at_time(cluster: Cluster, bounds: Mapping[PartitionKey, Bounds], tim
     """Offset of the first record at or after the time; the end of the partition if there is none."""
     if time_ms < 0:  # negative timestamps have special meanings in the protocol
         return {key: earliest for key, (earliest, _latest) in bounds.items()}
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in bounds:
-        by_topic.setdefault(topic, []).append(partition)
-    found = {topic: cluster.offsets_at(topic, partitions, time_ms) for topic, partitions in by_topic.items()}
-    return {
-        (topic, partition): latest if found[topic][partition] < 0 else found[topic][partition]
-        for (topic, partition), (_earliest, latest) in bounds.items()
-    }
+    found = _list_offsets(cluster, bounds, OffsetSpec.for_timestamp(time_ms))
+    return {key: latest if found[key] < 0 else found[key] for key, (_earliest, latest) in bounds.items()}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions
 
-from odradek.cli.client.kafka_errors import NoSuchGroup
+from odradek.cli.client.cluster import without_leader
+from odradek.cli.client.kafka_admin import OffsetSpec
+from odradek.cli.client.kafka_errors import NoSuchGroup, NoSuchTopic, NotAuthorized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from concurrent.futures import Future
 
     from odradek.cli.client.cluster import Cluster
 
 REQUEST_TIMEOUT_S = 15.0
-TIME_LAG_PATIENCE_S = 5.0  # to read the first unread record of each partition
+NO_LEADER = "no leader"
 PartitionKey = tuple[str, int]  # topic, partition
 
 STATE_NAMES = {
@@ -40,7 +42,8 @@ class GroupMember:
 
 @dataclass(slots=True)
 class PartitionLag:
-    """`committed_offset` is None if nothing is committed, `end_offset` if the topic does not exist."""
+    """`committed_offset` is None if nothing is committed, `end_offset` if the topic does not exist, or if a `failure`
+    hides the end."""
 
     topic: str
     partition: int
@@ -48,6 +51,7 @@ class PartitionLag:
     end_offset: int | None
     member: GroupMember | None = None
     time_lag_ms: int | None = None
+    failure: str = ""
 
     @property
     def lag(self) -> int | None:
@@ -105,9 +109,18 @@ def read_group(cluster: Cluster, name: str) -> GroupState:
 
 def read_offsets(cluster: Cluster, name: str) -> dict[PartitionKey, int]:
     """The committed offsets of the group."""
+    return finish_offsets(cluster, name, request_offsets(cluster, name))
+
+
+def request_offsets(cluster: Cluster, name: str) -> Future[Any]:
     request = ConsumerGroupTopicPartitions(name)
     futures = cluster.admin().list_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
-    found = cluster.finish(futures[name], f"group {name}").topic_partitions
+    future: Future[Any] = futures[name]
+    return future
+
+
+def finish_offsets(cluster: Cluster, name: str, future: Future[Any]) -> dict[PartitionKey, int]:
+    found = cluster.finish(future, f"group {name}").topic_partitions
     return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
 
@@ -115,54 +128,29 @@ def read_lags(cluster: Cluster, group: GroupState) -> list[PartitionLag]:
     """The lag of every partition with a committed offset or an owner, in order."""
     committed = read_offsets(cluster, group.name)
     owners = {key: member for member in group.members for key in member.assignment}
-    ends = read_ends(cluster, committed.keys() | owners.keys())
+    ends, failures = read_ends(cluster, committed.keys() | owners.keys())
     return [
-        PartitionLag(*key, committed.get(key), ends.get(key), owners.get(key))
+        PartitionLag(*key, committed.get(key), ends.get(key), owners.get(key), failure=failures.get(key, ""))
         for key in sorted(committed.keys() | owners.keys())
     ]
 
 
-def read_ends(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
-    """End offsets of partitions; topics that do not exist, or that the user may not see, are left out."""
-    ends: dict[PartitionKey, int] = {}
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in keys:
-        by_topic.setdefault(topic, []).append(partition)
+def read_ends(
+    cluster: Cluster, keys: Iterable[PartitionKey]
+) -> tuple[dict[PartitionKey, int], dict[PartitionKey, str]]:
+    """End offsets of partitions, and why those of others are not known. Partitions that do not exist, or that the user
+    may not see, are left out."""
+    wanted = list(keys)
     # These topics alone are asked for: the names of all would come with all partitions of the cluster.
-    for topic in cluster.find_topics(by_topic):
-        ends.update(
-            ((topic, partition), offset) for partition, offset in cluster.latest_offsets(topic, by_topic[topic]).items()
-        )
-    return ends
-
-
-def add_time_lags(cluster: Cluster, lags: list[PartitionLag]) -> None:
-    """Set the time lag of each partition: the age of the first record that the group has not read."""
-    behind = {(each.topic, each.partition): each for each in lags if each.lag}
-    for each in lags:
-        if each.lag == 0:
-            each.time_lag_ms = 0
-    if not behind:
-        return
-    # Small fetches: one record of each partition is enough.
-    consumer = cluster.consumer(
-        {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 65_536}
-    )
-    try:
-        consumer.assign([TopicPartition(*key, lag.committed_offset or 0) for key, lag in behind.items()])
-        deadline = time.monotonic() + TIME_LAG_PATIENCE_S
-        while behind and time.monotonic() < deadline:
-            first = consumer.poll(0.1)
-            for message in [] if first is None else [first, *consumer.consume(100, 0)]:
-                key = (message.topic() or "", message.partition() or 0)
-                lag = behind.pop(key, None)
-                if lag is None or message.error() is not None:
-                    continue
-                consumer.pause([TopicPartition(*key)])
-                kind, written_ms = message.timestamp()
-                if kind != TIMESTAMP_NOT_AVAILABLE:
-                    lag.time_lag_ms = max(int(time.time() * 1000) - written_ms, 0)
-    except KafkaException as error:
-        raise cluster.failure(error.args[0], "time lag") from None
-    finally:
-        consumer.close()
+    topics = cluster.find_topics({topic for topic, _partition in wanted})
+    existing = {(topic.name, each.id) for topic in topics for each in topic.partitions}
+    leaderless = without_leader(topics)
+    led = [key for key in wanted if key in existing and key not in leaderless]
+    listed = cluster.list_offsets(led, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
+    failures = {key: NO_LEADER for key in wanted if key in leaderless}
+    for key, failure in listed.failures.items():
+        if isinstance(failure, NotAuthorized):
+            raise failure
+        if not isinstance(failure, NoSuchTopic):
+            failures[key] = failure.message
+    return listed.offsets, failures

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from odradek.cli.framework.output import age_text, count_text, faint, print_columns, say, strong
+from odradek.cli.group.time_lag import longest_time_lag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,12 +16,9 @@ if TYPE_CHECKING:
 UNKNOWN = "-"
 
 
-def total_lag(lags: Sequence[PartitionLag]) -> int:
-    return sum(each.lag or 0 for each in lags)
-
-
-def longest_time_lag(lags: Sequence[PartitionLag]) -> int | None:
-    return max((each.time_lag_ms for each in lags if each.time_lag_ms is not None), default=None)
+def total_lag(lags: Sequence[PartitionLag]) -> int | None:
+    """None if that of a partition is not known."""
+    return None if any(each.failure for each in lags) else sum(each.lag or 0 for each in lags)
 
 
 def as_object(state: GroupState, lags: Sequence[PartitionLag]) -> dict[str, Any]:
@@ -73,7 +71,9 @@ def print_heading(state: GroupState, lags: Sequence[PartitionLag]) -> None:
     facts += [f"assignor {state.assignor}"] if state.assignor else []
     say(f"{strong(state.name)}  {' · '.join(facts)}")
     oldest_ms = longest_time_lag(lags)
-    behind = [f"lag {count_text(total_lag(lags), 'record')}"] + ([f"{age_text(oldest_ms)} behind"] if oldest_ms else [])
+    total = total_lag(lags)
+    behind = ["lag unknown" if total is None else f"lag {count_text(total, 'record')}"]
+    behind += [f"{age_text(oldest_ms)} behind"] if oldest_ms else []
     if not any(each.committed_offset is not None for each in lags):
         behind = ["nothing is committed"]
     say(" · ".join([*behind, faint(f"coordinator {state.coordinator}")]))
@@ -92,6 +92,9 @@ def print_lags(lags: Sequence[PartitionLag], names: dict[str, str]) -> None:
         for each in lags
     ]
     print_columns([*titles, "MEMBER"] if names else titles, rows)
+    for each in lags:
+        if each.failure:
+            say(faint(f"{each.topic}-{each.partition}: end not known: {each.failure}"))
     uncommitted = sum(each.committed_offset is None for each in lags)
     if 0 < uncommitted < len(lags):
         say(faint(f"{count_text(uncommitted, 'partition')} without a committed offset not counted in the lag"))

@@ -107,7 +107,7 @@
   // Fields that other fields make useless are hidden.
   const form = document.getElementById("query");
   const update = () => {
-    form.querySelector("[data-for-start]").hidden = !["offset", "time"].includes(form.elements.start.value);
+    form.querySelector("[data-for-start]").hidden = !["offset", "before", "time"].includes(form.elements.start.value);
     form.querySelector("[data-for-field]").hidden = !["header", "json"].includes(form.elements.field.value);
   };
   form.addEventListener("change", update);

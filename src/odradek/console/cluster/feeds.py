@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import queue
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.framework.failure import Failure
-from odradek.cli.records.consume_range import PartitionRange
-from odradek.console.cluster.records import find_reading_ranges, follow, scan
+from odradek.console.cluster.records import (
+    WINDOW_GROWTH,
+    find_reading_ranges,
+    follow,
+    read_whole_page,
+    scan,
+    split_range,
+)
 from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
 from odradek.console.kept_records import NewestRecords
 from odradek.console.record import incomplete_line, json_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.records.consume_range import PartitionRange
     from odradek.console.cluster.records import Reading
     from odradek.console.feed import Feed
     from odradek.console.preparation import Preparation
     from odradek.console.record import Record
     from odradek.console.record_filter import RecordFilter
+
+Matching = Callable[["list[Record]"], "list[Record]"]
 
 MOST_MATCHES = 500
 TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches; narrow the search for more"
@@ -50,64 +60,85 @@ def tail(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, w
 
 def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, wanted: RecordFilter) -> None:
     """From the start of the reading to the end of the topic, or from the newest records back to the oldest; until a
-    limit is reached."""
-    deadline = time.monotonic() + SEARCH_S
-    seen = matched = 0
-    is_backward = reading.start == "newest"
+    limit is reached. All matches among the records that were read are shown, whatever ends the search."""
     try:
-        ranges = find_reading_ranges(cluster, everything(reading))
+        ranges, notice = find_reading_ranges(cluster, reading)
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
-        for window in backward_windows(ranges) if is_backward else [ranges]:
-            found = NewestRecords(MOST_MATCHES, KEPT_BYTES)
-            for batch in scan(cluster, reading.topic, window, lambda: feed.is_stopped):
-                matching = _matching(batch, prepare, wanted)
-                seen += len(batch)
-                if is_backward:
-                    found.add(matching)
-                feed.add(len(batch), [] if is_backward else matching[: MOST_MATCHES - matched])
-                matched += 0 if is_backward else len(matching)
-                if matched >= MOST_MATCHES:
-                    feed.end(TOO_MANY_MATCHES)
-                    return
-                if seen >= MOST_SCANNED or time.monotonic() > deadline:
-                    feed.end(f"stopped after {seen:,} records; narrow the search for more")
-                    return
-            if is_backward:
-                newest = found.take()
-                newest.sort(key=lambda each: (each.timestamp_ms or 0, each.offset), reverse=True)
-                feed.add(0, newest[: MOST_MATCHES - matched])
-                matched += len(newest) + found.dropped
-                if matched >= MOST_MATCHES:
-                    feed.end(TOO_MANY_MATCHES)
-                    return
-        feed.end()
+        scanned = _Scanned(cluster, feed, reading.topic, time.monotonic() + SEARCH_S)
+        search_ranges = _search_backward if reading.is_backward else _search_forward
+        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching(batch, prepare, wanted))
+        feed.end("; ".join(each for each in (limit or scanned.limit, notice) if each))
     except Failure as failure:
         feed.end(failure.message)
     except Exception as error:
         feed.end(f"{type(error).__name__}: {error}")
 
 
-def everything(reading: Reading) -> Reading:
-    """A search from the newest records on goes back to the oldest; any other begins where it says."""
-    return replace(reading, start="oldest") if reading.start == "newest" else reading
+@dataclass(slots=True)
+class _Scanned:
+    """The records that a search has read. `limit` is the one that ended it."""
+
+    cluster: Cluster
+    feed: Feed
+    topic: str
+    deadline: float
+    records: int = 0
+    limit: str = ""
+
+    def batches(self, ranges: Sequence[PartitionRange]) -> Iterator[list[Record]]:
+        """The caller handles the last batch before the limit is known."""
+        for batch in scan(self.cluster, self.topic, ranges, lambda: self.feed.is_stopped):
+            self.records += len(batch)
+            yield batch
+            if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
+                self.limit = f"stopped after {self.records:,} records; narrow the search for more"
+                return
 
 
-def backward_windows(ranges: Sequence[PartitionRange]) -> Iterator[list[PartitionRange]]:
+def _search_forward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Scanned, matching: Matching) -> str:
+    matched = 0
+    for batch in scanned.batches(ranges):
+        found = matching(batch)
+        feed.add(len(batch), found[: MOST_MATCHES - matched])
+        matched += len(found)
+        if matched >= MOST_MATCHES:
+            return TOO_MANY_MATCHES
+    return ""
+
+
+def _search_backward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Scanned, matching: Matching) -> str:
+    """The matches of a window are shown when it is read, or when its reading ends early or fails."""
+    matched = 0
+    for window in backward_windows(ranges, lambda: MOST_SCANNED - scanned.records):
+        found = NewestRecords(MOST_MATCHES, KEPT_BYTES)
+        try:
+            for batch in scanned.batches(window):
+                found.add(matching(batch))
+                feed.add(len(batch), [])
+        finally:
+            newest = found.take()
+            newest.sort(key=lambda each: (each.timestamp_ms or 0, each.offset), reverse=True)
+            feed.add(0, newest[: MOST_MATCHES - matched])
+        matched += len(newest) + found.dropped
+        if matched >= MOST_MATCHES:
+            return TOO_MANY_MATCHES
+        if scanned.limit:
+            break
+    return ""
+
+
+def backward_windows(ranges: Sequence[PartitionRange], remaining: Callable[[], int]) -> Iterator[list[PartitionRange]]:
     """The ranges in parts, the last records of each partition first. Each part is four times as long as the one before:
-    Kafka reads forward only, and the newest matches should come first."""
-    ends = {each.partition: each.end_offset for each in ranges}
+    Kafka reads forward only, and the newest matches should come first. A part has no more offsets than `remaining`
+    records may be read: if its reading ended at that limit, its newest records would be missing."""
+    unread = list(ranges)
     length = FIRST_WINDOW
-    while True:
-        window = [
-            PartitionRange(each.partition, max(each.start_offset, ends[each.partition] - length), ends[each.partition])
-            for each in ranges
-            if each.start_offset < ends[each.partition]
-        ]
-        if not window:
-            return
-        yield window
-        ends.update({each.partition: each.start_offset for each in window})
-        length *= 4
+    while unread := [each for each in unread if each.start_offset < each.end_offset]:
+        length = max(1, min(length, remaining() // len(unread)))
+        parts = [split_range(each, length, is_backward=True) for each in unread]
+        yield [part for part, _rest in parts]
+        unread = [rest for _part, rest in parts]
+        length *= WINDOW_GROWTH
 
 
 def _matching(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
@@ -159,6 +190,19 @@ def export(
     put(ExportEnd(failure))
 
 
+def _batches(
+    cluster: Cluster, reading: Reading, wanted: RecordFilter, is_stopped: Callable[[], bool]
+) -> Iterator[Sequence[Record]]:
+    """Without a filter, an export of the newest records has those of the page."""
+    if reading.is_backward and not wanted.is_active:
+        yield from ([record] for record in read_whole_page(cluster, reading))
+    else:
+        ranges, notice = find_reading_ranges(cluster, reading)
+        yield from scan(cluster, reading.topic, ranges, is_stopped)
+        if notice:
+            raise Failure(notice)
+
+
 def _chunks(
     cluster: Cluster,
     reading: Reading,
@@ -170,8 +214,7 @@ def _chunks(
     deadline = time.monotonic() + EXPORT_S
     written = size_bytes = 0
     limit = ""
-    ranges = find_reading_ranges(cluster, everything(reading) if wanted.is_active else reading)
-    for batch in scan(cluster, reading.topic, ranges, is_stopped):
+    for batch in _batches(cluster, reading, wanted, is_stopped):
         chunk = bytearray()
         records = 0
         for record in _matching(batch, prepare, wanted):

@@ -20,11 +20,11 @@ from odradek.cli.group.reset_plan import (
 from odradek.cli.group.state import (
     GroupState,
     PartitionLag,
-    add_time_lags,
     read_group,
     read_lags,
     state_name,
 )
+from odradek.cli.group.time_lag import add_time_lags, count_untimed, longest_time_lag
 from odradek.console.cluster.permissions import needs
 
 if TYPE_CHECKING:
@@ -51,6 +51,14 @@ class DescribedGroup:
     group: GroupState
     lags: Sequence[PartitionLag]
     denial: str = ""  # the permission that the user lacks for a part
+
+    @property
+    def time_lag_ms(self) -> int | None:
+        return longest_time_lag(self.lags)
+
+    @property
+    def untimed(self) -> int:
+        return count_untimed(self.lags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +101,11 @@ def describe_group(cluster: Cluster, name: str) -> DescribedGroup:
         lags = read_lags(cluster, group)
     except NotAuthorized:
         return DescribedGroup(group, [], "not allowed: the lag needs Describe on the topics of the group")
-    behind = [each for each in lags if each.lag]
-    if len(behind) <= MOST_TIMED:
-        try:
-            add_time_lags(cluster, lags)
-        except NotAuthorized:
-            return DescribedGroup(group, lags, "not allowed: the lag in time needs Read on the topics of the group")
-    return DescribedGroup(group, lags)
+    is_timed = sum(1 for each in lags if each.lag) <= MOST_TIMED
+    denied = add_time_lags(cluster, lags) if is_timed else set()
+    return DescribedGroup(
+        group, lags, "not allowed: the lag in time needs Read on the topics of the group" if denied else ""
+    )
 
 
 def plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from confluent_kafka import KafkaException
 
+from odradek.cli.client.cluster import chosen_partitions, without_leader
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.records.record_reader import RecordReader
 from odradek.console.cluster.permissions import needs
 from odradek.console.record import Record
+from odradek.console.record_page import RecordPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 READ_TIMEOUT_S = 10.0
 IDLE_MS = 3_000
 PAGE_BYTES = 16 * 1024 * 1024  # of the records of a page
-MOST_READ_FOR_PAGE = 4_000
+MOST_READ_FOR_PAGE = 4_000  # in the first windows of all partitions
+WINDOW_GROWTH = 4
+MOST_NAMED = 20  # partitions in a notice
 NEAR_OFFSETS = 1_000  # records to replay within this distance are read together
 CONSUMER_SETTINGS = {
     "fetch.wait.max.ms": 50,
@@ -39,9 +43,14 @@ RANGE_SETTINGS = {**CONSUMER_SETTINGS, "fetch.wait.max.ms": 5}
 SCAN_SETTINGS = {**RANGE_SETTINGS, "queued.min.messages": 20_000}  # the limit of bytes above holds as well
 
 
+class NotAnswering(Failure):
+    """A partition sent no records for a while, before its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A range of records: of one partition or all, from `start`, which is newest, oldest, offset or time."""
+    """A range of records: of one partition or all, from `start`: newest, oldest, offset, time, before (the newest ones
+    before an offset) or end (those that arrive)."""
 
     topic: str
     partition: int | None = None
@@ -49,6 +58,10 @@ class Reading:
     offset: int = 0
     time_ms: int = 0
     limit: int = 50
+
+    @property
+    def is_backward(self) -> bool:
+        return self.start in ("newest", "before")
 
 
 def record_of(message: Message) -> Record:
@@ -64,42 +77,109 @@ def record_of(message: Message) -> Record:
     )
 
 
-def find_reading_ranges(cluster: Cluster, reading: Reading, *, newest: int | None = None) -> list[PartitionRange]:
-    """The ranges from the start of a reading to the ends of its partitions."""
+class ReadingRanges(NamedTuple):
+    """`notice` names the partitions that are left out."""
+
+    ranges: list[PartitionRange]
+    notice: str = ""
+
+
+def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
+    """The ranges from the start of a reading to the ends of its partitions; one that goes backward ends at the oldest
+    records. Partitions without a leader are left out. Failure if there is no other."""
     wanted = () if reading.partition is None else (reading.partition,)
-    with needs("Describe", f"topic {reading.topic}"):
-        partitions = cluster.choose_partitions(reading.topic, wanted)
     starts = {
-        "newest": Start(last=newest if newest is not None else reading.limit),
+        "newest": Start(from_beginning=True),
+        "before": Start(from_beginning=True),
         "oldest": Start(from_beginning=True),
         "offset": Start(offset=reading.offset),
         "time": Start(from_time_ms=reading.time_ms),
+        "end": Start(),
     }
     with needs("Describe", f"topic {reading.topic}"):
-        return find_ranges(cluster, reading.topic, partitions, starts[reading.start])
+        topic = cluster.describe_topic(reading.topic)
+        partitions = chosen_partitions(topic, wanted)
+        leaderless = without_leader([topic])
+        led = [each for each in partitions if (topic.name, each) not in leaderless]
+        notice = _leaderless_text([each for each in partitions if each not in led])
+        if not led:
+            raise Failure(f"topic {reading.topic}: {notice}; `odradek cluster status` shows the brokers")
+        found = find_ranges(cluster, reading.topic, led, starts[reading.start])
+    if reading.start == "before":
+        found = [replace(r, end_offset=max(r.start_offset, min(r.end_offset, reading.offset))) for r in found]
+    return ReadingRanges(found, notice)
 
 
-def read_page(cluster: Cluster, reading: Reading) -> list[Record]:
-    """At most `limit` records: the newest first, or in the order of their time from the start."""
-    wanted = () if reading.partition is None else (reading.partition,)
-    with needs("Describe", f"topic {reading.topic}"):
-        partitions = len(cluster.choose_partitions(reading.topic, wanted))
-    share = max(1, min(reading.limit, MOST_READ_FOR_PAGE // partitions))
-    found = find_reading_ranges(cluster, reading, newest=share)
-    ranges = [PartitionRange(r.partition, r.start_offset, min(r.end_offset, r.start_offset + share)) for r in found]
-    records: list[Record] = []
-    size_bytes = 0
+def _leaderless_text(partitions: Sequence[int]) -> str:
+    named = ", ".join(str(each) for each in partitions[:MOST_NAMED]) + ("…" if len(partitions) > MOST_NAMED else "")
+    return f"without a leader, and not read: partition {named}" if named else ""
+
+
+def split_range(whole: PartitionRange, length: int, *, is_backward: bool) -> tuple[PartitionRange, PartitionRange]:
+    """The part of a range to read next, and the rest."""
+    if is_backward:
+        middle = max(whole.start_offset, whole.end_offset - length)
+        return replace(whole, start_offset=middle), replace(whole, end_offset=middle)
+    middle = min(whole.end_offset, whole.start_offset + length)
+    return replace(whole, end_offset=middle), replace(whole, start_offset=middle)
+
+
+class PageRead(NamedTuple):
+    """`notice` says what the page lacks."""
+
+    records: Sequence[Record]
+    notice: str = ""
+
+
+def read_page(cluster: Cluster, reading: Reading, make_record: Callable[[Message], Record] = record_of) -> PageRead:
+    """At most `limit` records: the newest first, or in the order of their time from the start.
+
+    A few offsets of each partition are read first, and more of the partitions of which more records may belong to the
+    page: an offset may have no record, after a compaction or a transaction.
+    """
+    unread, notice = find_reading_ranges(cluster, reading)
+    page = RecordPage(
+        reading.limit,
+        PAGE_BYTES,
+        is_newest_first=reading.is_backward,
+        is_by_offset=reading.partition is not None,
+    )
+    length = max(1, min(reading.limit, MOST_READ_FOR_PAGE // len(unread)))
     deadline = time.monotonic() + READ_TIMEOUT_S
-    for batch in _batches(cluster, reading.topic, ranges):
-        for message in batch:
-            record = record_of(message)
-            records.append(record)
-            size_bytes += record.size_bytes
-        if size_bytes > PAGE_BYTES or time.monotonic() > deadline:
-            break
-    is_newest = reading.start == "newest"
-    records.sort(key=lambda each: (each.timestamp_ms or 0, each.offset, each.partition), reverse=is_newest)
-    return records[: reading.limit]
+    while unread := [r for r in unread if r.start_offset < r.end_offset and page.wants_more_of(r.partition)]:
+        parts = [split_range(each, length, is_backward=reading.is_backward) for each in unread]
+        try:
+            for batch in _batches(cluster, reading.topic, [part for part, _rest in parts], must_reach_ends=True):
+                page.add(make_record(message) for message in batch)
+                if time.monotonic() > deadline:
+                    raise NotAnswering(f"the records were not read within {READ_TIMEOUT_S:g} s")
+        except NotAnswering as failure:
+            return PageRead(page.records, _joined(notice, f"records may be missing: {failure.message}"))
+        unread = [rest for _part, rest in parts]
+        length *= WINDOW_GROWTH
+    cut = f"the page is cut after {PAGE_BYTES // 2**20} MB of records" if page.is_cut else ""
+    return PageRead(page.records, _joined(notice, cut))
+
+
+def _joined(*notices: str) -> str:
+    return "; ".join(each for each in notices if each)
+
+
+def read_whole_page(cluster: Cluster, reading: Reading) -> Iterator[Record]:
+    """The same records by partition and offset, whatever their size. Failure if some are missing."""
+    page = read_page(cluster, reading, _without_contents)
+    count = 0
+    for record in read_selected(cluster, reading.topic, [(each.partition, each.offset) for each in page.records]):
+        yield record
+        count += 1
+    if count < len(page.records):
+        raise Failure(f"{len(page.records) - count} records were not read again; they were deleted, or stopped coming")
+    if page.notice:
+        raise Failure(page.notice)
+
+
+def _without_contents(message: Message) -> Record:
+    return replace(record_of(message), key=None, value=None, headers=())
 
 
 def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Record:
@@ -142,8 +222,7 @@ def follow(
     cluster: Cluster, topic: str, partition: int | None, is_stopped: Callable[[], bool]
 ) -> Iterator[list[Record]]:
     """New records in batches, until the caller stops."""
-    reading = Reading(topic, partition, "newest")
-    ranges = find_reading_ranges(cluster, reading, newest=0)
+    ranges, _notice = find_reading_ranges(cluster, Reading(topic, partition, "end"))
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(
@@ -175,7 +254,7 @@ def _batches(
             yield from reader.batches()
             if must_reach_ends and reader.ends:
                 partition, end = min(reader.ends.items())
-                raise Failure(
+                raise NotAnswering(
                     f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end}"
                 )
     except KafkaException as error:

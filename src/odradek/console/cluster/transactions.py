@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.client import transactions as requests
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.transactions import ListedTransaction, OpenTransaction
 from odradek.cli.framework.failure import Failure
 from odradek.cli.transaction.describe import as_object
@@ -28,8 +29,28 @@ class DescribedTransaction:
     open: Sequence[OpenTransaction]
 
 
-def list_transactions(cluster: Cluster) -> list[ListedTransaction]:
-    return requests.list_transactions(requests.read_brokers(cluster).values())
+class TransactionList(NamedTuple):
+    """`failures` of the brokers whose transactions are missing."""
+
+    found: list[ListedTransaction]
+    failures: list[str]
+
+
+def list_transactions(cluster: Cluster) -> TransactionList:
+    """Failure if no broker answers."""
+    found: list[ListedTransaction] = []
+    failures: list[str] = []
+    brokers = requests.read_brokers(cluster).values()
+    for broker in brokers:
+        try:
+            found += requests.list_transactions([broker])
+        except NotAuthorized:
+            raise
+        except Failure as failure:
+            failures.append(failure.message)
+    if brokers and len(failures) == len(brokers):
+        raise Failure(failures[0])
+    return TransactionList(found, failures)
 
 
 def describe_transaction(cluster: Cluster, name: str, now_ms: int) -> DescribedTransaction:

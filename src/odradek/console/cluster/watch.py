@@ -281,7 +281,7 @@ class ClusterWatch:
                 continue
             pause_s = LAGS_S
             with contextlib.suppress(Exception):  # the next round tries again
-                lags = read_total_lags(self._cluster, snapshot.ends, GROUP_SERIES)
+                lags = read_total_lags(self._cluster, snapshot.state, GROUP_SERIES)
                 for group, lag in lags.items():
                     self.group_lags.add(group, time.time(), lag)
 

@@ -11,11 +11,12 @@ from starlette.routing import Route
 from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import groups
 from odradek.console.cluster.connection import Failure, parse_time_ms
+from odradek.console.cluster.watch import GROUP_SERIES
 from odradek.console.context import console_of
 from odradek.console.forms import Form, FormError, parse_number
 from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.views.figures import plural
-from odradek.console.views.groups import find_groups, group_row, group_view, partitions_of, tone_of
+from odradek.console.views.groups import find_groups, group_row, group_view, tone_of
 from odradek.console.views.paging import Page, page_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ async def show_list(request: Request) -> Response:
         page=Page(rows, page.number, page.pages, page.total),
         search=search,
         has_groups=bool(listed),
+        most_watched=GROUP_SERIES if len(listed) > GROUP_SERIES else 0,
         tone_of=tone_of,
     )
 
@@ -75,7 +77,6 @@ async def show(request: Request, error: str = "") -> Response:
         section="groups",
         described=described,
         view=group_view(described, console.watch.group_lags, groups.now_ms() / 1000),
-        partitions_of=partitions_of,
         error=error,
     )
 

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from odradek.console.cluster import feeds
 from odradek.console.cluster.connection import Failure, NotAllowed, parse_time_ms
-from odradek.console.cluster.records import Reading, read_page, read_record
+from odradek.console.cluster.records import PageRead, Reading, read_page, read_record
 from odradek.console.context import console_of
 from odradek.console.feed import Feed
 from odradek.console.forms import FormError, parse_number
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from odradek.console.context import Console
 
+STARTS = {"newest": "newest", "oldest": "oldest", "offset": "offset", "before": "before offset", "time": "time"}
 LIMITS = (25, 50, 100, 200)
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -55,8 +56,8 @@ class MessagesQuery:
 def parse_messages_query(topic: str, fields: Mapping[str, str], now_ms: int) -> MessagesQuery:
     """FormError for a field that cannot be read."""
     start = fields.get("start", "newest")
-    if start not in ("newest", "oldest", "offset", "time"):
-        raise FormError(f"{start[:20]!r} is no start; it is newest, oldest, offset or time")
+    if start not in STARTS:
+        raise FormError(f"{start[:20]!r} is no start; it is {', '.join(STARTS)}")
     partition = fields.get("partition", "")
     try:
         at = fields.get("at", "").strip()
@@ -64,7 +65,7 @@ def parse_messages_query(topic: str, fields: Mapping[str, str], now_ms: int) -> 
             topic,
             parse_number(partition, "partition", 0, INT32_MAX) if partition else None,
             start,
-            parse_number(at, "offset", 0, INT64_MAX) if start == "offset" else 0,
+            parse_number(at, "offset", 0, INT64_MAX) if start in ("offset", "before") else 0,
             max(parse_time_ms(at, now_ms), 0) if start == "time" else 0,
             parse_number(fields.get("limit", ""), "limit", 1, LIMITS[-1], 50),
         )
@@ -96,14 +97,14 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
     try:
         query = query_of(request)
         is_search = query.wanted.is_active
-        records = [] if is_search else await console.call(read_page, query.reading)
+        page = PageRead([]) if is_search else await console.call(read_page, query.reading)
     except (FormError, Failure) as failure:
         status = 403 if isinstance(failure, NotAllowed) else 422
         error = error or str(failure)
         query = parse_messages_query(topic.name, {}, 0)
-        is_search, records = False, []
+        is_search, page = False, PageRead([])
     prepare, form = console.settings.preparation, query.form
-    rows = await console.run(lambda: [row(prepare(record), form) for record in records]) if records else []
+    rows = await console.run(lambda: [row(prepare(record), form) for record in page.records]) if page.records else []
     partition = (topic.name, query.reading.partition or 0)
     return console.renderer.page(
         request,
@@ -115,6 +116,8 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
         query=query,
         fields=request.query_params,
         rows=rows,
+        page_notice=page.notice,
+        starts=STARTS,
         is_search=is_search,
         neighbours=neighbours(rows, query.reading, snapshot.starts.get(partition, 0), snapshot.ends.get(partition, 0)),
         limits=LIMITS,

@@ -29,7 +29,7 @@ async def show_list(request: Request) -> Response:
     console = console_of(request)
     search = search_text(request)
     number = page_number(request)
-    found = await console.call(transactions.list_transactions)
+    found, failures = await console.call(transactions.list_transactions)
     words = search.lower().split()
     matching = [each for each in found if all(word in each.transactional_id.lower() for word in words)]
     matching.sort(key=lambda each: (each.state not in TONES, each.transactional_id))
@@ -41,6 +41,7 @@ async def show_list(request: Request) -> Response:
         page=page_of(matching, number),
         search=search,
         has_any=bool(found),
+        failures=failures,
         tones=TONES,
     )
 

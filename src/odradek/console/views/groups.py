@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.console.views.figures import ranges, sparkline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.console.cluster.groups import DescribedGroup, ListedGroup, PartitionLag
     from odradek.console.history import Series
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
 STEADY_RECORDS = 20  # and so does one of a few records
 TREND_POINTS = 12
+CURRENT_POINTS = 6  # an older value is not shown as the lag
 
 
 class GroupRow(NamedTuple):
@@ -28,12 +29,15 @@ class GroupRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    lag: int | None
-    time_lag_ms: int | None  # the longest of all partitions
+    lag: int | None  # of the partitions whose end is known
+    unknown: int  # the other partitions
+    time_lag_ms: int | None  # the longest of all partitions, if it is known of all that are behind
+    untimed: int  # partitions that are behind for an unknown time
     line: str
     trend: str
     tone: str
     topics: Sequence[str]
+    assignments: Mapping[str, str]  # by member id
 
 
 def find_groups(groups: Sequence[ListedGroup], search: str) -> list[ListedGroup]:
@@ -46,7 +50,7 @@ def tone_of(state: str) -> str:
 
 
 def last_value(values: Sequence[float | None]) -> int | None:
-    known = [value for value in values if value is not None]
+    known = [value for value in values[-CURRENT_POINTS:] if value is not None]
     return round(known[-1]) if known else None
 
 
@@ -69,21 +73,26 @@ def group_row(group: ListedGroup, members: int | None, lags: Series, now_s: floa
 def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupView:
     values = lags.points(described.group.name, now_s)
     known = [each.lag for each in described.lags if each.lag is not None]
-    times = [each.time_lag_ms for each in described.lags if each.time_lag_ms is not None]
     return GroupView(
         sum(known) if known else None,
-        max(times) if times else None,
+        sum(1 for each in described.lags if each.failure),
+        described.time_lag_ms,
+        described.untimed,
         sparkline(values),
         trend_of(values),
         tone_of(described.group.state),
         sorted({each.topic for each in described.lags}),
+        assignments_of(described.lags),
     )
 
 
-def partitions_of(lags: Sequence[PartitionLag], member_id: str) -> str:
-    """`orders 0–2, 4 · payments 2`: what a member is assigned."""
-    by_topic: dict[str, list[int]] = {}
+def assignments_of(lags: Sequence[PartitionLag]) -> dict[str, str]:
+    """What each member is assigned, by its id: `orders 0–2, 4 · payments 2`."""
+    found: dict[str, dict[str, list[int]]] = {}
     for each in lags:
-        if each.member is not None and each.member.member_id == member_id:
-            by_topic.setdefault(each.topic, []).append(each.partition)
-    return " · ".join(f"{topic} {ranges(indexes)}" for topic, indexes in sorted(by_topic.items()))
+        if each.member is not None:
+            found.setdefault(each.member.member_id, {}).setdefault(each.topic, []).append(each.partition)
+    return {
+        member_id: " · ".join(f"{topic} {ranges(indexes)}" for topic, indexes in sorted(topics.items()))
+        for member_id, topics in found.items()
+    }

@@ -137,7 +137,7 @@ def detail(record: Record, form: str) -> RecordDetail:
 
 
 class Neighbours(NamedTuple):
-    """Where the pages before and after one begin; None where there is none."""
+    """The page of older records ends before an offset, that of newer ones begins at one; None where there is none."""
 
     older_offset: int | None = None
     newer_offset: int | None = None
@@ -149,28 +149,49 @@ def neighbours(rows: Sequence[RecordRow], reading: Reading, start_offset: int, e
         return Neighbours()
     first, last = min(each.offset for each in rows), max(each.offset for each in rows)
     return Neighbours(
-        max(start_offset, first - reading.limit) if first > start_offset else None,
+        first if first > start_offset else None,
         last + 1 if last + 1 < end_offset else None,
     )
 
 
-def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> str:
-    """The command that prints the same records."""
+class CopiedCommand(NamedTuple):
+    """`note` says how what the command prints differs from the page."""
+
+    text: str
+    note: str = ""
+
+
+def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> CopiedCommand:
+    """The command that prints the records of the page."""
     words = ["odradek", "consume", reading.topic, "-b", address]
     if reading.start == "newest" and not wanted.is_active:
         words += ["--last", str(reading.limit)]
-    elif reading.start in ("newest", "oldest"):
+    elif reading.start in ("newest", "oldest") or (reading.start == "before" and wanted.is_active):
         words += ["--from-beginning"]
     elif reading.start == "offset":
         words += ["--offset", str(reading.offset)]
+    elif reading.start == "before":
+        words += ["--offset", str(max(reading.offset - reading.limit, 0))]
     else:
         words += ["--from-time", str(reading.time_ms)]
     if reading.partition is not None:
         words += ["--partition", str(reading.partition)]
     words += ["--until-end", "--keys", "--timestamps", "--offsets"]
-    command = shlex.join(words)
-    if not wanted.is_active:
-        return f"{command} --max-records {reading.limit}"
-    if wanted.comparison == "contains" and wanted.field in ("any", "key", "value"):
-        return f"{command} | grep -i -F -- {shlex.quote(wanted.text)}"
-    return command
+    if wanted.is_active:
+        return _filtered(words, wanted)
+    if reading.partition is None and reading.start == "newest":
+        return CopiedCommand(shlex.join(words), f"It prints the newest {reading.limit} records of each partition.")
+    words += ["--max-records", str(reading.limit)]
+    note = f"It prints the first {reading.limit} records that arrive, of any partition."
+    return CopiedCommand(shlex.join(words), note if reading.partition is None else "")
+
+
+def _filtered(words: list[str], wanted: RecordFilter) -> CopiedCommand:
+    if wanted.comparison != "contains" or wanted.field not in ("any", "key", "value"):
+        return CopiedCommand(shlex.join(words), "The filter is not part of the command: it prints all records.")
+    if wanted.field == "any":
+        words.append("--headers")
+        note = "It prints the lines that have the text anywhere."
+    else:
+        note = f"It prints the lines that have the text anywhere, not in the {wanted.field} only."
+    return CopiedCommand(f"{shlex.join(words)} | grep -i -F -- {shlex.quote(wanted.text)}", note)

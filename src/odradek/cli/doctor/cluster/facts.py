@@ -34,11 +34,12 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """`lag` is the number of records that the group has not read; `growth` by how many it grew in `interval_s`."""
+    """`lag` is the number of records that the group has not read, None if it is not known; `growth` by how many it
+    grew in `interval_s`."""
 
     name: str
     state: str
-    lag: int = 0
+    lag: int | None = 0
     growth: int = 0
     interval_s: float = 0.0
     later_state: str | None = None

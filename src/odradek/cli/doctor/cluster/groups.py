@@ -15,41 +15,42 @@ if TYPE_CHECKING:
 
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 SMALLEST_GROWTH = 1_000
+FASTER = "Add members, up to one for each partition, or make them faster"
 
 
 def large_lag(facts: ClusterFacts) -> Iterator[Finding]:
     most = facts.limits.most_lag
-    found = [each for each in _by_lag(facts) if each.lag > most and each.state != "Empty"]
+    found = [(each, lag) for each, lag in _by_lag(facts) if lag > most and each.state != "Empty"]
     if found:
         yield warning(
             f"groups are more than {most:,} records behind",
-            [f"{each.name}: {count_text(each.lag, 'record')}" for each in found],
-            f"Add members, up to one for each partition, or make them faster: odradek group describe {found[0].name}",
+            [f"{each.name}: {count_text(lag, 'record')}" for each, lag in found],
+            f"{FASTER}: odradek group describe {found[0][0].name}",
         )
 
 
 def growing_lag(facts: ClusterFacts) -> Iterator[Finding]:
     """Only groups with members, and only a growth that is no matter of one commit."""
     found = [
-        each
-        for each in _by_lag(facts)
+        (each, lag)
+        for each, lag in _by_lag(facts)
         if each.growth >= SMALLEST_GROWTH and each.interval_s > 0 and each.state != "Empty"
     ]
     if found:
         yield warning(
             "groups fall behind: their lag grows",
-            [f"{each.name}: {each.lag:,} records, +{each.growth / each.interval_s:,.0f}/s" for each in found],
-            f"Add members, up to one for each partition, or make them faster: odradek group describe {found[0].name}",
+            [f"{each.name}: {lag:,} records, +{each.growth / each.interval_s:,.0f}/s" for each, lag in found],
+            f"{FASTER}: odradek group describe {found[0][0].name}",
         )
 
 
 def abandoned(facts: ClusterFacts) -> Iterator[Finding]:
-    found = [each for each in _by_lag(facts) if each.state == "Empty" and each.lag > 0]
+    found = [(each, lag) for each, lag in _by_lag(facts) if each.state == "Empty" and lag > 0]
     if found:
         yield warning(
             "groups have unread records and no members",
-            [f"{each.name}: {count_text(each.lag, 'record')}" for each in found],
-            f"Start the consumers, or remove a group that is not used: odradek group delete {found[0].name}",
+            [f"{each.name}: {count_text(lag, 'record')}" for each, lag in found],
+            f"Start the consumers, or remove a group that is not used: odradek group delete {found[0][0].name}",
         )
 
 
@@ -72,6 +73,8 @@ def unstable(facts: ClusterFacts) -> Iterator[Finding]:
         )
 
 
-def _by_lag(facts: ClusterFacts) -> Sequence[GroupFacts]:
+def _by_lag(facts: ClusterFacts) -> Sequence[tuple[GroupFacts, int]]:
+    """The groups whose lag is known, with it; the largest first."""
     assert facts.groups is not None
-    return sorted(facts.groups, key=lambda each: -each.lag)
+    known = [(each, each.lag) for each in facts.groups if each.lag is not None]
+    return sorted(known, key=lambda each: -each[1])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import check
+from odradek.cli.client.group_lag import unread_records
 from odradek.cli.client.partition_offsets import LATEST, read_offsets_of
 from odradek.cli.client.request_parts import in_parts
 from odradek.cli.doctor.cluster.facts import GroupFacts
@@ -49,10 +50,15 @@ def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
     ends = read_offsets_of(requests, state.brokers, partitions, LATEST)
-    return [
-        GroupFacts(name, group_state, _lag(committed.get(name, {}), ends))
+    existing = {(each.topic, each.index) for each in partitions}
+    groups = [
+        GroupFacts(name, group_state, unread_records(committed.get(name, {}), ends, existing))
         for name, group_state in sorted(states.items())
     ]
+    unknown = sum(1 for each in groups if each.lag is None)
+    if unknown:
+        reader.reasons.setdefault("groups", f"lag of {unknown:,} groups: the leader of a partition does not answer")
+    return groups
 
 
 def _read_committed(
@@ -75,10 +81,6 @@ def _read_committed(
     return found
 
 
-def _lag(committed: dict[Key, int], ends: dict[Key, int]) -> int:
-    return sum(max(ends.get(key, offset) - offset, 0) for key, offset in committed.items())
-
-
 def compare(first: Sequence[GroupFacts], second: Sequence[GroupFacts], interval_s: float) -> list[GroupFacts]:
     """The groups of the first sample, with the lag, its growth and the state of the second one."""
     later = {each.name: each for each in second}
@@ -86,7 +88,7 @@ def compare(first: Sequence[GroupFacts], second: Sequence[GroupFacts], interval_
         replace(
             each,
             lag=later[each.name].lag,
-            growth=later[each.name].lag - each.lag,
+            growth=_growth(each.lag, later[each.name].lag),
             interval_s=interval_s,
             later_state=later[each.name].state,
         )
@@ -94,3 +96,7 @@ def compare(first: Sequence[GroupFacts], second: Sequence[GroupFacts], interval_
         else each
         for each in first
     ]
+
+
+def _growth(first: int | None, second: int | None) -> int:
+    return 0 if first is None or second is None else second - first

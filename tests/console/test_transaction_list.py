@@ -1,0 +1,51 @@
+"""The list of transactions while a broker does not answer."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from odradek.cli.client import transactions as requests
+from odradek.cli.client.wire_security import SecuredAddress
+from odradek.cli.framework.failure import Failure
+from odradek.console.cluster.transactions import list_transactions
+
+
+def refuse_of(*silent: int) -> Any:
+    def answer(brokers: list[Any]) -> list[str]:
+        (broker,) = brokers
+        if broker.broker_id in silent:
+            raise Failure(f"no response from kafka-{broker.broker_id}:9092")
+        return [f"of broker {broker.broker_id}"]
+
+    return answer
+
+
+def test_a_broker_that_does_not_answer_is_named_and_hides_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = {each: SimpleNamespace(broker_id=each) for each in (1, 2, 3)}
+    cluster: Any = None
+    monkeypatch.setattr(requests, "read_brokers", lambda _cluster: brokers)
+    monkeypatch.setattr(requests, "list_transactions", refuse_of(2))
+    found, failures = list_transactions(cluster)
+    assert [str(each) for each in found] == ["of broker 1", "of broker 3"]
+    assert failures == ["no response from kafka-2:9092"]
+    monkeypatch.setattr(requests, "list_transactions", refuse_of(1, 2, 3))
+    with pytest.raises(Failure, match="kafka-1"):
+        list_transactions(cluster)
+
+
+def test_any_broker_that_answers_finds_a_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(address: Any, *_arguments: Any) -> Any:
+        if address.host == "kafka-1":
+            raise Failure("no response from kafka-1:9092")
+        found = SimpleNamespace(error_code=0, node_id=3, host="kafka-3", port=9092)
+        return SimpleNamespace(coordinators=[found])
+
+    monkeypatch.setattr(requests, "call", answer)
+    brokers = {each: requests.Broker(each, SecuredAddress(f"kafka-{each}", 9092, None)) for each in (1, 2)}
+    assert requests.find_coordinator(brokers, "orders").address.host == "kafka-3"
+    del brokers[2]
+    with pytest.raises(Failure, match="kafka-1"):
+        requests.find_coordinator(brokers, "orders")
