@@ -34,9 +34,10 @@ def test_a_member_with_more_metadata_than_a_batch_is_refused() -> None:
 def test_groups_without_an_assignment_share_a_budget() -> None:
     bench = make_bench()
     outcomes = [hold(bench, number) for number in range(BATCHES_OF_METADATA + 3)]
-    assert outcomes.count(None) == 8
-    assert set(outcomes[8:]) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
-    assert sum(len(group.members) for group in bench.shard.groups.values() if isinstance(group, ClassicGroup)) == 8
+    assert outcomes.count(None) == BATCHES_OF_METADATA
+    assert set(outcomes[BATCHES_OF_METADATA:]) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    groups = [group for group in bench.shard.groups.values() if isinstance(group, ClassicGroup)]
+    assert sum(len(group.members) for group in groups) == BATCHES_OF_METADATA
 
 
 def test_small_joins_are_served_while_others_hold_the_budget() -> None:
@@ -64,11 +65,11 @@ def test_a_member_that_rejoins_with_as_much_as_before_is_not_refused() -> None:
     assert bench.join(member_id, protocols=OTHER).error is ErrorCode.NONE
 
 
-def test_a_groups_members_bring_no_more_than_eight_batches_together() -> None:
+def test_the_metadata_of_a_group_has_a_limit() -> None:
     bench = make_bench()
     small = {"stream": bytes(15_000)}
     outcomes = [bench.join(version=3, protocols=small).error for _ in range(60)]
-    assert outcomes.count(ErrorCode.GROUP_MAX_SIZE_REACHED) == 60 - 8 * LIMIT_BYTES // 15_006
+    assert outcomes.count(ErrorCode.GROUP_MAX_SIZE_REACHED) == 60 - BATCHES_OF_METADATA * LIMIT_BYTES // 15_006
     assert len(bench.group.members) * 15_006 == bench.group.metadata_bytes
 
 

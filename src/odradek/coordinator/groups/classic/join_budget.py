@@ -20,7 +20,7 @@ SMALL_JOIN_BYTES = 16 << 10
 """Joins that add less are not counted for all groups together, so that ordinary consumers join while peers with large
 metadata occupy the memory."""
 
-BATCHES_OF_METADATA = 8
+BATCHES_OF_METADATA = 5
 """Metadata of a group, and of all groups that have no assignment yet, in batches of the topic. A group's record has the
 metadata of one protocol of each member, and may be compressed to a quarter."""
 
