@@ -64,7 +64,7 @@ async def refuse(*_: object) -> int:
 
 
 async def hang(*_: object) -> int:
-    await asyncio.sleep(30)
+    await asyncio.sleep(30)  # a measured time, of the simulated clock
     return await refuse()
 
 
@@ -90,7 +90,7 @@ def test_requests_without_a_controller_fail_together_with_an_error_that_clients_
 
 def test_a_block_that_comes_late_is_used(simulated: SimulatedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     async def allocate_late(count: int) -> int:
-        await asyncio.sleep(8)
+        await asyncio.sleep(8)  # a measured time, of the simulated clock
         return 7 * count
 
     monkeypatch.setattr(simulated.services.controller, "allocate_producer_ids", allocate_late)
