@@ -58,7 +58,7 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Callable[..., records.PageRead]:
         cluster: Any = SimpleNamespace(describe_topic=lambda _name: topic)
         monkeypatch.setattr(records, "find_ranges", stored.find)
         monkeypatch.setattr(records, "_batches", stored.batches)
-        return read_page(cluster, reading, lambda record: record)  # type: ignore[arg-type, return-value]
+        return read_page(cluster, reading, lambda record: record)  # type: ignore[arg-type, return-value]  # records stand for messages
 
     return read
 

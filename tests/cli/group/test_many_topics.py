@@ -63,7 +63,7 @@ class FakeAdmin:
 
 def cluster_of(admin: FakeAdmin) -> Cluster:
     cluster = Cluster("localhost:1", {})
-    cluster.admin = lambda: admin  # type: ignore[assignment, method-assign, return-value]
+    cluster.admin = lambda: admin  # type: ignore[assignment, method-assign, return-value]  # a fake in its place
     return cluster
 
 

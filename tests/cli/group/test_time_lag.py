@@ -56,7 +56,7 @@ def test_a_record_of_an_open_transaction_counts(bootstrap_server: str, topic: st
     producer = begin_transaction(bootstrap_server, topic, new_name())
     try:
         lags = [PartitionLag(topic, 0, committed_offset=0, end_offset=1), PartitionLag(topic, 1, 0, 0)]
-        time.sleep(0.05)  # the record has an age
+        time.sleep(0.05)  # a measured time: the age of the record
         began_at = time.monotonic()
         add_time_lags(Cluster(bootstrap_server, {"isolation.level": "read_committed"}), lags)
         assert time.monotonic() - began_at < AT_ONCE_S
