@@ -78,14 +78,18 @@ def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> 
 
 def test_readings_are_not_doubled_by_a_new_connection(page: Page, living: Cluster) -> None:
     wait_for(lambda: page.goto("/rigs?pump=7") and page.locator("[data-rigs]").count())
-    page.wait_for_function("Number(document.querySelector('[data-rigs]').dataset.points) >= 5")
-    points, turns = (int(page.get_attribute("[data-rigs]", f"data-{name}") or 0) for name in ("points", "turns"))
+
+    def counted(name: str) -> int:
+        return int(page.get_attribute("[data-rigs]", f"data-{name}") or 0)
+
+    wait_for(lambda: counted("points") >= 5)
+    points, turns = counted("points"), counted("turns")
     began_at = time.monotonic()
     set_visible(page, is_visible=False)
     set_visible(page, is_visible=True)
-    page.wait_for_function(f"Number(document.querySelector('[data-rigs]').dataset.turns) >= {turns + 3}")
+    wait_for(lambda: counted("turns") >= turns + 3)
     passed_s = time.monotonic() - began_at
-    assert int(page.get_attribute("[data-rigs]", "data-points") or 0) <= points + passed_s + 2
+    assert counted("points") <= points + passed_s + 2
 
 
 def test_a_pipeline_is_drawn_with_figures_that_move(page: Page, living: Cluster) -> None:
