@@ -85,6 +85,22 @@ def test_a_later_run_waits_for_the_open_batch_of_an_earlier_one(
     assert postgres.execute("select id from t order by id", database) == [(1,), (3,)]
 
 
+def test_a_later_run_does_not_wait_for_ever(warehouse: Warehouse, postgres: Server, database: str) -> None:
+    """The machine of the earlier run may be cut off within a batch, for hours before the server notices."""
+    later = Warehouse(postgres.url(database), claim_wait_s=0.3)
+    warehouse.claim("flow", 1 + warehouse.last_epoch("flow"))
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        assert later.last_epoch("flow") == 1
+        with pytest.raises(WarehouseUnavailable, match=r"an earlier run has had a batch open for more than 0\.3 s"):
+            later.claim("flow", 2)
+        yield 1, NOON, 1
+
+    assert warehouse.write(BatchNumber("a", 0, 1, "flow"), [TableChange("t", SCHEMA, rows(), ("id",))])
+    later.claim("flow", 2)
+    later.engine.dispose()
+
+
 def test_an_older_row_does_not_replace_a_newer_one(warehouse: Warehouse, postgres: Server, database: str) -> None:
     for number, (hour, value) in enumerate([(12, 1), (11, 2), (13, 3)]):
         warehouse.write(BatchNumber("q", number), [change((1, NOON.replace(hour=hour), value), order_by="at")])

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]  # not in __all__
 
+from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.start_positions import parse_range
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
@@ -170,6 +171,39 @@ def test_a_rebuild_reads_the_records_that_the_stream_has_read(stage: Stage) -> N
     assert rows(stage, "all_rows") == [(3, 3)]
     run(stage, pipeline)
     assert rows(stage, "all_rows") == [(3, 3), (4, 4)]
+
+
+WITH_STATIC_TOPICS = """
+    warehouse: sqlite:///w.db
+    sources:
+      rows: {topic: "@in", schema: "id BIGINT, v BIGINT"}
+      names: {topic: "@names", schema: "id BIGINT, name STRING", stream: false}
+      kinds: {pattern: "@kind.", schema: "id BIGINT, kind STRING", stream: false}
+    steps:
+      named: {sql: "select r.id, v, name from rows r join names n on r.id = n.id"}
+      s: {from: named, join: {table: kinds, on: [id], how: left}}
+    sinks: {all: {from: s, table: all_rows}}
+"""
+
+
+def test_a_rebuild_and_a_backfill_read_the_whole_of_a_static_topic(stage: Stage) -> None:
+    for name in ("in", "names", "kinds"):
+        stage.create(name)
+    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+    stage.produce("names", [{"id": 1, "name": "a"}])
+    stage.produce("names", [{"id": 2, "name": "b"}], partition=1)
+    stage.produce("kinds", [{"id": 1, "kind": "x"}, {"id": 2, "kind": "y"}], partition=1)
+    pipeline = stage.pipeline(WITH_STATIC_TOPICS)
+    run(stage, pipeline)
+    assert rows(stage, "all_rows") == [(1, 1, "a", "x"), (2, 2, "b", "y")]
+    stage.produce("in", [{"id": 1, "v": 3}])
+    Rebuilding(stage.spark, pipeline, prepare_topics(pipeline), quiet).rebuild(pipeline.sinks[0])
+    assert rows(stage, "all_rows") == [(1, 1, "a", "x"), (2, 2, "b", "y")]
+    span = parse_range([f"{stage.topic('in')}:0:2"], [], pipeline)
+    run_batch(stage.spark, pipeline, prepare_topics(pipeline), span)
+    assert rows(stage, "all_rows") == [(1, 1, "a", "x"), (1, 3, "a", "x"), (2, 2, "b", "y")]
+    with pytest.raises(Failure, match="is read as a whole, because its source has stream: false"):
+        parse_range([f"{stage.topic('names')}:0:1"], [], pipeline)
 
 
 BEHIND_TIMERS = """

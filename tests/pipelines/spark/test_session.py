@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.spark.session import defaults_for
+from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar
+from odradek.pipelines.spark.session import ZONE, defaults_for
 
-ZONE = "spark.sql.session.timeZone"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PROGRAM = """
+import json
+import sys
+from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 from odradek.pipelines.spark.session import start_session
-session = start_session("zone", {}, "local[1]", has_connector=False)
-print(session.sql("select current_timezone(), hour(to_timestamp('2026-01-01T00:30:00Z'))").collect()[0])
+from odradek.pipelines.spark.sources import read_once
+session = start_session("zone", json.loads(sys.argv[1]), "local[1]", has_connector=False)
+columns = "current_timezone() as zone, hour(to_timestamp('2026-01-01T00:30:00Z')) as hour, hour(opens) as opens"
+source = Source("shops", JdbcOrigin(sys.argv[2], "shops"), is_stream=False)
+shops = read_once(session, source, Pipeline("p"), lambda _topic, _origin: 0)
+print(json.dumps(shops.selectExpr(*columns.split(", ")).collect()[0].asDict()))
 session.stop()
 """
 
@@ -24,16 +37,46 @@ def test_the_time_zone_is_utc(master: str) -> None:
     assert defaults_for(master, {})[ZONE] == "UTC"
 
 
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        ("UTC", "UTC"),
+        ("Europe/Zurich", "Europe/Zurich"),
+        ("America/Argentina/Buenos_Aires", "America/Argentina/Buenos_Aires"),
+        ("Etc/GMT+5", "Etc/GMT+5"),
+        ("+01:00", "GMT+01:00"),
+        ("UTC-3", "GMT-3"),
+        ("GMT+0530", "GMT+0530"),
+        ("+01:00:30", None),
+        ("UTC -Dother=1", None),
+    ],
+)
+def test_java_has_the_time_zone_of_the_session(zone: str, expected: str | None) -> None:
+    option = "" if expected is None else f" -Duser.timezone={expected}"
+    for process in ("driver", "executor"):
+        name = f"spark.{process}.defaultJavaOptions"
+        assert defaults_for("local[2]", {ZONE: zone})[name] == f"-XX:-DontCompileHugeMethods{option}"
+
+
 @pytest.mark.spark
 @pytest.mark.soak
-def test_the_time_zone_of_the_machine_is_not_used() -> None:
+@pytest.mark.parametrize(("zone", "hour"), [("UTC", 0), ("Asia/Tokyo", 9), ("-03:30", 21)])
+def test_the_time_zone_of_the_machine_is_not_used(tmp_path: Path, zone: str, hour: int) -> None:
+    """Neither for the functions of Spark nor for timestamps without a zone of a database."""
+    try:
+        driver_jar(DRIVERS["sqlite"])
+    except DriverMissing as error:
+        pytest.skip(str(error))
+    with sqlite3.connect(tmp_path / "shops.db") as connection:
+        connection.execute("create table shops (opens timestamp)")
+        connection.execute("insert into shops values ('2026-07-01 08:00:00.000')")
+    settings = {} if zone == "UTC" else {ZONE: zone}
     found = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, json.dumps(settings), f"jdbc:sqlite:{tmp_path / 'shops.db'}"],
         env={**os.environ, "TZ": "Europe/Zurich"},
         capture_output=True,
         text=True,
         timeout=300,
         check=True,
     )
-    assert "current_timezone()='UTC'" in found.stdout
-    assert found.stdout.strip().endswith("=0)")
+    assert json.loads(found.stdout) == {"zone": zone, "hour": hour, "opens": 8}

@@ -11,6 +11,7 @@ from odradek.cli.framework.parameter_types import INT32_MAX, INT64_MAX, quoted
 from odradek.cli.framework.times import iso_text, parse_time_ms
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.planning.streams import ranged_names
 from odradek.pipelines.spark.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
 
 if TYPE_CHECKING:
@@ -72,8 +73,12 @@ def parse_offset(text: str) -> tuple[str, int, int] | None:
 
 
 def check_topic(topic: str, pipeline: Pipeline) -> None:
-    origins = [each.origin for each in pipeline.sources if isinstance(each.origin, TopicOrigin)]
+    ranged = ranged_names(pipeline)
+    found = {each.name: each.origin for each in pipeline.sources if isinstance(each.origin, TopicOrigin)}
+    origins = [origin for name, origin in found.items() if name in ranged]
     read = [name for origin in origins for name in origin.topics]
+    if topic not in read and any(topic in origin.topics for origin in found.values()):
+        raise Failure(f"topic {topic} is read as a whole, because its source has stream: false; name offsets of others")
     if topic not in read:
         patterns = (
             "; offsets need topics that are named, not patterns"

@@ -46,13 +46,13 @@ def check_arrival(
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
     for name in graph.upstream(end.input):
-        if name in sources:
+        if name not in streaming:
+            arrival = Arrival.ORDERED  # of a table, whose rows a join adds
+        elif name in sources:
             is_topic = isinstance(sources[name].origin, TopicOrigin)
             arrival = Arrival.RECORD if is_topic else Arrival.ORDERED
-        elif name in streaming:
-            arrival = arrival_of(steps[name], found, key)
         else:
-            arrival = Arrival.ORDERED  # of a table, whose rows a join adds
+            arrival = arrival_of(steps[name], found, key)
         found[name.lower()] = arrival
         if arrival is Arrival.LOST:
             is_table = isinstance(end, Sink) and isinstance(end.target, LakehouseTarget)

@@ -29,6 +29,13 @@ def streaming_names(pipeline: Pipeline, graph: Graph) -> frozenset[str]:
     return frozenset(names)
 
 
+def ranged_names(pipeline: Pipeline) -> frozenset[str]:
+    """The sources that a range of the log limits: the streams. A static topic is read whole, as in every batch of a
+    stream, unless no source is a stream."""
+    streams = frozenset(each.name for each in pipeline.sources if each.is_stream)
+    return streams or frozenset(each.name for each in pipeline.sources)
+
+
 @dataclass(frozen=True, slots=True)
 class Streams:
     """Names of the sources and steps that are streams, and the event-time columns of their watermarks."""

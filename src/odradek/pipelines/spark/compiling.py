@@ -97,8 +97,9 @@ class Tables:
             inputs = {each: self.rows(each) for each in self._graph.inputs.get(name, ())}
             with errors_naming(step):
                 self._unjudged[name] = run_step(
-                    self._session, step, inputs, self._mode, self._pipeline.directory, self._event_times(step)
-                )
+                    self._session, step, inputs, self._mode, self._pipeline.directory, self._event_times(step),
+                    self._static_inputs(step),
+                )  # fmt: skip
                 ends = window_ends(step, self._streams.of_inputs(step, self._graph))
                 self._unjudged[name] = with_window_ends(self._unjudged[name], inputs.values(), ends)
         return self._unjudged[name]
@@ -123,6 +124,11 @@ class Tables:
     @cached_property
     def _streams(self) -> Streams:
         return Streams.of(self._pipeline, self._graph)
+
+    def _static_inputs(self, step: Step) -> list[str]:
+        """The inputs that are not streams, of a step that reads a stream."""
+        streaming, inputs = self._streams.names, self._graph.inputs.get(step.name, ())
+        return [each for each in inputs if each not in streaming] if step.name in streaming else []
 
     def _event_times(self, step: Step) -> list[str]:
         """The columns of event time that `within` compares; the checks guarantee that each input has one."""

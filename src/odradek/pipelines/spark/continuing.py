@@ -27,6 +27,7 @@ from odradek.pipelines.operating.leases import leased
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.spark.client_settings import SettingRefused
 from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.session import ZONE as SESSION_ZONE
 from odradek.pipelines.spark.session import defaults_for
 from odradek.pipelines.spark.topics import Cluster
 
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Source, Start
     from odradek.pipelines.operating.fingerprints import Change, Fingerprints
     from odradek.pipelines.operating.small_files import SmallFiles
-
-SESSION_ZONE = "spark.sql.session.timeZone"
 
 
 class CheckpointTaken(PipelineError):

@@ -265,7 +265,8 @@ def pipeline_for(end: View | Sink, pipeline: Pipeline) -> Pipeline:
 
 
 def starts_latest(source: Source) -> bool:
-    return isinstance(source.origin, TopicOrigin) and source.origin.start.at is StartAt.LATEST
+    """Whether a stream begins at the end; a static topic is read in the same way by streams and batches."""
+    return source.is_stream and isinstance(source.origin, TopicOrigin) and source.origin.start.at is StartAt.LATEST
 
 
 def is_read_from_first(source: Source) -> bool:
@@ -273,9 +274,9 @@ def is_read_from_first(source: Source) -> bool:
 
 
 def by_name(source: Source, read: Offsets) -> Source:
-    """The origin with the topics that were read in place of a pattern, because offsets need topic names."""
+    """The stream with the topics that were read in place of a pattern, because offsets need topic names."""
     origin = source.origin
-    if not isinstance(origin, TopicOrigin) or origin.pattern is None:
+    if not source.is_stream or not isinstance(origin, TopicOrigin) or origin.pattern is None:
         return source
     topics = tuple(topic for topic in read if re.fullmatch(origin.pattern, topic))
     return replace(source, origin=replace(origin, topics=topics, pattern=None))

@@ -19,6 +19,7 @@ from odradek.pipelines.definition.secrets import SECRET_NAME, is_secret_name
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 from odradek.pipelines.spark.java import require_java
+from odradek.pipelines.spark.java_options import java_options
 from odradek.pipelines.spark.kept_classes import keep_classes
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ SECRET_TEXT = r"""(?s)password\s*=\s*(?:"[^"]*"|'[^']*')|-----BEGIN [A-Z ]*PRIVA
 DEFAULT_MASTER = "local[*]"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+ZONE = "spark.sql.session.timeZone"
 
 DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -39,16 +41,14 @@ DEFAULTS = {
     "spark.sql.codegen.cache.maxEntries": "2000",  # the queries of a pipeline together exceed Spark's default of 100
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # a record may have a megabyte
-    "spark.sql.session.timeZone": "UTC",  # Spark's default is the machine's: results would depend on where it runs
+    ZONE: "UTC",  # Spark's default is the machine's: results would depend on where it runs
     "spark.log.level": "ERROR",
     # Settings that Spark's UI, event log and plans show without their values, and texts that they leave out.
     "spark.redaction.regex": f"(?i){SECRET_NAME.pattern}",
     "spark.sql.redaction.options.regex": f"(?i)url|{SECRET_NAME.pattern}",
     "spark.redaction.string.regex": SECRET_TEXT,
-    # A flow may compile to one method of more than 8000 bytes, which Java would never compile.
-    "spark.driver.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
-    "spark.executor.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
 }
+JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions")
 # For the few cores of one machine; a cluster keeps Spark's defaults.
 LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
@@ -114,7 +114,12 @@ def defaults_for(master: str | None, settings: Mapping[str, str]) -> dict[str, s
     """The default settings of a session with this master."""
     is_local = master_of(master, settings).startswith("local")
     has_join_format = spark_version() >= JOIN_FORMAT_SINCE and settings.get(PROVIDER, ROCKSDB) == ROCKSDB
-    return {**DEFAULTS, **(JOIN_FORMAT if has_join_format else {}), **(LOCAL_DEFAULTS if is_local else {})}
+    return {
+        **DEFAULTS,
+        **dict.fromkeys(JAVA_OPTIONS, java_options(settings.get(ZONE, DEFAULTS[ZONE]))),
+        **(JOIN_FORMAT if has_join_format else {}),
+        **(LOCAL_DEFAULTS if is_local else {}),
+    }
 
 
 def spark_version() -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from odradek.pipelines.spark.steps_sql import run_query
 from odradek.pipelines.spark.stream_joins import join_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark.sql import Column, SparkSession
 
@@ -45,13 +45,15 @@ def run_step(
     mode: SinkMode,
     directory: str,
     event_times: Sequence[str] = (),
+    static: Collection[str] = (),
 ) -> DataFrame:
     """The rows of a step before its expectations. `tables` has its inputs; `mode` is used by keyed state only.
 
-    `event_times` are the columns that `within` compares: of a deduplication's input, or of both sides of a join."""
+    `event_times` are the columns that `within` compares: of a deduplication's input, or of both sides of a join.
+    `static` are the inputs that a stream is joined with."""
     operation = step.operation
     if isinstance(operation, Sql):
-        frame = run_query(session, operation.text, tables)
+        frame = run_query(session, operation.text, tables, static)
     elif isinstance(operation, PythonFunction):
         frame = call_function(step, operation, tables, directory)
     elif isinstance(operation, Aggregation):

@@ -27,29 +27,35 @@ from odradek.pipelines.spark.hidden_columns import (
 from odradek.pipelines.spark.sql_tokens import Kind, is_star, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.spark.sql_tokens import Token
 
 
-def run_query(session: SparkSession, text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
-    """Runs the query over these tables. Its rows have the origin of the rows that they derive from, if each has one."""
-    frame = queried(session, text, tables)
+def run_query(
+    session: SparkSession, text: str, tables: Mapping[str, DataFrame], static: Collection[str] = ()
+) -> DataFrame:
+    """Runs the query over these tables. Its rows have the origin of the rows that they derive from, if each has one.
+
+    `static` are the tables that a query over a stream joins: rows have the origin of the stream's record."""
+    frame = queried(session, text, tables, static)
     return with_records_shown(frame) if names_records(parse_query(text)) else frame
 
 
-def queried(session: SparkSession, text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
+def queried(session: SparkSession, text: str, tables: Mapping[str, DataFrame], static: Collection[str]) -> DataFrame:
     shown = {name: without_hidden(frame) for name, frame in tables.items()}
-    origins = {name: shown[name].columns for name, frame in tables.items() if has_origin(frame)}
+    deriving = [name for name, frame in tables.items() if has_origin(frame)]
+    origins = {name: shown[name].columns for name in deriving if name not in static}
     carriers = origin_tables(parse_query(text), origins)
     carrying = None if carriers is None else with_origins(text, carriers, origins)
     if carriers is not None and carrying is not None:
         register({**shown, **{name: with_origin_only(tables[name]) for name in carriers}})
         try:
             found = session.sql(carrying)
-            return with_undivided_origin(found) if is_undivided(parse_query(text)) else found
+            is_whole = is_undivided(parse_query(text)) or len(deriving) > len(origins)
+            return with_undivided_origin(found) if is_whole else found
         except (AnalysisException, ParseException):
             pass  # the query may aggregate by a function that is not known here
     register(shown)
@@ -67,7 +73,9 @@ def with_origin_only(frame: DataFrame) -> DataFrame:
 
 
 def is_undivided(query: exp.Expr) -> bool:
-    """Whether rows of the query are in one transaction: a batch that an earlier release began has them so."""
+    """Whether rows of the query are in one transaction: a batch that an earlier release began has them so.
+
+    The same holds for joins with static tables that have origins."""
     return query.find(exp.Union, exp.Subquery) is not None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.flow import Flow
+from odradek.pipelines.planning.streams import ranged_names
 from odradek.pipelines.spark.expectations import as_expectation_failures
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.functions import register_functions
@@ -37,8 +38,11 @@ def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span:
         owned=frozenset(graph.order),
     )
 
+    ranged = ranged_names(pipeline)
+
     def load(source: Source) -> DataFrame:
-        return read_once(session, source, pipeline, cluster.partitions_of, span)
+        own = span if source.name in ranged else None
+        return read_once(session, source, pipeline, cluster.partitions_of, own)
 
     fan_out = FanOut(pipeline, graph, flow, lambda _batch, source: load(source), cluster.create_awaited)
     with as_expectation_failures():

@@ -25,7 +25,7 @@ from odradek.pipelines.spark.sinks.change_data import (
     table_columns,
 )
 from odradek.pipelines.spark.sinks.column_values import column_type
-from odradek.pipelines.spark.sinks.run_epochs import RunEpochs
+from odradek.pipelines.spark.sinks.run_epochs import RUN_TABLE, RunEpochs, is_lock_timeout
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused, apply_change
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ class BatchNumber:
 class Warehouse:
     """One database."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, claim_wait_s: float = BUSY_S) -> None:
         self.engine = connect(url)
+        self._claim_wait_s = claim_wait_s
         self._metadata = sa.MetaData()
         self._epochs = RunEpochs()
         self._lock = threading.Lock()  # SQLite allows one writer at a time
@@ -99,9 +100,18 @@ class Warehouse:
             return self._epochs.last(connection, run)
 
     def claim(self, run: str, epoch: int) -> None:
-        """Stops earlier runs: their next batch is refused."""
-        with self._lock, database_errors(self.engine.url), self.engine.begin() as connection:
-            self._epochs.claim(connection, run, epoch)
+        """Stops earlier runs: their next batch is refused. WarehouseUnavailable if the batch of one stays open."""
+        try:
+            with self._lock, database_errors(self.engine.url), self.engine.begin() as connection:
+                self._epochs.claim(connection, run, epoch, self._claim_wait_s)
+        except WarehouseUnavailable as error:
+            if not isinstance(error.__cause__, sa.exc.SQLAlchemyError) or not is_lock_timeout(error.__cause__):
+                raise
+            raise WarehouseUnavailable(
+                f"{shown_url(self.engine.url)}: an earlier run has had a batch open for more than "
+                f"{self._claim_wait_s:g} s, and holds the row '{run}' of {RUN_TABLE}; stop it, or, if its machine is "
+                "gone, end its session on the server (pg_terminate_backend)"
+            ) from error
 
     def forget(self, *tables: str) -> None:
         """Drops the cached table definitions, so that changes by others are seen."""
