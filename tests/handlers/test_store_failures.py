@@ -16,6 +16,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.forwarding_cluster import TwoBrokers
 from tests.handlers.requests import create_topic
+from tests.handlers.test_forwarded_quotas import limit
 from tests.handlers.test_forwarding import CONTROLLER, OTHER, creation
 
 if TYPE_CHECKING:
@@ -84,6 +85,25 @@ def test_a_cluster_tries_again_until_its_store_is_back(monkeypatch: pytest.Monke
         assert not asked.done()
     cluster.pass_time(1)
     assert asked.result().topics[0].error_code == ErrorCode.NONE
+    cluster.close()
+
+
+@pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
+def test_attempts_that_are_not_written_do_not_count_for_the_quota(
+    monkeypatch: pytest.MonkeyPatch, node_id: int
+) -> None:
+    cluster = TwoBrokers()
+    for member in cluster.members:
+        member.cache.subscribe(member.services.quotas.follow)
+    limit(cluster, "controller_mutation_rate", 0.2)  # a bucket of 2.2 partitions, and a topic has 3
+    with monkeypatch.context() as away:
+        away.setattr(cluster.members[CONTROLLER].controller_store, "commit", fail)
+        asked = cluster.begin(node_id, creation(), CreateTopicsResponse)
+        cluster.pass_time(5)
+        assert not asked.done()
+    cluster.pass_time(1)
+    created = asked.result()
+    assert (created.topics[0].error_code, created.throttle_time_ms) == (ErrorCode.NONE, 0)
     cluster.close()
 
 
