@@ -17,7 +17,7 @@ from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.forwarding_cluster import TwoBrokers
 from tests.handlers.requests import create_topic
 from tests.handlers.test_forwarded_quotas import limit
-from tests.handlers.test_forwarding import CONTROLLER, OTHER, creation
+from tests.handlers.test_forwarding import CONTROLLER, OTHER, RecordingAudit, creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,6 +104,29 @@ def test_attempts_that_are_not_written_do_not_count_for_the_quota(
     cluster.pass_time(1)
     created = asked.result()
     assert (created.topics[0].error_code, created.throttle_time_ms) == (ErrorCode.NONE, 0)
+    cluster.close()
+
+
+@pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
+def test_the_audit_log_has_a_line_for_each_attempt_that_may_have_made_the_change(
+    monkeypatch: pytest.MonkeyPatch, node_id: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first attempt sends a commit; the others cannot read the metadata that they would decide on."""
+    cluster = TwoBrokers()
+    audit = RecordingAudit()
+    store = cluster.members[CONTROLLER].controller_store
+    for member in cluster.members:
+        member.services.audit = audit
+    with monkeypatch.context() as away:
+        for method in ("commit", "changes_since", "load"):
+            away.setattr(store, method, fail)
+        asked = cluster.begin(node_id, creation(), CreateTopicsResponse)
+        cluster.pass_time(5)
+        assert not asked.done()
+    cluster.pass_time(1)
+    assert asked.result().topics[0].error_code == ErrorCode.NONE
+    assert [(action.outcome, action.resource_name) for action in audit.actions] == [("unknown", "t"), ("done", "t")]
+    caplog.clear()
     cluster.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.controller.metadata_writer import ChangeNotReadable, ControllerFenced, Decided
+from odradek.controller.metadata_writer import ChangeNotMade, ChangeNotReadable, ControllerFenced, Decided
 from odradek.metadata.store import CommitTooLarge, StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
@@ -43,7 +43,7 @@ async def write_request(
     limited, because each has few at a time. `mutations` is the quota that `decide` uses: a change that is not written
     does not count, and one that is decided again after a conflict counts once."""
     if is_limited and writer.waiting_count >= MOST_WAITING_REQUESTS:
-        raise StoreError(f"{writer.waiting_count} changes of the metadata wait")
+        raise ChangeNotMade(f"{writer.waiting_count} changes of the metadata wait")
     limited_ms = min(max(timeout_ms, SHORTEST_TIMEOUT_MS), LONGEST_TIMEOUT_MS)
 
     def decide_request(cluster: Cluster) -> tuple[T, list[Change]]:

@@ -10,6 +10,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.controller.metadata_writer import ChangeNotMade
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Struct
 from odradek.protocol.sentinels import NO_TOPIC_ID
@@ -67,6 +68,8 @@ def audited(handle: Callable[[Any, RequestContext], Any], describe: Describe) ->
             response = await (awaited if context.meter is None else context.meter.measured(awaited))
             if inspect.isawaitable(response):
                 response = await response  # it waited for a coordinator, and waits for something else
+        except ChangeNotMade:  # the forwarder tries again, and the answer has a line
+            raise
         except BaseException as problem:
             _log_unknown_outcome(request, problem, context)
             raise
