@@ -26,7 +26,12 @@ from odradek.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
-from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from odradek.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -200,6 +205,24 @@ def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
         broker.call(request, CreateTopicsResponse)
     (entry,) = entries(broker)
     assert (entry["outcome"], entry["resource"], entry["error"]) == ("unknown", "orders", "RuntimeError")
+    caplog.clear()
+
+
+def test_every_resource_of_a_request_with_an_unknown_outcome_is_logged(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(broker.services.controller, "create_topics", fail)
+    names = [f"{index:02}{'x' * 200}" for index in range(20)] + [f"{index:02}short" for index in range(60)]
+    config = CreatableTopicConfig(name="retention.ms", value="5")
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=[config]) for name in names]
+    with pytest.raises(CloseConnection):
+        broker.call(CreateTopicsRequest(topics=topics), CreateTopicsResponse)
+    resources = [entry["resource"] for entry in entries(broker)]
+    assert ",".join(resources).split(",") == names
+    assert len(resources) < 25
     caplog.clear()
 
 
