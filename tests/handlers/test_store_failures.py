@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.controller.metadata_writer import ChangeNotMade
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.forwarding_cluster import TwoBrokers
 from tests.handlers.requests import create_topic
@@ -127,6 +129,28 @@ def test_the_audit_log_has_a_line_for_each_attempt_that_may_have_made_the_change
     assert asked.result().topics[0].error_code == ErrorCode.NONE
     assert [(action.outcome, action.resource_name) for action in audit.actions] == [("unknown", "t"), ("done", "t")]
     caplog.clear()
+    cluster.close()
+
+
+def test_a_broker_that_is_unregistered_before_the_store_fails_is_in_the_audit_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The repair of its partitions is a second write, which is not made."""
+    cluster = TwoBrokers()
+    audit = cluster.members[CONTROLLER].services.audit = RecordingAudit()
+    controller = cluster.members[CONTROLLER].controller
+    assert controller is not None
+    cluster.run(controller.cluster.follow_live_brokers({CONTROLLER: cluster.live[CONTROLLER]}))
+
+    async def get_no_turn() -> int:
+        raise ChangeNotMade("earlier changes of the metadata took too long")
+
+    monkeypatch.setattr(controller.cluster, "repair", get_no_turn)
+    asked = cluster.begin(CONTROLLER, UnregisterBrokerRequest(broker_id=OTHER), UnregisterBrokerResponse)
+    cluster.pass_time(0.01)
+    assert OTHER not in controller.image.brokers
+    assert [(action.outcome, action.resource_name) for action in audit.actions] == [("unknown", str(OTHER))]
+    asked.cancel()
     cluster.close()
 
 
