@@ -26,7 +26,17 @@ from odradek.protocol.messages.create_delegation_token import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )
-from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from odradek.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from odradek.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from odradek.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
@@ -196,6 +206,53 @@ def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
     (entry,) = entries(broker)
     assert (entry["outcome"], entry["resource"], entry["error"]) == ("unknown", "orders", "RuntimeError")
     caplog.clear()
+
+
+def test_every_resource_of_a_request_with_an_unknown_outcome_is_logged(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(broker.services.controller, "create_topics", fail)
+    names = [f"{index:02}{'x' * 200}" for index in range(20)] + [f"{index:02}short" for index in range(60)]
+    config = CreatableTopicConfig(name="retention.ms", value="5")
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=[config]) for name in names]
+    with pytest.raises(CloseConnection):
+        broker.call(CreateTopicsRequest(topics=topics), CreateTopicsResponse)
+    resources = [entry["resource"] for entry in entries(broker)]
+    assert ",".join(resources).split(",") == names
+    assert len(resources) < 25
+    caplog.clear()
+
+
+def test_a_stop_ends_a_deletion_whose_client_has_disconnected_before_it_closes_the_logs(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(broker, "orders")
+    produce(broker, "orders", batch())
+    table = broker.services.partitions
+    events, close, are_closed = [], table.close, asyncio.Event()
+
+    async def close_logs() -> None:
+        await close()
+        events.append("closed")
+        are_closed.set()
+        await asyncio.sleep(0)  # for the deletion, if it runs
+
+    async def remove(_partition: object) -> None:
+        events.append("removed")
+
+    monkeypatch.setattr(table, "close", close_logs)
+    monkeypatch.setattr(table, "checkpoint_log_start_offsets", lambda _: are_closed.wait())
+    monkeypatch.setattr("odradek.handlers.delete_records.remove_old_segments", remove)
+    deletion = DeleteRecordsPartition(partition_index=0, offset=1)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="orders", partitions=[deletion])])
+    disconnect_after_a_step(broker, request)
+    broker.run(broker.node.stop())
+    assert events == ["closed"]
+    last = json.loads(broker.host.disk.read_file(PATH).splitlines()[-1])
+    assert (last["outcome"], last["resource"], last["error"]) == ("unknown", "orders", "CancelledError")
 
 
 def disconnect_after_a_step(broker: SimulatedBroker, request: Request) -> None:

@@ -195,9 +195,11 @@ class RecordingAudit(NoAudit):
 
     def __init__(self) -> None:
         self.actors: list[Actor] = []
+        self.actions: list[Action] = []
 
     def performed(self, actor: Actor, action: Action) -> None:
         self.actors.append(actor)
+        self.actions.append(action)
 
 
 def test_a_controller_that_was_replaced_forwards_what_it_was_asked(cluster: TwoBrokers) -> None:

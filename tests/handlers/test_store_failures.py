@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.controller.metadata_writer import ChangeNotMade
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.forwarding_cluster import TwoBrokers
 from tests.handlers.requests import create_topic
-from tests.handlers.test_forwarding import CONTROLLER, OTHER, creation
+from tests.handlers.test_forwarded_quotas import limit
+from tests.handlers.test_forwarding import CONTROLLER, OTHER, RecordingAudit, creation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,6 +87,70 @@ def test_a_cluster_tries_again_until_its_store_is_back(monkeypatch: pytest.Monke
         assert not asked.done()
     cluster.pass_time(1)
     assert asked.result().topics[0].error_code == ErrorCode.NONE
+    cluster.close()
+
+
+@pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
+def test_attempts_that_are_not_written_do_not_count_for_the_quota(
+    monkeypatch: pytest.MonkeyPatch, node_id: int
+) -> None:
+    cluster = TwoBrokers()
+    for member in cluster.members:
+        member.cache.subscribe(member.services.quotas.follow)
+    limit(cluster, "controller_mutation_rate", 0.2)  # a bucket of 2.2 partitions, and a topic has 3
+    with monkeypatch.context() as away:
+        away.setattr(cluster.members[CONTROLLER].controller_store, "commit", fail)
+        asked = cluster.begin(node_id, creation(), CreateTopicsResponse)
+        cluster.pass_time(5)
+        assert not asked.done()
+    cluster.pass_time(1)
+    created = asked.result()
+    assert (created.topics[0].error_code, created.throttle_time_ms) == (ErrorCode.NONE, 0)
+    cluster.close()
+
+
+@pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
+def test_the_audit_log_has_a_line_for_each_attempt_that_may_have_made_the_change(
+    monkeypatch: pytest.MonkeyPatch, node_id: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first attempt sends a commit; the others cannot read the metadata that they would decide on."""
+    cluster = TwoBrokers()
+    audit = RecordingAudit()
+    store = cluster.members[CONTROLLER].controller_store
+    for member in cluster.members:
+        member.services.audit = audit
+    with monkeypatch.context() as away:
+        for method in ("commit", "changes_since", "load"):
+            away.setattr(store, method, fail)
+        asked = cluster.begin(node_id, creation(), CreateTopicsResponse)
+        cluster.pass_time(5)
+        assert not asked.done()
+    cluster.pass_time(1)
+    assert asked.result().topics[0].error_code == ErrorCode.NONE
+    assert [(action.outcome, action.resource_name) for action in audit.actions] == [("unknown", "t"), ("done", "t")]
+    caplog.clear()
+    cluster.close()
+
+
+def test_a_broker_that_is_unregistered_before_the_store_fails_is_in_the_audit_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The repair of its partitions is a second write, which is not made."""
+    cluster = TwoBrokers()
+    audit = cluster.members[CONTROLLER].services.audit = RecordingAudit()
+    controller = cluster.members[CONTROLLER].controller
+    assert controller is not None
+    cluster.run(controller.cluster.follow_live_brokers({CONTROLLER: cluster.live[CONTROLLER]}))
+
+    async def get_no_turn() -> int:
+        raise ChangeNotMade("earlier changes of the metadata took too long")
+
+    monkeypatch.setattr(controller.cluster, "repair", get_no_turn)
+    asked = cluster.begin(CONTROLLER, UnregisterBrokerRequest(broker_id=OTHER), UnregisterBrokerResponse)
+    cluster.pass_time(0.01)
+    assert OTHER not in controller.image.brokers
+    assert [(action.outcome, action.resource_name) for action in audit.actions] == [("unknown", str(OTHER))]
+    asked.cancel()
     cluster.close()
 
 

@@ -19,12 +19,13 @@ from odradek.controller.broker_decisions import (
 )
 from odradek.controller.election_decisions import ElectionResult, decide_elections, decide_preferred_leaders
 from odradek.controller.in_sync_decisions import InSyncResult, decide_in_sync_changes
-from odradek.controller.metadata_writer import Decided
+from odradek.controller.metadata_writer import ChangeNotMade, Decided
 from odradek.controller.offline_replicas import decide_offline_replicas
 from odradek.controller.partition_repair import decide_repairs
 from odradek.controller.reassignment_decisions import ReassignmentResult, decide_reassignments
 from odradek.controller.replica_replacement import decide_replacements
 from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS, write_request
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 
@@ -94,7 +95,12 @@ class ClusterController:
             return (decision, []) if isinstance(decision, Refusal) else (None, decision.changes)
 
         decided = await write_request(self._writer, decide, node_id, _take_refusal)
-        return decided if decided.result is not None else Decided(None, await self.repair())
+        if decided.result is not None:
+            return decided
+        try:
+            return Decided(None, await self.repair())
+        except ChangeNotMade as problem:  # the broker is unregistered all the same
+            raise StoreError(str(problem)) from problem
 
     async def _write_broker(self, decide: Callable[[Cluster], BrokerDecision]) -> Decided[ErrorCode]:
         def decide_broker(cluster: Cluster) -> tuple[BrokerDecision, list[Change]]:

@@ -113,6 +113,7 @@ class Controller:
             refuse_topics,
             validate_only=validate_only,
             timeout_ms=timeout_ms,
+            mutations=mutations,
         )
 
     async def delete_topics(
@@ -130,6 +131,7 @@ class Controller:
             None,
             lambda _, refusal: refuse_deletions(names, topic_ids, refusal),
             timeout_ms=timeout_ms,
+            mutations=mutations,
         )
 
     async def create_partitions(
@@ -146,6 +148,7 @@ class Controller:
             refuse_topics,
             validate_only=validate_only,
             timeout_ms=timeout_ms,
+            mutations=mutations,
         )
 
     async def alter_configs(
@@ -206,7 +209,14 @@ class Controller:
         *,
         validate_only: bool = False,
         timeout_ms: float = DEFAULT_TIMEOUT_MS,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> Decided[T]:
         return await write_request(
-            self._writer, decide, request, refuse, validate_only=validate_only, timeout_ms=timeout_ms
+            self._writer,
+            decide,
+            request,
+            refuse,
+            validate_only=validate_only,
+            timeout_ms=timeout_ms,
+            mutations=mutations,
         )

@@ -38,6 +38,10 @@ class ControllerFenced(StoreError):
     """Another controller has claimed a higher epoch: this one must not decide any more."""
 
 
+class ChangeNotMade(StoreError):
+    """The change was not sent to the store, so that it cannot have been made; another attempt may succeed."""
+
+
 class ChangeNotReadable(StoreError):
     """Some broker cannot read the change, or it is not known whether all can: nothing was written."""
 
@@ -107,9 +111,10 @@ class MetadataWriter:
         """Runs to its end even if the caller is cancelled, so that the image and the store agree. A write that has not
         got its turn within its timeout is not made: its caller was told so.
 
-        `StoreError` when nothing can be committed, `ControllerFenced` when another controller took over."""
+        `StoreError` when nothing can be committed, `ChangeNotMade` if it was not attempted, `ControllerFenced` when
+        another controller took over."""
         if self._is_stopping:
-            raise StoreError("the broker is stopping")
+            raise ChangeNotMade("the broker is stopping")
         task = asyncio.ensure_future(self._write_in_turn(decide, timeout_ms))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
@@ -125,7 +130,7 @@ class MetadataWriter:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await self._one_at_a_time.acquire()
         except TimeoutError as problem:
-            raise StoreError(f"earlier changes of the metadata took longer than {timeout_ms:.0f} ms") from problem
+            raise ChangeNotMade(f"earlier changes of the metadata took longer than {timeout_ms:.0f} ms") from problem
         try:
             return await self._decide_and_commit(decide)
         finally:
@@ -134,7 +139,10 @@ class MetadataWriter:
     async def _decide_and_commit(self, decide: Decision[T]) -> Decided[T]:
         for _ in range(ATTEMPTS):
             if self._is_outdated:
-                await self._read_newer_commits()
+                try:
+                    await self._read_newer_commits()
+                except StoreError as problem:
+                    raise ChangeNotMade(str(problem)) from problem
             image = self.image
             result, changes = decide(Cluster(image, self._config, self._entropy.random_below, self._entropy.uuid))
             if not changes:
@@ -155,7 +163,9 @@ class MetadataWriter:
                     self._is_outdated = True
                 case _:
                     assert_never(outcome)
-        raise StoreError("the metadata store changes faster than this broker can follow; is another broker using it?")
+        raise ChangeNotMade(
+            "the metadata store changes faster than this broker can follow; is another broker using it?"
+        )
 
     def _check_level(self, changes: Sequence[Change]) -> None:
         level = level_of(changes)

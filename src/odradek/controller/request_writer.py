@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.controller.metadata_writer import ChangeNotReadable, ControllerFenced, Decided
+from odradek.controller.metadata_writer import ChangeNotMade, ChangeNotReadable, ControllerFenced, Decided
 from odradek.metadata.store import CommitTooLarge, StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,15 +36,18 @@ async def write_request(
     validate_only: bool = False,
     timeout_ms: float = DEFAULT_TIMEOUT_MS,
     is_limited: bool = True,
+    mutations: MutationQuota = UNLIMITED_MUTATIONS,
 ) -> Decided[T]:
     """A commit that is too large, that a broker cannot read, or that another controller has fenced, is a refusal.
     `StoreError` when its turn does not come within the timeout, or if too many requests wait; those of brokers are not
-    limited, because each has few at a time."""
+    limited, because each has few at a time. `mutations` is the quota that `decide` uses: a change that is not written
+    does not count, and one that is decided again after a conflict counts once."""
     if is_limited and writer.waiting_count >= MOST_WAITING_REQUESTS:
-        raise StoreError(f"{writer.waiting_count} changes of the metadata wait")
+        raise ChangeNotMade(f"{writer.waiting_count} changes of the metadata wait")
     limited_ms = min(max(timeout_ms, SHORTEST_TIMEOUT_MS), LONGEST_TIMEOUT_MS)
 
     def decide_request(cluster: Cluster) -> tuple[T, list[Change]]:
+        mutations.give_back()  # what an earlier attempt has recorded
         result, changes = decide(request, cluster)
         return result, [] if validate_only else changes
 
@@ -55,4 +59,8 @@ async def write_request(
         refusal = Refusal(problem.error, str(problem))
     except ControllerFenced as problem:
         refusal = Refusal(ErrorCode.NOT_CONTROLLER, str(problem))
+    except StoreError:
+        mutations.give_back()
+        raise
+    mutations.give_back()
     return Decided(refuse(request, refusal), writer.image.version)

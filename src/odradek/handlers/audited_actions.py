@@ -10,11 +10,12 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.controller.metadata_writer import ChangeNotMade
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Struct
 from odradek.protocol.sentinels import NO_TOPIC_ID
 from odradek.security.acls.bindings import PatternType, Permission
-from odradek.security.audit.events import Action, pascal_case
+from odradek.security.audit.events import Action, joined_texts, pascal_case
 from odradek.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from odradek.security.scram_credentials import ScramMechanism
 
@@ -48,6 +49,7 @@ _NAME_FIELDS = frozenset(
     }
 )
 """Fields of requests that name what is changed. None of them has a secret."""
+_SETTINGS_FIELD = "configs"  # its names are not those of resources
 
 
 def audited(handle: Callable[[Any, RequestContext], Any], describe: Describe) -> Callable[[Any, RequestContext], Any]:
@@ -67,6 +69,8 @@ def audited(handle: Callable[[Any, RequestContext], Any], describe: Describe) ->
             response = await (awaited if context.meter is None else context.meter.measured(awaited))
             if inspect.isawaitable(response):
                 response = await response  # it waited for a coordinator, and waits for something else
+        except ChangeNotMade:  # the forwarder tries again, and the answer has a line
+            raise
         except BaseException as problem:
             _log_unknown_outcome(request, problem, context)
             raise
@@ -98,17 +102,19 @@ def _log_actions(describe: Describe, request: Any, response: Any, context: Reque
 
 
 def _log_unknown_outcome(request: Any, problem: BaseException, context: RequestContext) -> None:
-    """The request ended without a response. What it asked for may have been done."""
+    """The request ended without a response. What it asked for may have been done. Long names are in several lines."""
     if not getattr(request, "validate_only", False):
-        names = ",".join(dict.fromkeys(_names(request)))
         error = type(problem).__name__
-        action = Action(context.api_name, "Request", names, error, is_open=True)
-        context.services.audit.performed(context.actor, action)
+        for names in joined_texts(dict.fromkeys(_names(request))):
+            action = Action(context.api_name, "Request", names, error, is_open=True)
+            context.services.audit.performed(context.actor, action)
 
 
 def _names(value: object) -> Iterable[str]:
     """The names of the resources that a request names."""
     for field in type(value).fields if isinstance(value, Struct) else ():
+        if field.name == _SETTINGS_FIELD:
+            continue
         part = getattr(value, field.name)
         for each in part if isinstance(part, list) else (part,):
             if isinstance(each, Struct):

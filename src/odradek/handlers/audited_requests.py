@@ -22,6 +22,7 @@ pile up. Their lines say that the outcome is unknown."""
 class AuditedRequests:
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
+        self._kept: set[asyncio.Task[Any]] = set()
 
     def begin(self, request: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """The request begins at once, and its result can be awaited."""
@@ -32,6 +33,11 @@ class AuditedRequests:
         task.add_done_callback(self._ended)
         return _result(task)
 
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """A task that has lost its client runs to its end or that of the broker. The caller bounds the number."""
+        self._kept.add(task)
+        task.add_done_callback(self._kept.discard)
+
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
@@ -39,10 +45,11 @@ class AuditedRequests:
 
     async def close(self) -> None:
         """Cancel the requests that run."""
-        for task in self._running:
+        tasks = self._running | self._kept
+        for task in tasks:
             task.cancel()
-        if self._running:
-            await asyncio.wait(self._running)
+        if tasks:
+            await asyncio.wait(tasks)
 
 
 async def _result(task: asyncio.Task[T]) -> T:

@@ -119,9 +119,7 @@ class ClientConnection:
 class RequestForwarder(Protocol):
     """The way of requests that the controller decides; `handlers/forwarding` implements it."""
 
-    async def answer(
-        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
-    ) -> Answer: ...
+    async def answer(self, api: Api, header: RequestHeader, frame: bytes, context: RequestContext) -> Answer: ...
 
 
 class CollectMetrics(Protocol):

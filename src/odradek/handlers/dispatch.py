@@ -218,7 +218,7 @@ class Dispatcher:
     async def _forward(self, record: RequestRecord, frame: bytes, forwarder: RequestForwarder) -> Answer:
         api, header, meter = record.measured.api, record.header, record.context.meter
         try:
-            answering = forwarder.answer(api, header, frame, record.context.connection, self._services)
+            answering = forwarder.answer(api, header, frame, record.context)
             if meter is None:
                 answer = await answering
             else:

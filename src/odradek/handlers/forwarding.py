@@ -7,11 +7,13 @@ client.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.client.broker_connection import BrokerUnavailable
-from odradek.handlers.context import CloseConnection, RequestContext
+from odradek.handlers.context import CloseConnection
 from odradek.handlers.preparation import Prepared
 from odradek.handlers.refused_requests import refuse_request
 from odradek.handlers.waiting_copies import WaitingCopies
@@ -24,10 +26,13 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.principal_codec import encode_principal
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.controller.route import ControllerRoute, Deadline
     from odradek.handlers.answers import Answer
     from odradek.handlers.api import Api
-    from odradek.handlers.context import ClientConnection, Services
+    from odradek.handlers.context import ClientConnection, RequestContext
+    from odradek.handlers.quota_enforcement import RequestMeter
     from odradek.protocol.framing import RequestHeader
     from odradek.protocol.schema import Request, Response
 
@@ -37,6 +42,7 @@ DEFAULT_TIMEOUT_MS = 30_000  # of requests without a timeout
 LONGEST_TIMEOUT_MS = 60_000
 SHORTEST_ATTEMPT_MS = 1_000.0  # a request with a timeout of 0 is attempted too
 LONGEST_ATTEMPT_MS = 20_000.0
+ABANDONED_BYTES = 4096  # of an attempt without a client, beside its request: a bound on the number of attempts
 PURPOSE = "forwarding"
 TOPICS_PURPOSE = "forwarding of topics"
 TOPIC_APIS = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
@@ -53,33 +59,28 @@ class Forwarder:
         self._route = route
         self._copies = WaitingCopies()
 
-    async def answer(
-        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
-    ) -> Answer:
+    async def answer(self, api: Api, header: RequestHeader, frame: bytes, context: RequestContext) -> Answer:
         """`MalformedMessage` when the request cannot be decoded."""
         if not self._copies.has_room(len(frame)):
             raise CloseConnection(f"requests of {self._copies.used_bytes} bytes wait for the controller")
         with self._copies.holding(len(frame)):
-            return await self._answer(api, header, frame, connection, services)
+            return await self._answer(api, header, frame, context)
 
-    async def _answer(
-        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
-    ) -> Answer:
+    async def _answer(self, api: Api, header: RequestHeader, frame: bytes, context: RequestContext) -> Answer:
         request = api.request.decode(memoryview(frame), header.body_position, header.api_version)
-        context = RequestContext(services, connection, header.api_version, header.client_id, api.name)
         deadline = self._route.deadline(_timeout_ms(request))
-        prepared = Prepared(api, header, frame, request, services.metrics.requests.of(api.name))
+        prepared = Prepared(api, header, frame, request, context.services.metrics.requests.of(api.name))
         await prepared.run(context)
         if prepared.is_answered:
             return prepared.answer()
         while True:
             if self._route.local is not None:
-                response = await decide_locally(api, prepared.request, context)
+                response = await self._decide(api, prepared, context)
                 if response is not None:
                     return prepared.answer(response)
             else:
                 purpose = TOPICS_PURPOSE if api.name in TOPIC_APIS else PURPOSE
-                data = await self._forward(prepared.frame, connection, deadline, purpose)
+                data = await self._forward(prepared.frame, context.connection, deadline, purpose)
                 if isinstance(data, bytes):
                     return prepared.answer_encoded(data)
                 if data is not ErrorCode.NOT_CONTROLLER:
@@ -91,6 +92,27 @@ class Forwarder:
                 break
             prepared.shorten_timeout(deadline.remaining_ms)
         return prepared.answer(await refuse_request(api.handle, prepared.request, context, refusal))
+
+    async def _decide(self, api: Api, prepared: Prepared, context: RequestContext) -> Response | None:
+        """An attempt whose client disconnects runs to its end, because its write does, and its memory counts until
+        then."""
+        deciding = decide_locally(api, prepared.request, context)
+        attempt = asyncio.ensure_future(deciding if context.meter is None else _measured(deciding, context.meter))
+        try:
+            await asyncio.wait((attempt,))  # does not cancel the attempt with the caller
+        except asyncio.CancelledError:
+            size_bytes = len(prepared.frame) + ABANDONED_BYTES
+            self._copies.hold(size_bytes)
+            attempt.add_done_callback(partial(self._end_abandoned, api.name, size_bytes))
+            context.services.audited_requests.keep(attempt)
+            raise
+        return attempt.result()
+
+    def _end_abandoned(self, api_name: str, size_bytes: int, attempt: asyncio.Task[Response | None]) -> None:
+        self._copies.release(size_bytes)
+        problem = None if attempt.cancelled() else attempt.exception()
+        if problem is not None:
+            log.error("a request failed after its client had disconnected", api=api_name, exc_info=problem)
 
     async def _forward(
         self, frame: bytes, connection: ClientConnection, deadline: Deadline, purpose: str
@@ -112,6 +134,11 @@ class Forwarder:
         data = bytes(response.response_data)
         await self._route.wait_until_applied(response.metadata_version, deadline)
         return data
+
+
+async def _measured(deciding: Awaitable[Response | None], meter: RequestMeter) -> Response | None:
+    response: Response | None = await meter.measured(deciding)
+    return response
 
 
 async def decide_locally(api: Api, request: Request, context: RequestContext) -> Response | None:

@@ -282,11 +282,11 @@ class Node:
         await self._housekeeping.stop()
         await self._coordination.leave()
         await self._metadata.close()  # applies all commits before the table closes
+        await self._services.audited_requests.close()  # they use the logs
         self._produce_conversions.close()
         self._time_lookups.close()
         await self._table.close()
         await self._coordination.store.close()
-        await self._services.audited_requests.close()
         if self._audit is not None:
             await self._audit.close()
 

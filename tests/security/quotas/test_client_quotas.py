@@ -94,6 +94,22 @@ def test_an_admin_reaches_its_rate_of_topic_changes(is_strict: bool) -> None:
     assert changed / 600 == pytest.approx(2, rel=0.1)
 
 
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_changes_that_are_given_back_do_not_count(is_strict: bool) -> None:
+    quotas = with_quota("controller_mutation_rate", 1)
+    found = quotas.mutation_bucket(quotas.limits_of("alice", "app"), START_MS)
+    assert found is not None
+    mutations = LimitedMutations(*found, lambda: START_MS, is_strict=is_strict)
+    before = found[0].tokens(1, START_MS)
+    for _ in range(3):
+        assert mutations.allows(100)
+        mutations.allows(100)  # refused if the quota is strict
+        assert mutations.throttle_ms > 0
+        mutations.give_back()
+        mutations.give_back()
+        assert (found[0].tokens(1, START_MS), mutations.throttle_ms) == (before, 0)
+
+
 def test_all_client_ids_of_a_user_share_the_quota_of_the_user() -> None:
     quotas = with_quota("producer_byte_rate", 1_000)
     assert quotas.record_produce(quotas.limits_of("alice", "a"), 10_000, START_MS) == 0

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from odradek.security.authorizer import Operation, Resource
 
@@ -105,6 +105,18 @@ def as_line(fields: Mapping[str, object], time_ms: int) -> bytes:
 def pascal_case(name: str) -> str:
     """As Kafka writes operations and types of resources: `DescribeConfigs`."""
     return "".join(word.capitalize() for word in name.split("_"))
+
+
+def joined_texts(texts: Iterable[str]) -> Iterator[str]:
+    """The texts with commas between them, as few lines as can hold them without being shortened. At least one."""
+    line = ""
+    for text in texts:
+        if line and len(line) + 1 + len(text) > LONGEST_TEXT:
+            yield line
+            line = text
+        else:
+            line = f"{line},{text}" if line else text
+    yield line
 
 
 def _actor_fields(actor: Actor) -> dict[str, object]:

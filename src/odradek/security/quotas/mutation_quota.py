@@ -18,6 +18,9 @@ class MutationQuota(Protocol):
     def allows(self, partition_count: int) -> bool:
         """Records the change if it is allowed."""
 
+    def give_back(self) -> None:
+        """The changes that were recorded are not made: neither they nor a refusal count."""
+
     @property
     def throttle_ms(self) -> int: ...
 
@@ -29,12 +32,15 @@ class UnlimitedMutations:
     def allows(self, partition_count: int) -> bool:  # noqa: ARG002 - the interface's signature
         return True
 
+    def give_back(self) -> None:
+        pass
+
 
 UNLIMITED_MUTATIONS = UnlimitedMutations()
 
 
 class LimitedMutations:
-    __slots__ = ("_bucket", "_is_strict", "_limit", "_measured_ms", "_now_ms", "_throttle_ms")
+    __slots__ = ("_bucket", "_is_strict", "_limit", "_measured_ms", "_now_ms", "_recorded", "_throttle_ms")
 
     def __init__(self, bucket: TokenBucket, limit: float, now_ms: Callable[[], int], *, is_strict: bool) -> None:
         self._bucket = bucket
@@ -43,6 +49,7 @@ class LimitedMutations:
         self._is_strict = is_strict
         self._throttle_ms = 0
         self._measured_ms = 0
+        self._recorded = 0
 
     def allows(self, partition_count: int) -> bool:
         now_ms = self._now_ms()
@@ -50,11 +57,16 @@ class LimitedMutations:
             if self._bucket.tokens(self._limit, now_ms) < 0:
                 self._throttle(self._bucket.throttle_ms(self._limit, now_ms), now_ms)
                 return False
-            self._bucket.record(partition_count, self._limit, now_ms)
+            self._record(partition_count, now_ms)
             return True
-        self._bucket.record(partition_count, self._limit, now_ms)
+        self._record(partition_count, now_ms)
         self._throttle(self._bucket.throttle_ms(self._limit, now_ms), now_ms)
         return True
+
+    def give_back(self) -> None:
+        if self._recorded:
+            self._record(-self._recorded, self._now_ms())
+        self._throttle_ms = 0
 
     @property
     def throttle_ms(self) -> int:
@@ -62,6 +74,10 @@ class LimitedMutations:
         if not self._throttle_ms:
             return 0
         return max(0, self._throttle_ms - (self._now_ms() - self._measured_ms))
+
+    def _record(self, partition_count: int, now_ms: int) -> None:
+        self._bucket.record(partition_count, self._limit, now_ms)
+        self._recorded += partition_count
 
     def _throttle(self, throttle_ms: int, now_ms: int) -> None:
         if throttle_ms:

@@ -1,0 +1,62 @@
+"""Changes that the controller has begun when their clients disconnect run to their end, and their memory counts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from odradek.protocol.messages.create_topics import CreateTopicsResponse
+from tests.handlers.forwarding_cluster import TwoBrokers
+from tests.handlers.test_forwarding import CONTROLLER, creation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def cluster() -> Iterator[TwoBrokers]:
+    brokers = TwoBrokers()
+    yield brokers
+    brokers.close()
+
+
+def test_a_change_whose_client_has_disconnected_counts_until_it_is_written(
+    cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = cluster.members[CONTROLLER]
+    commit, is_back = controller.controller_store.commit, asyncio.Event()
+
+    async def commit_later(*changes: Any, **version: Any) -> Any:
+        await is_back.wait()
+        return await commit(*changes, **version)
+
+    monkeypatch.setattr(controller.controller_store, "commit", commit_later)
+    copies = cast("Any", controller.services.forwarder)._copies
+    for name in ("t", "u"):
+        asked = cluster.begin(CONTROLLER, creation(100 * name), CreateTopicsResponse)
+        cluster.pass_time(0.1)
+        asked.cancel()
+        cluster.pass_time(0.1)
+        assert asked.cancelled()
+    assert copies.used_bytes > 2 * 100
+    is_back.set()
+    cluster.pass_time(1)
+    assert copies.used_bytes == 0
+    assert controller.cache.image.topics.keys() == {100 * "t", 100 * "u"}
+
+
+def test_a_stop_ends_changes_whose_clients_have_disconnected(
+    cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = cluster.members[CONTROLLER]
+    monkeypatch.setattr(controller.cache, "wait_until_applied", lambda _: asyncio.Event().wait())
+    asked = cluster.begin(CONTROLLER, creation(), CreateTopicsResponse)
+    cluster.pass_time(0.1)
+    asked.cancel()
+    cluster.pass_time(0.1)
+    copies = cast("Any", controller.services.forwarder)._copies
+    assert copies.used_bytes > 0
+    cluster.run(controller.services.audited_requests.close())
+    assert copies.used_bytes == 0
