@@ -28,6 +28,7 @@ DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_st
 # Functions that tell dates apart, and no times of a day.
 DATES = ("TsOrDsToDate", "TimestampTrunc", "DateTrunc")
 WINDOW, DAILY = "window", "daily window"  # parts of an identity; a daily window starts and ends with a day
+WINDOW_PART = re.compile(f"(?:[12] )*(?:{WINDOW}|{DAILY})")  # `united` numbers the sides
 WHOLE_DAYS = re.compile(r"\s*\d+\s*(day|week)s?\s*", re.IGNORECASE)
 WINDOWS = frozenset(("window", "session_window"))
 UNHELD = "a row"  # the identity of a row that no column has

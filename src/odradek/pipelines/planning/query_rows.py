@@ -11,6 +11,7 @@ from odradek.pipelines.planning.group_columns import (
     STATIC,
     UNKNOWN,
     WINDOW,
+    WINDOW_PART,
     WINDOWS,
     Column,
     Kind,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
+WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
 
 
 class QueryRows:
@@ -214,7 +216,8 @@ class _Scope:
 
     def _found(self, rows: Rows, names: list[str]) -> Column:
         column = rows.column(names[0])
-        return column if len(names) == 1 else replace(column, parts=frozenset())
+        is_whole = len(names) == 1 or (names[1:] in WINDOW_ENDS and all(map(WINDOW_PART.fullmatch, column.parts)))
+        return column if is_whole else replace(column, parts=frozenset())
 
     def changing(self, columns: Iterable[exp.Column]) -> list[str]:
         """The names of the columns that change; those of tables inside a subquery are not of this scope."""
