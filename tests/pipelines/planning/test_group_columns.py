@@ -45,3 +45,62 @@ def test_a_field_of_another_struct_does_not_tell_its_groups_apart() -> None:
     struct = f"select named_struct('start', id, 'w', window) as h, n from ({HOURS}) g"
     (refused,) = refusals("key: [s]", struct, "select h.start as s, n from q1")
     assert "tells id, window apart" in refused
+
+
+@pytest.mark.parametrize(
+    ("key", "length", "is_refused"),
+    [
+        ("date_format(window.start, 'yyyy-MM-dd')", "1 hour", True),
+        ("date_format(window.start, 'yyyy-MM-dd')", "1 day", False),
+        ("date_format(window.start, 'dd. MMM yyyy')", "1 week", False),
+        ("date_format(window.start, 'yyyy-MM')", "1 day", True),
+        ("date_format(window.start, 'yyyyMMddHH')", "1 hour", False),
+        ("date_format(window.start, 'yyyyMMddHH')", "15 minutes", True),
+        ("date_format(window.start, 'yyyyMMddhh')", "1 hour", True),
+        ("date_format(window.start, 'yyyyMMddhha')", "1 hour", False),
+        ("date_format(window.start, 'HH:mm')", "1 hour", True),
+        ("date_format(window.start, 'yyyy-MM-dd HH:mm')", "15 minutes", False),
+        ("date_format(window.start, 'yyyy-MM-dd HH:mm')", "10 seconds", True),
+        ("date_format(window.start, 'yyyy-MM-dd HH:mm:ss')", "10 seconds", False),
+        ("date_format(window.start, 'yyyy-DDD HH')", "1 day', '1 hour", False),
+        ("date_format(window.start, 'yyyy-MM-dd')", "1 day', '1 hour", True),
+        ("to_date(window.start)", "1 hour", True),
+        ("date_trunc('hour', window.start)", "1 hour", False),
+        ("date_trunc('hour', window.start)", "5 minutes", True),
+        ("date_trunc('month', window.start)", "1 day", True),
+    ],
+)
+def test_a_function_of_time_tells_windows_apart_that_start_in_different_units(
+    key: str, length: str, is_refused: bool
+) -> None:
+    query = f"select {key} as k, id, count(*) n from a group by window(at, '{length}'), id"
+    refused = refusals("key: [k, id]", query)
+    assert ["tells window apart" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(
+    ("window", "is_refused"), [("size: 1 hour", True), ("size: 2 days", False), ("gap: 1 hour", True)]
+)
+def test_a_date_tells_the_windows_of_an_aggregation_apart_by_their_length(window: str, is_refused: bool) -> None:
+    definition = f"""
+steps:
+  g: {{from: a, by: [id], window: {{column: at, {window}}}, aggregate: {{n: count(*)}}}}
+  s: {{sql: "select date_format(window_start, 'yyyy-MM-dd') as day, id, n from g"}}
+warehouse: sqlite:///w.db
+sinks: {{o: {{from: s, table: o, key: [day, id]}}}}
+"""
+    lines = [line for line in reported_for(definition, head=HEAD) if line.startswith("error")]
+    assert ["tells window apart" in line for line in lines] == [True] * is_refused, lines
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_refused"),
+    [
+        ("coalesce(id, x)", True),
+        ("coalesce(id, -1)", True),  # without x
+        ("concat(coalesce(id, -1), '-', nvl(x, 0))", False),
+    ],
+)
+def test_the_first_of_several_columns_tells_no_groups_apart(expression: str, is_refused: bool) -> None:
+    refused = refusals("key: [k]", f"select {expression} as k, count(*) n from a group by id, x")
+    assert len(refused) == is_refused, refused

@@ -6,12 +6,12 @@ part of a query; the functions of this file derive the description of a result f
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.planning.queries import children, is_aggregate, window_calls
+from odradek.pipelines.planning.window_parts import called_window_part, told_apart, unit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,15 +21,10 @@ if TYPE_CHECKING:
 GROWING_AGGREGATES = ("Max", "Count", "CountIf")
 # Functions whose results differ if their arguments do, apart from rare cases: those that keys are made of.
 DISTINGUISHING = (
-    "Concat", "ConcatWs", "DPipe", "Cast", "TryCast", "Coalesce", "TimeToStr", "TimeStrToTime",
+    "Concat", "ConcatWs", "DPipe", "Cast", "TryCast", "TimeStrToTime",
     "MD5", "MD5Digest", "SHA", "SHA2", "Struct", "PropertyEQ", "JSONFormat", "Dot",
 )  # fmt: skip
 DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf"))
-# Functions that tell dates apart, and no times of a day.
-DATES = ("TsOrDsToDate", "TimestampTrunc", "DateTrunc")
-WINDOW, DAILY = "window", "daily window"  # parts of an identity; a daily window starts and ends with a day
-WINDOW_PART = re.compile(f"(?:[12] )*(?:{WINDOW}|{DAILY})")  # `united` numbers the sides
-WHOLE_DAYS = re.compile(r"\s*\d+\s*(day|week)s?\s*", re.IGNORECASE)
 WINDOWS = frozenset(("window", "session_window"))
 UNHELD = "a row"  # the identity of a row that no column has
 
@@ -78,7 +73,7 @@ UNKNOWN = Rows(default=Column(Kind.CHANGING), is_known=False)
 
 
 def grouped(by: Iterable[str], aggregates: Mapping[str, Kind], window: str | None) -> Rows:
-    """The rows of an aggregation; each end of a window determines the window, whose part is `WINDOW` or `DAILY`."""
+    """The rows of an aggregation; each end of a window determines the window, whose part is given."""
     columns = {name.lower(): Column(Kind.FIXED, frozenset((name.lower(),))) for name in by}
     parts = frozenset(columns) if window is None else frozenset((*columns, window))
     if window is not None:
@@ -135,20 +130,17 @@ def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> C
     inner = [column_of(each, resolve) for value in node.args.values() for each in children(value)]
     kind = Kind.FIXED if all(each.kind is Kind.FIXED for each in inner) else Kind.CHANGING
     held = frozenset().union(*(each.parts for each in inner))
-    if is_date(node):
-        return Column(kind, held & {DAILY})
+    unit = unit_left(node)
+    if unit is not None:
+        return Column(kind, told_apart(held, unit))
     return Column(kind, held if distinguishes(node) else frozenset())
 
 
-def is_date(node: exp.Expr) -> bool:
+def distinguishes(node: exp.Expr) -> bool:
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-    return type(node).__name__ in DATES or (isinstance(node, exp.Cast) and node.to.this.name == "DATE")
-
-
-def distinguishes(node: exp.Expr) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
-
+    if isinstance(node, exp.Coalesce):
+        return not any(each.find(exp.Column) for each in node.expressions)
     if isinstance(node, exp.Cast) and node.to.this.name == "BOOLEAN":
         return False
     is_named = isinstance(node, exp.Anonymous) and node.name.lower() in DISTINGUISHING_NAMES
@@ -195,8 +187,7 @@ def group_part(node: exp.Expr) -> str:
 
     calls = window_calls(node)
     if calls:
-        lengths = [each.name for each in calls[0].expressions[1:] if isinstance(each, exp.Literal)]
-        return DAILY if lengths and all(map(WHOLE_DAYS.fullmatch, lengths)) else WINDOW
+        return called_window_part(calls[0])
     if isinstance(node, exp.Column):
         return node.name.lower()
     plain = node.transform(lambda each: exp.column(each.name) if isinstance(each, exp.Column) else each)

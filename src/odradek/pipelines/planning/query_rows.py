@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.planning.group_columns import (
-    DAILY,
     STATIC,
     UNKNOWN,
-    WINDOW,
-    WINDOW_PART,
     WINDOWS,
     Column,
     Kind,
@@ -25,6 +22,7 @@ from odradek.pipelines.planning.group_columns import (
     united,
 )
 from odradek.pipelines.planning.queries import JoinType, argument, has_aggregates, is_aggregate, join_type, window_calls
+from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -149,7 +147,7 @@ class QueryRows:
         from sqlglot import exp  # noqa: PLC0415
 
         parts = frozenset(map(group_part, group_expressions(node)))
-        window = DAILY if DAILY in parts else WINDOW
+        window = next(filter(WINDOW_PART.fullmatch, parts), WINDOW)
 
         def resolve(each: exp.Expr) -> Column | None:
             if isinstance(each, exp.Column):
