@@ -104,3 +104,49 @@ sinks: {{o: {{from: s, table: o, key: [day, id]}}}}
 def test_the_first_of_several_columns_tells_no_groups_apart(expression: str, is_refused: bool) -> None:
     refused = refusals("key: [k]", f"select {expression} as k, count(*) n from a group by id, x")
     assert len(refused) == is_refused, refused
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["unix_seconds(window.end)", "unix_millis(window.end)", "unix_timestamp(window.start)", "window_time(window)"],
+)
+def test_the_number_of_a_time_tells_windows_apart(key: str) -> None:
+    query = f"select {key} as k, id, count(*) n from a group by window(at, '10 seconds'), id"
+    assert refusals("key: [k, id]", query) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "is_refused"),
+    [
+        ("unix_timestamp(max(at))", False),
+        ("unix_millis(max(at))", False),
+        ("greatest(max(at), max(seen))", False),
+        ("greatest(max(at), min(seen))", True),
+        ("cast(count(*) as int)", False),
+        ("cast(max(x) as int)", True),  # of text, 9 is followed by 10
+        ("to_date(max(at))", False),
+        ("unix_timestamp(max(cast(x as string)), 'dd-MM-yyyy')", True),
+        ("-max(x)", True),
+    ],
+)
+def test_an_order_may_be_a_function_that_grows_with_its_arguments(order: str, is_refused: bool) -> None:
+    query = f"select id, {order} as last, count(*) n from (select *, at as seen from a) v group by id"
+    refused = refusals("key: [id], order_by: last", query)
+    assert ["which may fall" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        ("select t.id, t.name, q1.n from q1 join t on q1.id = t.id", False),
+        ("select t.*, q1.n from q1 join t on q1.id = t.id and t.name > 'a'", False),
+        ("select t.id, q1.n from t join q1 on (q1.id = t.id)", False),
+        ("select key as id, q1.n from q1 join (select id as key from t) u on q1.id = key", False),
+        ("select t.id, q1.n from q1 left join t on q1.id = t.id", True),
+        ("select t.id, q1.n from q1 join t on q1.id > t.id", True),
+        ("select t.id, q1.n from q1 join t on q1.id = t.id or t.id = 0", True),
+    ],
+)
+def test_an_inner_join_makes_equal_columns_tell_the_same_groups_apart(sql: str, is_refused: bool) -> None:
+    refused = refusals("key: [id]", "select id, count(*) n from a group by id", sql)
+    assert ["tells id apart" in line for line in refused] == [True] * is_refused, refused

@@ -11,20 +11,26 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.planning.queries import children, is_aggregate, window_calls
-from odradek.pipelines.planning.window_parts import called_window_part, told_apart, unit_left
+from odradek.pipelines.planning.window_parts import DIRECTIVE, called_window_part, told_apart, unit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from sqlglot import exp
 
-GROWING_AGGREGATES = ("Max", "Count", "CountIf")
+COUNTS = ("Count", "CountIf")
+GROWING_AGGREGATES = ("Max", *COUNTS)
 # Functions whose results differ if their arguments do, apart from rare cases: those that keys are made of.
 DISTINGUISHING = (
-    "Concat", "ConcatWs", "DPipe", "Cast", "TryCast", "TimeStrToTime",
-    "MD5", "MD5Digest", "SHA", "SHA2", "Struct", "PropertyEQ", "JSONFormat", "Dot",
+    "Concat", "ConcatWs", "DPipe", "Cast", "TryCast", "TimeStrToTime", "UnixSeconds", "UnixMillis", "UnixMicros",
+    "StrToUnix", "MD5", "MD5Digest", "SHA", "SHA2", "Struct", "PropertyEQ", "JSONFormat", "Dot",
 )  # fmt: skip
-DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf"))
+DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf", "window_time"))
+# Functions that do not fall while their arguments grow. A number that is cast from text may: '9' is more than '10'.
+MONOTONE = (
+    "Greatest", "UnixSeconds", "UnixMillis", "UnixMicros", "TsOrDsToDate", "TimestampTrunc", "DateTrunc",
+)  # fmt: skip
+TIME_TYPES = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"))
 WINDOWS = frozenset(("window", "session_window"))
 UNHELD = "a row"  # the identity of a row that no column has
 
@@ -103,6 +109,12 @@ def changing(rows: Rows) -> Rows:
     return replace(rows, columns=columns, default=None if rows.default is None else Column(Kind.CHANGING))
 
 
+def holding(rows: Rows, name: str, parts: frozenset[str]) -> Rows:
+    """The rows with a column that also determines these parts."""
+    column = rows.column(name)
+    return replace(rows, columns={**rows.columns, name: replace(column, parts=column.parts | parts)})
+
+
 def united(left: Rows, right: Rows, tells_apart: Callable[[int], bool]) -> Rows:
     """The rows of a UNION, whose columns are those of the left side by position; `tells_apart` says whether a column
     shows from which side its row is."""
@@ -128,12 +140,25 @@ def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> C
     if type(node).__name__ in {"Alias", "Paren", "Filter"}:
         return column_of(node.this, resolve)
     inner = [column_of(each, resolve) for value in node.args.values() for each in children(value)]
-    kind = Kind.FIXED if all(each.kind is Kind.FIXED for each in inner) else Kind.CHANGING
+    kind = max((each.kind for each in inner), default=Kind.FIXED)
+    kind = Kind.CHANGING if kind and not is_monotone(node) else kind
     held = frozenset().union(*(each.parts for each in inner))
     unit = unit_left(node)
     if unit is not None:
         return Column(kind, told_apart(held, unit))
     return Column(kind, held if distinguishes(node) else frozenset())
+
+
+def is_monotone(node: exp.Expr) -> bool:
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    if isinstance(node, exp.Cast):
+        return node.to.this.name in TIME_TYPES or type(node.this).__name__ in COUNTS
+    if isinstance(node, exp.StrToUnix):
+        written = node.args.get("format")
+        # Texts of the default format have the order of their times.
+        return written is None or DIRECTIVE.findall(written.name) == list("YmdHMS")
+    return type(node).__name__ in MONOTONE
 
 
 def distinguishes(node: exp.Expr) -> bool:

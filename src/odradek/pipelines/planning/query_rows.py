@@ -18,6 +18,7 @@ from odradek.pipelines.planning.group_columns import (
     distinct,
     group_expressions,
     group_part,
+    holding,
     joined,
     united,
 )
@@ -122,6 +123,8 @@ class QueryRows:
         else:
             scope.rows = joined(left, right, changes=bool(found))
             scope.by_name[alias_of(join.this)] = changing(right) if found else right
+        if on is not None and kind is JoinType.INNER and not found:
+            scope.equate(on)
 
     def _generate(self, lateral: exp.Expr, scope: _Scope, *, is_outer: bool) -> None:
         """LATERAL VIEW and LATERAL: a row for each element."""
@@ -211,6 +214,26 @@ class _Scope:
         if len(names) > 1 and names[0] in self.by_name:
             return self._found(self.by_name[names[0]], names[1:])
         return self._found(self.rows, names)
+
+    def equate(self, condition: exp.Expr) -> None:
+        """Columns that the condition of an inner join equates determine the same parts of an identity."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        whole = condition.unnest()
+        for each in whole.flatten() if isinstance(whole, exp.And) else (whole,):
+            sides = (each.this, each.expression) if isinstance(each, exp.EQ) else ()
+            columns = [side for side in sides if isinstance(side, exp.Column)]
+            if len(columns) == 2:
+                parts = frozenset().union(*((self.resolve(side) or Column()).parts for side in columns))
+                for side in columns:
+                    self._hold([part.name.lower() for part in side.parts], parts)
+
+    def _hold(self, names: list[str], parts: frozenset[str]) -> None:
+        if len(names) == 2 and names[0] in self.by_name:
+            self.by_name[names[0]] = holding(self.by_name[names[0]], names[1], parts)
+        elif len(names) > 1:
+            return  # a field of a struct
+        self.rows = holding(self.rows, names[-1], parts)
 
     def _found(self, rows: Rows, names: list[str]) -> Column:
         column = rows.column(names[0])
