@@ -22,6 +22,7 @@ from odradek.protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from odradek.protocol.messages.elect_leaders import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,6 +129,19 @@ def test_a_part_that_is_not_answered_says_how_many_were_accepted() -> None:
     with pytest.raises(Failure, match=rf"^no response; 1999 of {len(ALL)} were accepted$"):
         alter_reassignments(requests, {(each.topic, each.index): (1, 2, 3) for each in ALL})
     assert len(requests.partitions) == 4_000
+
+
+def test_an_election_that_is_not_answered_says_how_many_leaders_were_elected() -> None:
+    codes = (ErrorCode.NONE, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, ErrorCode.NONE)
+    results = [PartitionResult(partition_id=index, error_code=code) for index, code in enumerate(codes)]
+    first = ElectLeadersResponse(
+        replica_election_results=[ReplicaElectionResult(topic="t-0", partition_result=results)]
+    )
+    requests: Any = Decoding((first, Failure("no response")))
+    with pytest.raises(Failure, match=rf"^no response; 2 of {len(ALL)} were elected before$"):
+        elect_leaders(requests, ALL, is_unclean=False)
+    with pytest.raises(Failure, match=r"^no response$"):
+        elect_leaders(Decoding((Failure("no response"),)), ALL, is_unclean=False)  # type: ignore[arg-type]
 
 
 def test_parts_have_all_items_in_order() -> None:

@@ -17,7 +17,7 @@ from odradek.protocol.messages.alter_partition_reassignments import (
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.cli.client.broker_requests import BrokerRequests
     from odradek.cli.client.cluster_state import PartitionState
@@ -81,19 +81,34 @@ class ElectionResult(NamedTuple):
 
 
 def elect_leaders(
-    requests: BrokerRequests, partitions: Iterable[PartitionState], *, is_unclean: bool
+    requests: BrokerRequests, partitions: Sequence[PartitionState], *, is_unclean: bool
 ) -> list[ElectionResult]:
+    """The result of each partition. A Failure of a later request says how many leaders were elected before."""
     results: list[ElectionResult] = []
     for part in in_parts(((each.topic, each.index) for each in partitions), PARTITIONS_PER_REQUEST):
-        request = ElectLeadersRequest(
-            election_type=UNCLEAN if is_unclean else PREFERRED,
-            topic_partitions=[TopicPartitions(topic=topic, partitions=some) for topic, some in by_topic(part).items()],
-            timeout_ms=TIMEOUT_MS,
-        )
-        answer = requests.ask_controller(request, ElectLeadersResponse, 2)
-        check(answer.error_code, None, "election")
-        results += _election_results(answer)
+        try:
+            results += _elect_part(requests, part, is_unclean=is_unclean)
+        except Failure as failure:
+            if results:
+                elected = sum(each.error is ErrorCode.NONE for each in results)
+                raise Failure(f"{failure.message}; {elected} of {len(partitions)} were elected before") from None
+            raise
     return results
+
+
+def _elect_part(
+    requests: BrokerRequests, partitions: Iterable[tuple[str, int]], *, is_unclean: bool
+) -> list[ElectionResult]:
+    request = ElectLeadersRequest(
+        election_type=UNCLEAN if is_unclean else PREFERRED,
+        topic_partitions=[
+            TopicPartitions(topic=topic, partitions=some) for topic, some in by_topic(partitions).items()
+        ],
+        timeout_ms=TIMEOUT_MS,
+    )
+    answer = requests.ask_controller(request, ElectLeadersResponse, 2)
+    check(answer.error_code, None, "election")
+    return _election_results(answer)
 
 
 def _election_results(answer: ElectLeadersResponse) -> list[ElectionResult]:

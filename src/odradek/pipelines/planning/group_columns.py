@@ -6,29 +6,31 @@ part of a query; the functions of this file derive the description of a result f
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.planning.queries import children, is_aggregate, window_calls
+from odradek.pipelines.planning.window_parts import DIRECTIVE, called_window_part, told_apart, unit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from sqlglot import exp
 
-GROWING_AGGREGATES = ("Max", "Count", "CountIf")
+COUNTS = ("Count", "CountIf")
+GROWING_AGGREGATES = ("Max", *COUNTS)
 # Functions whose results differ if their arguments do, apart from rare cases: those that keys are made of.
 DISTINGUISHING = (
-    "Concat", "ConcatWs", "DPipe", "Cast", "TryCast", "Coalesce", "TimeToStr", "TimeStrToTime",
-    "MD5", "MD5Digest", "SHA", "SHA2", "Struct", "PropertyEQ", "JSONFormat", "Dot",
+    "Concat", "ConcatWs", "DPipe", "Cast", "TryCast", "TimeStrToTime", "UnixSeconds", "UnixMillis", "UnixMicros",
+    "StrToUnix", "MD5", "MD5Digest", "SHA", "SHA2", "Struct", "PropertyEQ", "JSONFormat", "Dot",
 )  # fmt: skip
-DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf"))
-# Functions that tell dates apart, and no times of a day.
-DATES = ("TsOrDsToDate", "TimestampTrunc", "DateTrunc")
-WINDOW, DAILY = "window", "daily window"  # parts of an identity; a daily window starts and ends with a day
-WHOLE_DAYS = re.compile(r"\s*\d+\s*(day|week)s?\s*", re.IGNORECASE)
+DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf", "window_time"))
+# Functions that do not fall while their arguments grow. A number that is cast from text may: '9' is more than '10'.
+MONOTONE = (
+    "Greatest", "UnixSeconds", "UnixMillis", "UnixMicros", "TsOrDsToDate", "TimestampTrunc", "DateTrunc",
+)  # fmt: skip
+TIME_TYPES = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"))
 WINDOWS = frozenset(("window", "session_window"))
 UNHELD = "a row"  # the identity of a row that no column has
 
@@ -77,7 +79,7 @@ UNKNOWN = Rows(default=Column(Kind.CHANGING), is_known=False)
 
 
 def grouped(by: Iterable[str], aggregates: Mapping[str, Kind], window: str | None) -> Rows:
-    """The rows of an aggregation; each end of a window determines the window, whose part is `WINDOW` or `DAILY`."""
+    """The rows of an aggregation; each end of a window determines the window, whose part is given."""
     columns = {name.lower(): Column(Kind.FIXED, frozenset((name.lower(),))) for name in by}
     parts = frozenset(columns) if window is None else frozenset((*columns, window))
     if window is not None:
@@ -107,6 +109,12 @@ def changing(rows: Rows) -> Rows:
     return replace(rows, columns=columns, default=None if rows.default is None else Column(Kind.CHANGING))
 
 
+def holding(rows: Rows, name: str, parts: frozenset[str]) -> Rows:
+    """The rows with a column that also determines these parts."""
+    column = rows.column(name)
+    return replace(rows, columns={**rows.columns, name: replace(column, parts=column.parts | parts)})
+
+
 def united(left: Rows, right: Rows, tells_apart: Callable[[int], bool]) -> Rows:
     """The rows of a UNION, whose columns are those of the left side by position; `tells_apart` says whether a column
     shows from which side its row is."""
@@ -132,22 +140,32 @@ def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> C
     if type(node).__name__ in {"Alias", "Paren", "Filter"}:
         return column_of(node.this, resolve)
     inner = [column_of(each, resolve) for value in node.args.values() for each in children(value)]
-    kind = Kind.FIXED if all(each.kind is Kind.FIXED for each in inner) else Kind.CHANGING
+    kind = max((each.kind for each in inner), default=Kind.FIXED)
+    kind = Kind.CHANGING if kind and not is_monotone(node) else kind
     held = frozenset().union(*(each.parts for each in inner))
-    if is_date(node):
-        return Column(kind, held & {DAILY})
+    unit = unit_left(node)
+    if unit is not None:
+        return Column(kind, told_apart(held, unit))
     return Column(kind, held if distinguishes(node) else frozenset())
 
 
-def is_date(node: exp.Expr) -> bool:
+def is_monotone(node: exp.Expr) -> bool:
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-    return type(node).__name__ in DATES or (isinstance(node, exp.Cast) and node.to.this.name == "DATE")
+    if isinstance(node, exp.Cast):
+        return node.to.this.name in TIME_TYPES or type(node.this).__name__ in COUNTS
+    if isinstance(node, exp.StrToUnix):
+        written = node.args.get("format")
+        # Texts of the default format have the order of their times.
+        return written is None or DIRECTIVE.findall(written.name) == list("YmdHMS")
+    return type(node).__name__ in MONOTONE
 
 
 def distinguishes(node: exp.Expr) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
 
+    if isinstance(node, exp.Coalesce):
+        return not any(each.find(exp.Column) for each in node.expressions)
     if isinstance(node, exp.Cast) and node.to.this.name == "BOOLEAN":
         return False
     is_named = isinstance(node, exp.Anonymous) and node.name.lower() in DISTINGUISHING_NAMES
@@ -194,8 +212,7 @@ def group_part(node: exp.Expr) -> str:
 
     calls = window_calls(node)
     if calls:
-        lengths = [each.name for each in calls[0].expressions[1:] if isinstance(each, exp.Literal)]
-        return DAILY if lengths and all(map(WHOLE_DAYS.fullmatch, lengths)) else WINDOW
+        return called_window_part(calls[0])
     if isinstance(node, exp.Column):
         return node.name.lower()
     plain = node.transform(lambda each: exp.column(each.name) if isinstance(each, exp.Column) else each)

@@ -22,11 +22,9 @@ from odradek.pipelines.definition.operations import (
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import JoinKind, Otherwise, SinkMode
 from odradek.pipelines.planning.group_columns import (
-    DAILY,
     RECORDS,
     STATIC,
     UNKNOWN,
-    WINDOW,
     Column,
     Kind,
     column_of,
@@ -35,6 +33,7 @@ from odradek.pipelines.planning.group_columns import (
 )
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_rows import QueryRows
+from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART, window_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,12 +41,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.model import Step, View
-    from odradek.pipelines.definition.operations import Window
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.group_columns import Rows
     from odradek.pipelines.planning.streams import Streams
 
-DAY_MS = 86_400_000
 UNSEEN = "a row that its function removes"
 
 
@@ -121,7 +118,8 @@ def shown(removal: str) -> str:
 
 def shown_parts(parts: frozenset[str]) -> str:
     """The parts of an identity as a user knows them; those of a UNION are numbered by its sides."""
-    names = {each[2:] if each[:2] in {"1 ", "2 "} else each for each in parts}
+    plain = {WINDOW if WINDOW_PART.fullmatch(each) else each for each in parts}
+    names = {each[2:] if each[:2] in {"1 ", "2 "} else each for each in plain}
     return ", ".join(sorted({"the queries of the UNION" if each == "side" else each for each in names}))
 
 
@@ -138,7 +136,9 @@ def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[s
     operation = step.operation
     if isinstance(operation, Aggregation):
         kinds = {each.name: kind_of(each.expression) for each in operation.aggregates}
-        return grouped(operation.by, kinds, window_part(operation.window)), []
+        window = operation.window
+        part = None if window is None else window_part(window.slide or window.size or window.gap)
+        return grouped(operation.by, kinds, part), []
     if isinstance(operation, Join):
         return join_rows(operation, tables.get(operation.input.lower(), RECORDS))
     if isinstance(operation, Deduplication):
@@ -154,14 +154,6 @@ def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[s
         return UNKNOWN, []
     reader = QueryRows(tables)
     return reader.of_query(query), reader.removals
-
-
-def window_part(window: Window | None) -> str | None:
-    """The part of a group's identity that is its window."""
-    if window is None:
-        return None
-    step = window.slide or window.size
-    return DAILY if step is not None and step.milliseconds % DAY_MS == 0 else WINDOW
 
 
 def join_rows(operation: Join, left: Rows) -> tuple[Rows, list[str]]:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.planning.group_columns import (
-    DAILY,
     STATIC,
     UNKNOWN,
-    WINDOW,
     WINDOWS,
     Column,
     Kind,
@@ -20,10 +18,12 @@ from odradek.pipelines.planning.group_columns import (
     distinct,
     group_expressions,
     group_part,
+    holding,
     joined,
     united,
 )
 from odradek.pipelines.planning.queries import JoinType, argument, has_aggregates, is_aggregate, join_type, window_calls
+from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
+WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
 
 
 class QueryRows:
@@ -122,6 +123,8 @@ class QueryRows:
         else:
             scope.rows = joined(left, right, changes=bool(found))
             scope.by_name[alias_of(join.this)] = changing(right) if found else right
+        if on is not None and kind is JoinType.INNER and not found:
+            scope.equate(on)
 
     def _generate(self, lateral: exp.Expr, scope: _Scope, *, is_outer: bool) -> None:
         """LATERAL VIEW and LATERAL: a row for each element."""
@@ -147,7 +150,7 @@ class QueryRows:
         from sqlglot import exp  # noqa: PLC0415
 
         parts = frozenset(map(group_part, group_expressions(node)))
-        window = DAILY if DAILY in parts else WINDOW
+        window = next(filter(WINDOW_PART.fullmatch, parts), WINDOW)
 
         def resolve(each: exp.Expr) -> Column | None:
             if isinstance(each, exp.Column):
@@ -212,9 +215,30 @@ class _Scope:
             return self._found(self.by_name[names[0]], names[1:])
         return self._found(self.rows, names)
 
+    def equate(self, condition: exp.Expr) -> None:
+        """Columns that the condition of an inner join equates determine the same parts of an identity."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        whole = condition.unnest()
+        for each in whole.flatten() if isinstance(whole, exp.And) else (whole,):
+            sides = (each.this, each.expression) if isinstance(each, exp.EQ) else ()
+            columns = [side for side in sides if isinstance(side, exp.Column)]
+            if len(columns) == 2:
+                parts = frozenset().union(*((self.resolve(side) or Column()).parts for side in columns))
+                for side in columns:
+                    self._hold([part.name.lower() for part in side.parts], parts)
+
+    def _hold(self, names: list[str], parts: frozenset[str]) -> None:
+        if len(names) == 2 and names[0] in self.by_name:
+            self.by_name[names[0]] = holding(self.by_name[names[0]], names[1], parts)
+        elif len(names) > 1:
+            return  # a field of a struct
+        self.rows = holding(self.rows, names[-1], parts)
+
     def _found(self, rows: Rows, names: list[str]) -> Column:
         column = rows.column(names[0])
-        return column if len(names) == 1 else replace(column, parts=frozenset())
+        is_whole = len(names) == 1 or (names[1:] in WINDOW_ENDS and all(map(WINDOW_PART.fullmatch, column.parts)))
+        return column if is_whole else replace(column, parts=frozenset())
 
     def changing(self, columns: Iterable[exp.Column]) -> list[str]:
         """The names of the columns that change; those of tables inside a subquery are not of this scope."""

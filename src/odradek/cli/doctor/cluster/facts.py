@@ -62,7 +62,8 @@ class ClusterFacts(Facts):
     contacts: Sequence[Contact] | None = None
     topic_settings: Mapping[str, Mapping[str, str]] | None = None
     disks: Disks | None = None
-    groups: Sequence[GroupFacts] | None = None
+    groups: Sequence[GroupFacts] | None = None  # compared with the second sample
+    later_groups: Sequence[GroupFacts] = ()  # the second sample
     hanging: Sequence[OpenTransaction] | None = None
     ahead_ms: Mapping[str, int] | None = None  # by partition of an internal topic: newest record minus this clock
     open_files: Mapping[int, tuple[int, int]] | None = None  # open and allowed, of the brokers that report them

@@ -74,8 +74,9 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     facts.groups = first
     if first and interval_s > 0:
         reader.pause(interval_s - (time.monotonic() - began_at))
-        second = reader.read("later groups", "reading the lag again …", lambda: read_groups(requests, state, reader))
-        facts.groups = compare(first, second or [], time.monotonic() - began_at)
+        second = reader.read("later_groups", "reading the lag again …", lambda: read_groups(requests, state, reader))
+        facts.later_groups = second or []
+        facts.groups = compare(first, facts.later_groups, time.monotonic() - began_at)
     return facts
 
 

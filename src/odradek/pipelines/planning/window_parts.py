@@ -1,0 +1,83 @@
+"""The window of a group as a part of its identity, and the functions of time that tell windows apart.
+
+Windows start at least a step apart: their slide or size, or the gap of sessions. A function that leaves out what is
+below a unit of time therefore tells them apart if their step has the length of the unit.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.parsing_values import parse_duration
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from odradek.pipelines.definition.vocabulary import Duration
+
+WINDOW = "window"
+UNITS_MS = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000}
+WINDOW_PART = re.compile(f"(?:[12] )*{WINDOW}(?: by ({'|'.join(UNITS_MS)}))?")  # a UNION numbers the parts of its sides
+PRECISE, COARSE = "second", "month"  # seconds and less, which tell most values apart; more than a day, which do not
+UNITS = {**{each: each for each in UNITS_MS}, "dd": "day"} | dict.fromkeys(
+    ("second", "millisecond", "microsecond"), PRECISE
+)
+DIRECTIVE = re.compile(r"%-?([A-Za-z])")
+TIMES = (("hour", "H"), ("minute", "M"), (PRECISE, "S"))
+
+
+def window_part(step: Duration | None) -> str:
+    """The part of windows that start at least this long after each other; None if the time is not known."""
+    known_ms = 0 if step is None else step.milliseconds
+    unit = next((unit for unit, unit_ms in UNITS_MS.items() if known_ms >= unit_ms), None)
+    return WINDOW if unit is None else f"{WINDOW} by {unit}"
+
+
+def called_window_part(call: exp.Expr) -> str:
+    """The part of a call of `window` (time, size, slide, start) or `session_window` (time, gap)."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    lengths = call.expressions[1:3]
+    is_known = bool(lengths) and isinstance(lengths[-1], exp.Literal)
+    return window_part(parse_duration(lengths[-1].name) if is_known else None)
+
+
+def told_apart(parts: frozenset[str], unit: str) -> frozenset[str]:
+    """The parts that values without what is below the unit tell apart."""
+    if unit == PRECISE:
+        return parts
+    steps = {each: match[1] for each in parts if (match := WINDOW_PART.fullmatch(each)) is not None}
+    least_ms = UNITS_MS.get(unit)
+    return frozenset(
+        each for each, step in steps.items() if step is not None and least_ms is not None and UNITS_MS[step] >= least_ms
+    )
+
+
+def unit_left(node: exp.Expr) -> str | None:
+    """The smallest unit of time in the result of a function of a time; None for other expressions."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.TsOrDsToDate) or (isinstance(node, exp.Cast) and node.to.this.name == "DATE"):
+        return "day"
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        unit = node.args.get("unit")
+        return UNITS.get("" if unit is None else unit.name.lower(), COARSE)
+    if isinstance(node, exp.TimeToStr | exp.UnixToStr):
+        written = node.args.get("format")
+        return unit_of_format(written.name if isinstance(written, exp.Literal) else "")
+    return None
+
+
+def unit_of_format(written: str) -> str:
+    """The smallest unit that a format shows together with all larger ones; formats are those of strftime."""
+    shown = set(DIRECTIVE.findall(written))
+    if "I" in shown and "p" in shown:
+        shown.add("H")
+    is_date = shown & set("Yy") and ("j" in shown or ("d" in shown and shown & set("mbB")))
+    found = "day" if is_date else COARSE
+    for unit, directive in TIMES if is_date else ():
+        if directive not in shown:
+            break
+        found = unit
+    return found

@@ -1,0 +1,152 @@
+"""Which expressions of SQL tell groups apart, so that a key of them has one group."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pipelines.definition.definitions import reported_for
+from tests.pipelines.planning.test_query_checks import HEAD
+
+HOURS = "select window, id, count(*) n from a group by window(at, '1 hour'), id"
+NAMED = "select window(at, '1 hour') as w, id, count(*) n from a group by window(at, '1 hour'), id"
+
+
+def refusals(end: str, *queries: str) -> list[str]:
+    """The errors of a table and of a view behind queries, of which each reads the one before as `q1`, `q2` …"""
+    steps = "".join(f'  q{at}: {{sql: "{sql}"}}\n' for at, sql in enumerate(queries, 1))
+    definition = f"steps:\n{steps}warehouse: sqlite:///w.db\n"
+    found = []
+    for kind in ("sinks: {o: {from: q%d, table: o, %s}}\n", "views: {o: {from: q%d, %s}}\n"):
+        lines = reported_for(definition + kind % (len(queries), end), head=HEAD)
+        found.append([line for line in lines if line.startswith("error")])
+    assert len(found[0]) == len(found[1]), found
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "queries"),
+    [
+        ("[s, id]", (HOURS, "select window.start as s, window.end as e, id, n from q1")),
+        ("[s, e, id]", (HOURS, "select window.start as s, window.end as e, id, n from q1")),
+        ("[s, id]", (NAMED, "select w.start as s, id, n from q1")),
+        ("[s, id]", (f"select g.window.start as s, id, n from ({HOURS}) g",)),
+        ("[e, id]", (HOURS, "select *, window as w from q1", "select q2.w.end as e, id, n from q2")),
+        ("[e, id, k]", (f"select 1 as k, * from ({HOURS}) g union all select 2, * from ({HOURS}) h",
+                        "select window.end as e, id, n, k from q1")),
+    ],
+)  # fmt: skip
+def test_each_end_of_a_window_that_an_earlier_step_selects_tells_windows_apart(
+    key: str, queries: tuple[str, ...]
+) -> None:
+    assert refusals(f"key: {key}", *queries) == []
+
+
+def test_a_field_of_another_struct_does_not_tell_its_groups_apart() -> None:
+    struct = f"select named_struct('start', id, 'w', window) as h, n from ({HOURS}) g"
+    (refused,) = refusals("key: [s]", struct, "select h.start as s, n from q1")
+    assert "tells id, window apart" in refused
+
+
+@pytest.mark.parametrize(
+    ("key", "length", "is_refused"),
+    [
+        ("date_format(window.start, 'yyyy-MM-dd')", "1 hour", True),
+        ("date_format(window.start, 'yyyy-MM-dd')", "1 day", False),
+        ("date_format(window.start, 'dd. MMM yyyy')", "1 week", False),
+        ("date_format(window.start, 'yyyy-MM')", "1 day", True),
+        ("date_format(window.start, 'yyyyMMddHH')", "1 hour", False),
+        ("date_format(window.start, 'yyyyMMddHH')", "15 minutes", True),
+        ("date_format(window.start, 'yyyyMMddhh')", "1 hour", True),
+        ("date_format(window.start, 'yyyyMMddhha')", "1 hour", False),
+        ("date_format(window.start, 'HH:mm')", "1 hour", True),
+        ("date_format(window.start, 'yyyy-MM-dd HH:mm')", "15 minutes", False),
+        ("date_format(window.start, 'yyyy-MM-dd HH:mm')", "10 seconds", True),
+        ("date_format(window.start, 'yyyy-MM-dd HH:mm:ss')", "10 seconds", False),
+        ("date_format(window.start, 'yyyy-DDD HH')", "1 day', '1 hour", False),
+        ("date_format(window.start, 'yyyy-MM-dd')", "1 day', '1 hour", True),
+        ("to_date(window.start)", "1 hour", True),
+        ("date_trunc('hour', window.start)", "1 hour", False),
+        ("date_trunc('hour', window.start)", "5 minutes", True),
+        ("date_trunc('month', window.start)", "1 day", True),
+    ],
+)
+def test_a_function_of_time_tells_windows_apart_that_start_in_different_units(
+    key: str, length: str, is_refused: bool
+) -> None:
+    query = f"select {key} as k, id, count(*) n from a group by window(at, '{length}'), id"
+    refused = refusals("key: [k, id]", query)
+    assert ["tells window apart" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(
+    ("window", "is_refused"), [("size: 1 hour", True), ("size: 2 days", False), ("gap: 1 hour", True)]
+)
+def test_a_date_tells_the_windows_of_an_aggregation_apart_by_their_length(window: str, is_refused: bool) -> None:
+    definition = f"""
+steps:
+  g: {{from: a, by: [id], window: {{column: at, {window}}}, aggregate: {{n: count(*)}}}}
+  s: {{sql: "select date_format(window_start, 'yyyy-MM-dd') as day, id, n from g"}}
+warehouse: sqlite:///w.db
+sinks: {{o: {{from: s, table: o, key: [day, id]}}}}
+"""
+    lines = [line for line in reported_for(definition, head=HEAD) if line.startswith("error")]
+    assert ["tells window apart" in line for line in lines] == [True] * is_refused, lines
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_refused"),
+    [
+        ("coalesce(id, x)", True),
+        ("coalesce(id, -1)", True),  # without x
+        ("concat(coalesce(id, -1), '-', nvl(x, 0))", False),
+    ],
+)
+def test_the_first_of_several_columns_tells_no_groups_apart(expression: str, is_refused: bool) -> None:
+    refused = refusals("key: [k]", f"select {expression} as k, count(*) n from a group by id, x")
+    assert len(refused) == is_refused, refused
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["unix_seconds(window.end)", "unix_millis(window.end)", "unix_timestamp(window.start)", "window_time(window)"],
+)
+def test_the_number_of_a_time_tells_windows_apart(key: str) -> None:
+    query = f"select {key} as k, id, count(*) n from a group by window(at, '10 seconds'), id"
+    assert refusals("key: [k, id]", query) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "is_refused"),
+    [
+        ("unix_timestamp(max(at))", False),
+        ("unix_millis(max(at))", False),
+        ("greatest(max(at), max(seen))", False),
+        ("greatest(max(at), min(seen))", True),
+        ("cast(count(*) as int)", False),
+        ("cast(max(x) as int)", True),  # of text, 9 is followed by 10
+        ("to_date(max(at))", False),
+        ("unix_timestamp(max(cast(x as string)), 'dd-MM-yyyy')", True),
+        ("-max(x)", True),
+    ],
+)
+def test_an_order_may_be_a_function_that_grows_with_its_arguments(order: str, is_refused: bool) -> None:
+    query = f"select id, {order} as last, count(*) n from (select *, at as seen from a) v group by id"
+    refused = refusals("key: [id], order_by: last", query)
+    assert ["which may fall" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        ("select t.id, t.name, q1.n from q1 join t on q1.id = t.id", False),
+        ("select t.*, q1.n from q1 join t on q1.id = t.id and t.name > 'a'", False),
+        ("select t.id, q1.n from t join q1 on (q1.id = t.id)", False),
+        ("select key as id, q1.n from q1 join (select id as key from t) u on q1.id = key", False),
+        ("select t.id, q1.n from q1 left join t on q1.id = t.id", True),
+        ("select t.id, q1.n from q1 join t on q1.id > t.id", True),
+        ("select t.id, q1.n from q1 join t on q1.id = t.id or t.id = 0", True),
+    ],
+)
+def test_an_inner_join_makes_equal_columns_tell_the_same_groups_apart(sql: str, is_refused: bool) -> None:
+    refused = refusals("key: [id]", "select id, count(*) n from a group by id", sql)
+    assert ["tells id apart" in line for line in refused] == [True] * is_refused, refused
