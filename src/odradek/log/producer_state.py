@@ -254,16 +254,15 @@ class ProducerState:
 
     def _add(self, producer_id: int, producer_epoch: int) -> ProducerEntry:
         if len(self.entries) - len(self.transactions.open) >= PRODUCERS_LIMIT:
-            # An eighth of the limit at once, so that the sort is not repeated for each new producer.
-            entries = self.entries.items()
-            removable = [each for each, entry in entries if entry.current_txn_first_offset == NO_OFFSET]
-            self.remove_oldest(removable, PRODUCERS_LIMIT // 8)
+            self._remove_oldest()
         entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
         entry.uses_transactions = producer_id in self.verifications.pending
         return entry
 
-    def remove_oldest(self, producer_ids: Iterable[int], count: int) -> None:
-        """Removes so many of these producers, of which none has an open transaction."""
-        by_age = sorted(producer_ids, key=lambda producer_id: self.entries[producer_id].last_timestamp)
-        for producer_id in by_age[:count]:
-            del self.entries[producer_id]
+    def _remove_oldest(self) -> None:
+        """An eighth of the limit is free afterwards, so that the sort is not repeated for each new producer."""
+        entries = self.entries
+        removable = [each for each, entry in entries.items() if entry.current_txn_first_offset == NO_OFFSET]
+        removable.sort(key=lambda producer_id: entries[producer_id].last_timestamp)
+        for producer_id in removable[: len(removable) - PRODUCERS_LIMIT * 7 // 8]:
+            del entries[producer_id]
