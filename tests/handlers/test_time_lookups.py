@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from odradek.handlers import time_lookups
 from odradek.handlers.time_lookups import TimeLookups
 from odradek.log.timestamp_search import TimestampOffset
+from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.protocol.records import Pause
@@ -24,9 +26,11 @@ class HeldPool:
     def __init__(self) -> None:
         self.gate = asyncio.Event()
         self.running = 0
+        self.begun = 0
 
     async def run(self, function: Any, *arguments: Any) -> Any:
         self.running += 1
+        self.begun += 1
         await self.gate.wait()
         self.running -= 1
         return function(*arguments)
@@ -67,12 +71,34 @@ async def test_a_look_up_whose_client_is_gone_keeps_its_turn_until_the_worker_is
     assert await next_one == FOUND
 
 
+async def test_a_look_up_whose_client_is_gone_before_its_turn_is_not_carried_out() -> None:
+    lookups, pool = TimeLookups(), HeldPool()
+    looked_up = [asyncio.ensure_future(lookups.run(partition_in("/one", pool), search)) for _ in range(3)]
+    await settle()
+    looked_up[1].cancel()
+    await settle()
+    pool.gate.set()
+    assert await looked_up[0] == await looked_up[2] == FOUND
+    assert pool.begun == 2
+
+
+async def test_a_look_up_in_a_directory_that_hangs_is_answered_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_lookups, "LONGEST_WAIT_MS", 10)
+    lookups, hung = TimeLookups(), HeldPool()
+    running = asyncio.ensure_future(lookups.run(partition_in("/one", hung), search))
+    await settle()
+    assert await lookups.run(partition_in("/one", hung), search) is ErrorCode.REQUEST_TIMED_OUT
+    hung.gate.set()
+    assert await running == FOUND
+    assert hung.begun == 1
+
+
 async def test_no_look_up_begins_after_the_end() -> None:
     lookups, pool = TimeLookups(), HeldPool()
     running, waiting = (asyncio.ensure_future(lookups.run(partition_in("/one", pool), search)) for _ in range(2))
     await settle()
     lookups.close()
-    for each in (running, waiting):
-        with pytest.raises(asyncio.CancelledError):
-            await each
-    assert pool.running == 1
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await waiting is ErrorCode.REQUEST_TIMED_OUT
+    assert pool.begun == 1

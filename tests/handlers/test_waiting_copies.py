@@ -30,6 +30,18 @@ def test_one_request_may_wait_whatever_its_size_is() -> None:
     assert copies.used_bytes == 0
 
 
+def test_one_broker_that_is_awaited_gets_half_of_the_memory() -> None:
+    copies, half = WaitingCopies(), waiting_copies.MOST_WAITING_BYTES // 2
+    with copies.holding(half, 1):
+        assert not copies.has_room(1, 1)
+        assert copies.has_room(half, 2)
+        with copies.holding(half, 2):
+            assert not copies.has_room(1, 3)
+        assert copies.has_room(half, 2)
+    assert copies.used_bytes == 0
+    assert copies.has_room(half, 1)
+
+
 @pytest.fixture
 def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[WaitingResponse]:
     """Those of a coordinator that has not answered yet, in the order of the requests."""
@@ -43,11 +55,14 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[WaitingResponse]:
     return asked
 
 
-def transactional_request(topic: str, value: bytes) -> ProduceRequest:
+def transactional_request(topic: str, value: bytes, transactional_id: str = "id") -> ProduceRequest:
     records = memoryview(batch(value, producer=(7, 0, 0), transactional=True))
     data = [PartitionProduceData(index=0, records=records)]
     return ProduceRequest(
-        transactional_id="id", acks=-1, timeout_ms=1_000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
+        transactional_id=transactional_id,
+        acks=-1,
+        timeout_ms=1_000,
+        topic_data=[TopicProduceData(name=topic, partition_data=data)],
     )
 
 
@@ -88,3 +103,20 @@ def test_a_batch_beyond_the_limit_is_refused_with_an_error_that_clients_retry(
     assert refused.responses[0].partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert verdicts[1].result() is None, "the answer of the coordinator is not awaited"
     first.cancel()
+
+
+def test_batches_that_wait_for_one_coordinator_do_not_keep_those_of_others_from_waiting(
+    simulated: SimulatedBroker, name: str, verdicts: list[WaitingResponse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(simulated, name)
+    monkeypatch.setattr(waiting_copies, "MOST_WAITING_BYTES", 30_000)
+    leaders = {"slow": 7, "sound": 8}
+    monkeypatch.setattr(simulated.services.transactions.topic, "leader_of", leaders.get)
+    used_bytes = []
+    for transactional_id in ("slow", "slow", "slow", "sound"):
+        simulated.handle(transactional_request(name, bytes(10_000), transactional_id), VERSION)
+        used_bytes.append(simulated.services.verified_copies.used_bytes // 10_000)
+    assert used_bytes == [1, 1, 1, 2]
+    for each in (verdicts[0], verdicts[-1]):
+        each({(name, 0): ErrorCode.INVALID_TXN_STATE})
+    assert simulated.services.verified_copies.used_bytes == 0

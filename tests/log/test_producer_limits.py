@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.log import producer_limits
-from odradek.log.producer_limits import AddedProducers, largest_level, remove_excess
+from odradek.log.producer_limits import CHECKS_KEPT, largest_level, level_to_keep, remove_idle
 from odradek.log.producer_state import ProducerState
 from odradek.protocol.batch import TRANSACTIONAL_FLAG
 from tests.log.batches import NOW_MS
@@ -16,69 +16,85 @@ from tests.log.test_producer_state import appended, header
 
 @pytest.fixture(autouse=True)
 def limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producer_limits, "MOST_SINGLE_BATCH_PRODUCERS", 16)
     monkeypatch.setattr(producer_limits, "MOST_PRODUCERS", 40)
+    monkeypatch.setattr(producer_limits, "FAIR_PRODUCERS", 4)
 
 
-def state_of(producer_ids: range, *, batches: int = 1, attributes: int = 0) -> ProducerState:
+def write(state: ProducerState, producer_ids: range, *, sequence: int = 0, attributes: int = 0) -> None:
+    for producer_id in producer_ids:
+        batch = header(sequence, producer_id=producer_id)._replace(attributes=attributes)
+        appended(state, batch, 1_000 * sequence + producer_id, NOW_MS - producer_id)
+
+
+def state_of(producer_ids: range, *, attributes: int = 0) -> ProducerState:
     state = ProducerState()
-    for number, producer_id in enumerate(producer_ids):
-        for sequence in range(batches):
-            batch = header(sequence, producer_id=producer_id)._replace(attributes=attributes)
-            appended(state, batch, batches * number + sequence, NOW_MS + number)
+    write(state, producer_ids, attributes=attributes)
     return state
 
 
-def test_logs_share_a_limit() -> None:
-    states = [state_of(range(8)), state_of(range(100, 109))]
-    assert remove_excess(states) == 1
-    assert [len(each.entries) for each in states] == [8, 8]
-    assert 100 not in states[1].entries
+def check(states: list[ProducerState], times: int = 1) -> int:
+    removed = 0
+    for _ in range(times):
+        level = level_to_keep([len(each.entries) for each in states])
+        if level is not None:
+            removed += sum(remove_idle(each, level) for each in states)
+    return removed
 
 
-def test_the_log_with_the_most_producers_gives_up_its_oldest() -> None:
+def test_producers_that_go_on_writing_are_kept_whatever_their_number_is() -> None:
+    states = [ProducerState() for _ in range(100)]
+    for sequence in range(3):
+        for state in states:
+            write(state, range(50), sequence=sequence)
+        assert check(states, CHECKS_KEPT) == 0
+    assert all(len(each.entries) == 50 for each in states)
+
+
+def test_idle_producers_are_removed_until_the_limit_is_met() -> None:
+    states = [state_of(range(20)), state_of(range(100, 124))]
+    assert check(states, CHECKS_KEPT) == 0
+    assert check(states) == 4
+    assert [len(each.entries) for each in states] == [20, 20]
+    assert check(states, 3) == 0
+
+
+def test_the_longest_idle_go_first_and_timestamps_of_clients_do_not_matter() -> None:
+    state = state_of(range(30))
+    check([state, state_of(range(100, 120))])
+    write(state, range(10), sequence=1)
+    assert remove_idle(state, 20) == 0
+    for _ in range(CHECKS_KEPT - 1):
+        remove_idle(state, 20)
+    assert sorted(state.entries) == [*range(10), *range(20, 30)]
+
+
+def test_a_flood_removes_no_producers_of_logs_that_have_fewer() -> None:
     quiet, flooded = state_of(range(3)), state_of(range(100, 200))
-    assert remove_excess([quiet, flooded]) == 87
+    assert check([quiet, flooded], CHECKS_KEPT + 1) == 63
     assert sorted(quiet.entries) == [0, 1, 2]
-    assert sorted(flooded.entries) == [*range(187, 200)]
 
 
-def test_producers_that_go_on_are_kept_before_those_with_one_batch() -> None:
-    state = state_of(range(20), batches=2)
-    for producer_id in range(100, 200):
-        appended(state, header(0, producer_id=producer_id), producer_id, NOW_MS + producer_id)
-    remove_excess([state])
-    assert [each for each in state.entries if each < 100] == [*range(20)]
-    assert len(state.entries) == 20 + 16
-
-
-def test_producers_that_go_on_have_a_limit_too() -> None:
-    state = state_of(range(48), batches=2)
-    assert remove_excess([state]) == 8
-    assert sorted(state.entries) == [*range(8, 48)]
+def test_each_log_keeps_a_fair_number() -> None:
+    states = [state_of(range(6)) for _ in range(20)]
+    check(states, CHECKS_KEPT + 5)
+    assert {len(each.entries) for each in states} == {4}
 
 
 def test_producers_with_an_open_transaction_are_never_removed() -> None:
     state = state_of(range(50), attributes=TRANSACTIONAL_FLAG)
-    assert remove_excess([state]) == 0
+    assert check([state], CHECKS_KEPT + 5) == 0
     assert len(state.entries) == 50
 
 
-def test_the_number_is_checked_as_producers_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(producer_limits, "ADDED_BETWEEN_CHECKS", 4)
-    states = [ProducerState(), ProducerState()]
-    added = AddedProducers(lambda: remove_excess(states))
-    for state in states:
-        state.on_added = added.add
-    for producer_id in range(200):
-        appended(states[producer_id % 2], header(0, producer_id=producer_id), producer_id, NOW_MS + producer_id)
-        assert sum(len(each.entries) for each in states) <= 16 + 4
-    assert 199 in states[1].entries
+def test_producers_within_the_limit_are_not_read() -> None:
+    state = state_of(range(40))
+    assert check([state], CHECKS_KEPT + 5) == 0
+    assert {entry.idle_checks for entry in state.entries.values()} == {0}
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(0, 500))
 def test_the_largest_are_reduced_to_one_level(counts: list[int], most: int) -> None:
-    level = largest_level(counts, most)
+    level = largest_level(sorted(counts), most)
     assert sum(min(count, level) for count in counts) <= most
     if sum(counts) > most:
         assert sum(min(count, level + 1) for count in counts) > most

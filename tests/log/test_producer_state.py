@@ -158,6 +158,16 @@ def test_the_number_of_producers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert 0 not in state.entries
 
 
+def test_a_state_with_more_producers_than_the_limit_is_reduced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a log of Apache Kafka may have any number."""
+    state = ProducerState()
+    for producer_id in range(40):
+        appended(state, header(0, producer_id=producer_id), producer_id, NOW_MS + producer_id)
+    monkeypatch.setattr(producer_state, "PRODUCERS_LIMIT", 8)
+    appended(state, header(0, producer_id=40), 40, NOW_MS + 40)
+    assert sorted(state.entries) == [*range(33, 41)]
+
+
 def test_open_transactions_are_not_counted_and_not_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producer_state, "PRODUCERS_LIMIT", 16)
     state = ProducerState()

@@ -6,6 +6,7 @@ import asyncio
 import errno
 from typing import TYPE_CHECKING
 
+from odradek.log import producer_limits
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_records, delete_topic, produce
@@ -136,6 +137,23 @@ def test_silent_producers_are_forgotten_in_time(name: str) -> None:
     pass_time(broker, 130)
     assert list(producers.entries) == []
     broker.close()
+
+
+def test_too_many_producers_are_forgotten_when_they_were_idle_for_ten_minutes_of_the_brokers_clock(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer_limits, "MOST_PRODUCERS", 4)
+    monkeypatch.setattr(producer_limits, "FAIR_PRODUCERS", 4)
+    create_topic(broker, name)
+    now_ms = broker.simulation.clock.now_ms()
+    for producer_id in range(6):
+        produce(broker, name, batch(timestamps=[now_ms - 7_200_000 * producer_id], producer=(producer_id, 0, 0)))
+    producers = broker.partition(name).log.producers
+    pass_time(broker, 595)
+    assert len(producers.entries) == 6
+    produce(broker, name, batch(timestamps=[now_ms], producer=(0, 0, 1)))
+    pass_time(broker, 130)
+    assert sorted(producers.entries) == [0, 3, 4, 5]
 
 
 def test_producers_of_a_log_that_is_truncated_are_left_to_the_worker(name: str) -> None:

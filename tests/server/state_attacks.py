@@ -101,6 +101,17 @@ def large_subscriptions(target: Target) -> None:
             assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
+def many_protocols(target: Target) -> None:
+    """Members bring as many protocols as a request may have, without metadata, and stay connected for the answer."""
+    request = join_request("protocols", b"")
+    request.protocols = [JoinGroupRequestProtocol(name=f"{number}", metadata=b"") for number in range(15_900)]
+    for _ in range(40):
+        request.group_id = f"protocols-{next(_numbers)}"
+        with WireClient(target.plain_port) as member:
+            answer = member.call(request, JoinGroupResponse, JOIN_VERSION)
+            assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def large_metadata(target: Target) -> None:
     """Members bring as much metadata as one may, each to a group of its own, and disconnect."""
     metadata = random.Random(1).randbytes(900_000)
@@ -189,6 +200,7 @@ STATE_ATTACKS = (
     invented_producers,
     time_lookup_bomb,
     large_metadata,
+    many_protocols,
     large_assignments,
     large_subscriptions,
 )

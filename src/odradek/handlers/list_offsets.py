@@ -6,7 +6,8 @@ smaller than it was before (KIP-207).
 
 Departures from Kafka: without tiered storage "latest tiered" is unknown and "earliest local" is the earliest.
 A look-up by time finds the start of a batch whose records exceed eight times `max.message.bytes` decompressed, with the
-largest timestamp of the batch, where Kafka reads its records.
+largest timestamp of the batch, where Kafka reads its records. One that waits for others in its log directory gets
+REQUEST_TIMED_OUT after 30 s.
 """
 
 from __future__ import annotations
@@ -100,6 +101,8 @@ async def _by_time(
         found = None
     if partition.log_state is LogState.RETIRED:
         return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if isinstance(found, ErrorCode):
+        return _error(asked, found)
     if found is None or found.offset >= end_offset_for(partition, isolation):
         if _is_end_unknown(partition, isolation):
             return _error(asked, _end_unknown(context))

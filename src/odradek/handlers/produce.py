@@ -35,6 +35,7 @@ from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
+    from contextlib import AbstractContextManager
     from uuid import UUID
 
     from odradek.handlers.context import RequestContext
@@ -91,7 +92,8 @@ def _handle_transactional(
     if isinstance(verdicts, dict):
         return _append_all(request, context, verdicts)
     copies, size_bytes = context.services.verified_copies, _records_bytes(request)
-    if not copies.has_room(size_bytes):
+    coordinator_id = context.services.transactions.topic.leader_of(transactional_id)
+    if not copies.has_room(size_bytes, coordinator_id):
         _discard(verdicts)
         return _refuse_all(request, ErrorCode.NOT_ENOUGH_REPLICAS)
     # The memory of the request is used again while it waits.
@@ -99,10 +101,10 @@ def _handle_transactional(
         for data in topic.partition_data:
             data.records = None if data.records is None else memoryview(bytearray(data.records))
     if isinstance(verdicts, WaitingResponse):
-        copies.hold(size_bytes)
-        verdicts.at_end(lambda: copies.release(size_bytes))
+        copies.hold(size_bytes, coordinator_id)
+        verdicts.at_end(lambda: copies.release(size_bytes, coordinator_id))
         return verdicts.map(lambda found: _append_all(request, context, found))
-    return _append_when_verified(request, context, verdicts, size_bytes)
+    return _append_when_verified(request, context, verdicts, copies.holding(size_bytes, coordinator_id))
 
 
 def _records_bytes(request: ProduceRequest) -> int:
@@ -121,9 +123,9 @@ async def _append_when_verified(
     request: ProduceRequest,
     context: RequestContext,
     verdicts: Awaitable[Mapping[TopicPartition, Verdict]],
-    size_bytes: int,
+    holding: AbstractContextManager[None],
 ) -> ProduceResponse | None:
-    with context.services.verified_copies.holding(size_bytes):
+    with holding:
         found = await verdicts
     response = _append_all(request, context, found)
     return await response if inspect.isawaitable(response) else response

@@ -18,6 +18,7 @@ class WorkerTurns:
         self._most_waiting = most_waiting
         self._turn = asyncio.Lock()  # its waiters get it in their order
         self._tasks: set[asyncio.Task[Any]] = set()  # that have their turn or wait for it
+        self._is_closed = False
 
     @property
     def are_full(self) -> bool:
@@ -39,21 +40,37 @@ class WorkerTurns:
         return asyncio.get_running_loop().time() + timeout_ms / 1000.0
 
     async def take(self, deadline: float) -> bool:
-        """Whether the turn came before the deadline; the caller then has it until `end`."""
+        """Whether the turn came before the deadline and before `close`; the caller then has it until `end`. A caller
+        that is cancelled does not wait any longer."""
         await asyncio.sleep(0)  # the event loop serves others between two turns of the same work
         if asyncio.get_running_loop().time() >= deadline:
             return False
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._turn.acquire()
+                await self._turn.acquire()
         except TimeoutError:
             return False
+        if self._is_closed:
+            self._turn.release()
+        return not self._is_closed
 
     def end(self) -> None:
         self._turn.release()
 
+    def run_taken(self, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
+        """As `run`, for a caller that has taken the turn: it ends with the work."""
+
+        async def work_and_end() -> T:
+            try:
+                return await work()
+            finally:
+                self.end()
+
+        return self.start(work_and_end)
+
     def close(self) -> None:
         """Cancels the work that waits. Work that runs on a worker ends there, and nothing follows it."""
+        self._is_closed = True
         for task in tuple(self._tasks):
             task.cancel()
 

@@ -1,74 +1,60 @@
 """How many idempotent producers the logs of a broker remember together.
 
 Kafka bounds their number only by expiry, after a day. A producer id in a batch need not be one that a broker has
-assigned: a client that invents one for each batch would fill the memory. Producers that have written one batch only are
-removed first. Logs with the most producers give up theirs, so that a client does not displace those of topics that it
-does not write to. Producers with an open transaction are never removed.
+assigned: a client that invents one for each batch would fill the memory. A batch of a producer that was forgotten is
+accepted with any sequence number (KIP-360), so only producers that have written nothing for ten minutes are forgotten:
+no client retries a batch for so long (`delivery.timeout.ms` is two minutes by default). Logs with the most producers
+give up theirs, so that a client does not displace those of topics that it does not write to.
+
+The time is counted in checks, which come at intervals of the broker's clock: clients choose the timestamps of batches.
+Checks of idle producers are counted only while there are too many, so that a check costs little at other times.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
-from odradek.log.producer_state import ProducerEntry, ProducerState
+from odradek.log.producer_state import ProducerState
 from odradek.protocol.sentinels import NO_OFFSET
 
-MOST_SINGLE_BATCH_PRODUCERS = 16_384
-"""Of which one batch is known. About 10 MB; a client that retries its first batch does so within minutes."""
-MOST_PRODUCERS = 100_000
-ADDED_BETWEEN_CHECKS = 2_048
+MOST_PRODUCERS = 100_000  # about 60 MB
+FAIR_PRODUCERS = 256
+"""A log keeps so many, whatever the number of all is."""
+
+CHECK_INTERVAL_MS = 60_000  # at least, from the end of a check to the next
+CHECKS_KEPT = 10
+"""A producer that was idle in one check more has written nothing for ten intervals."""
 
 
-class AddedProducers:
-    """Counts the producers that are added to the logs of a broker, and has their number checked from time to time. On
-    the event loop only: a log that is being loaded has none."""
-
-    __slots__ = ("_check", "_left")
-
-    def __init__(self, check: Callable[[], object]) -> None:
-        self._check = check
-        self._left = ADDED_BETWEEN_CHECKS
-
-    def add(self) -> None:
-        self._left -= 1
-        if self._left <= 0:
-            self._left = ADDED_BETWEEN_CHECKS
-            self._check()
+def level_to_keep(counts: Iterable[int]) -> int | None:
+    """How many producers each log keeps, given how many it has; None if there is room for all."""
+    ascending = sorted(counts)
+    if sum(ascending) <= MOST_PRODUCERS:
+        return None
+    return max(largest_level(ascending, MOST_PRODUCERS), FAIR_PRODUCERS)
 
 
-def remove_excess(states: Sequence[ProducerState]) -> int:
-    """Removes producers of these logs until their number is within the limits; returns how many."""
-    removed = _remove_most(states, _has_one_batch, MOST_SINGLE_BATCH_PRODUCERS)
-    return removed + _remove_most(states, _is_removable, MOST_PRODUCERS)
-
-
-def _remove_most(states: Sequence[ProducerState], is_counted: Callable[[ProducerEntry], bool], most: int) -> int:
-    if sum(len(state.entries) for state in states) <= most:
+def remove_idle(state: ProducerState, level: int) -> int:
+    """Checks the producers of a log, and removes those that were idle for the longest time until `level` are left, but
+    none that has written in the last ten intervals or has an open transaction. Returns how many were removed."""
+    excess = len(state.entries) - level
+    if excess <= 0:
         return 0
-    counted = [[each for each, entry in state.entries.items() if is_counted(entry)] for state in states]
-    total = sum(map(len, counted))
-    if total <= most:
-        return 0
-    level = largest_level([len(each) for each in counted], most)
-    for state, producer_ids in zip(states, counted, strict=True):
-        if len(producer_ids) > level:
-            state.remove_oldest(producer_ids, len(producer_ids) - level)
-    return total - sum(min(len(each), level) for each in counted)
+    idle: list[tuple[int, int]] = []
+    for producer_id, entry in state.entries.items():
+        entry.idle_checks += 1
+        if entry.idle_checks > CHECKS_KEPT and entry.current_txn_first_offset == NO_OFFSET:
+            idle.append((-entry.idle_checks, producer_id))
+    idle.sort()
+    for _, producer_id in idle[:excess]:
+        del state.entries[producer_id]
+    return min(len(idle), excess)
 
 
-def largest_level(counts: Iterable[int], most: int) -> int:
+def largest_level(ascending: list[int], most: int) -> int:
     """The largest number to which all counts that exceed it can be reduced, so that their sum is at most `most`."""
     left = most
-    ascending = sorted(counts)
     for index, count in enumerate(ascending):
         share = left // (len(ascending) - index)
         if count > share:
             return share
         left -= count
     return ascending[-1] if ascending else 0
-
-
-def _is_removable(entry: ProducerEntry) -> bool:
-    return entry.current_txn_first_offset == NO_OFFSET
-
-
-def _has_one_batch(entry: ProducerEntry) -> bool:
-    return len(entry.batches) == 1 and entry.current_txn_first_offset == NO_OFFSET and not entry.uses_transactions

@@ -2,7 +2,7 @@
 duplicate, or fenced (KIP-98, KIP-360, KIP-890). Pure; the rules are those of Kafka's ProducerAppendInfo,
 ProducerStateEntry and UnifiedLog."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.log.transaction_index import AbortedTransaction
@@ -46,6 +46,7 @@ class ProducerEntry:
         "coordinator_epoch",
         "current_txn_first_offset",
         "epoch",
+        "idle_checks",
         "last_timestamp",
         "next_sequence",
         "uses_transactions",
@@ -58,12 +59,13 @@ class ProducerEntry:
         self.last_timestamp = -1
         self.coordinator_epoch = NO_EPOCH  # of the last end-transaction marker
         self.current_txn_first_offset = NO_OFFSET  # of the open transaction
+        self.idle_checks = 0  # since its last batch or marker, of `producer_limits`; not stored
         self.uses_transactions = False  # has written or begun to verify one; decides only how its batches are checked
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProducerEntry):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "idle_checks")
 
     __hash__ = None  # type: ignore[assignment]  # values that change have no hash
 
@@ -72,13 +74,11 @@ class ProducerEntry:
 
 
 class ProducerState:
-    """The producers of one partition, by producer id, as of `end_offset` when the state is loaded or rebuilt.
-    `on_added` is called on the event loop before a producer is added; None while the state is loaded or rebuilt."""
+    """The producers of one partition, by producer id, as of `end_offset` when the state is loaded or rebuilt."""
 
-    __slots__ = ("end_offset", "entries", "on_added", "transactions", "verifications")
+    __slots__ = ("end_offset", "entries", "transactions", "verifications")
 
     def __init__(self) -> None:
-        self.on_added: Callable[[], None] | None = None
         self.entries: dict[int, ProducerEntry] = {}
         self.end_offset = 0
         self.transactions = UnstableTransactions()
@@ -195,6 +195,7 @@ class ProducerState:
             del batches[0]
         entry.next_sequence = (last_sequence + 1) & SEQUENCE_MASK
         entry.last_timestamp = timestamp
+        entry.idle_checks = 0
         if header.attributes & TRANSACTIONAL_FLAG:
             entry.uses_transactions = True
             if entry.current_txn_first_offset == NO_OFFSET:
@@ -219,6 +220,7 @@ class ProducerState:
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.current_txn_first_offset = NO_OFFSET
         entry.last_timestamp = timestamp
+        entry.idle_checks = 0
         self.verifications.end(producer_id, marker.producer_epoch, is_marker=True)
         first_offset = self.transactions.end(producer_id, marker_offset)
         if first_offset is None or marker.type is not ControlRecordType.ABORT:
@@ -251,19 +253,16 @@ class ProducerState:
         return len(expired)
 
     def _add(self, producer_id: int, producer_epoch: int) -> ProducerEntry:
-        if self.on_added is not None:
-            self.on_added()
         if len(self.entries) - len(self.transactions.open) >= PRODUCERS_LIMIT:
-            # An eighth of the limit at once, so that the sort is not repeated for each new producer.
-            entries = self.entries.items()
-            removable = [each for each, entry in entries if entry.current_txn_first_offset == NO_OFFSET]
-            self.remove_oldest(removable, PRODUCERS_LIMIT // 8)
+            self._remove_oldest()
         entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
         entry.uses_transactions = producer_id in self.verifications.pending
         return entry
 
-    def remove_oldest(self, producer_ids: Iterable[int], count: int) -> None:
-        """Removes so many of these producers, of which none has an open transaction."""
-        by_age = sorted(producer_ids, key=lambda producer_id: self.entries[producer_id].last_timestamp)
-        for producer_id in by_age[:count]:
-            del self.entries[producer_id]
+    def _remove_oldest(self) -> None:
+        """An eighth of the limit is free afterwards, so that the sort is not repeated for each new producer."""
+        entries = self.entries
+        removable = [each for each, entry in entries.items() if entry.current_txn_first_offset == NO_OFFSET]
+        removable.sort(key=lambda producer_id: entries[producer_id].last_timestamp)
+        for producer_id in removable[: len(removable) - PRODUCERS_LIMIT * 7 // 8]:
+            del entries[producer_id]

@@ -161,7 +161,6 @@ class StoredLog:
         self._segments.publish(plan.segments)
         self.size_bytes = sum(segment.size_bytes for segment in plan.segments)
         plan.producers.transactions.take_ended(self.producers.transactions, end_offset)
-        plan.producers.on_added = self.producers.on_added
         self.producers = plan.producers
         if plan.is_empty:
             self.leader_epochs.clear()

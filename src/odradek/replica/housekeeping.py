@@ -1,5 +1,5 @@
-"""What a broker does at intervals: fsync by `flush.ms`, checkpoints, expiry of producers, removal of files, and the
-periodic tasks of features (retention, compaction).
+"""What a broker does at intervals: fsync by `flush.ms`, checkpoints, expiry and limit of producers, removal of files,
+and the periodic tasks of features (retention, compaction).
 
 One timer for all partitions, none per partition. A round begins work and does not wait for it: each log directory and
 each periodic task has a task of its own, so a disk that hangs delays only its own partitions.
@@ -12,15 +12,17 @@ import functools
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
+from odradek.log.producer_limits import CHECK_INTERVAL_MS, MOST_PRODUCERS, level_to_keep, remove_idle
 from odradek.replica.periodic_tasks import SingleTasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.clock import Timer
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
+    from odradek.log.producer_state import ProducerState
     from odradek.replica.clock_skew_guard import ClockSkewGuard
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
@@ -46,7 +48,7 @@ class Housekeeping:
         self._tasks = SingleTasks()
         now_ms = host.clock.monotonic_ms()
         self._last_checkpoint_ms = dict.fromkeys(table.directories, now_ms)
-        self._last_expiry_ms = now_ms
+        self._last_expiry_ms = self._last_limit_ms = now_ms
         self._removed_files: dict[LogDirectory, list[tuple[float, str]]] = {each: [] for each in table.directories}
         self._periodic: list[PeriodicTask] = []
         self._last_run_ms: dict[PeriodicTask, float] = {}
@@ -85,6 +87,8 @@ class Housekeeping:
             self._last_expiry_ms = now_ms
             expire = functools.partial(self._expire_producers, guarded_ms, config.producer_id_expiration_ms)
             self._tasks.begin("producers", expire, "expiry of producers")
+        if now_ms - self._last_limit_ms >= CHECK_INTERVAL_MS:
+            self._tasks.begin("producer limit", self._limit_producers, "limit of producers")
         for task in self._periodic:
             if now_ms - self._last_run_ms[task] >= task.interval_ms(config):
                 self._last_run_ms[task] = now_ms
@@ -110,12 +114,28 @@ class Housekeeping:
             await self._checkpoint(directory)
 
     async def _expire_producers(self, now_ms: int, expiration_ms: int) -> None:
+        async for producers in self._producers_in_slices():
+            producers.remove_expired(now_ms, expiration_ms)
+
+    async def _limit_producers(self) -> None:
+        """At most one line is logged for each check."""
+        level = level_to_keep([len(each.log.producers.entries) for each in self._table])
+        if level is not None:
+            removed = 0
+            async for producers in self._producers_in_slices():
+                removed += remove_idle(producers, level)
+            if removed:
+                log.warning("idle producers forgotten: too many in all logs", count=removed, limit=MOST_PRODUCERS)
+        self._last_limit_ms = self._host.clock.monotonic_ms()
+
+    async def _producers_in_slices(self) -> AsyncIterator[ProducerState]:
+        """Those of each log, except of logs that are being truncated: a truncation encodes them on a worker."""
         in_slice = 0
         for partition in tuple(self._table):
             producers = partition.log.producers
             in_slice += PRODUCERS_PER_SLICE // PARTITIONS_PER_SLICE + len(producers.entries)
-            if not partition.log.is_truncating:  # a truncation encodes the producers on a worker
-                producers.remove_expired(now_ms, expiration_ms)
+            if not partition.log.is_truncating:
+                yield producers
             if in_slice >= PRODUCERS_PER_SLICE:
                 in_slice = 0
                 await asyncio.sleep(0)

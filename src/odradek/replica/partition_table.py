@@ -18,7 +18,6 @@ from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
-from odradek.log.producer_limits import AddedProducers, remove_excess
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.elections import Elections
@@ -92,7 +91,6 @@ class PartitionTable(HostedPartitions):
         self._names = NameReleases(self.removals, self._checkpoints, self.checkpoint)
         self._openings = LogOpenings(host, self._adopt_in_order)
         self.elections = Elections(node_id, run_in_order, self._report_late_change)
-        self._added_producers = AddedProducers(self._limit_producers)
         self.is_ending = False
 
     def absence(self, topic: str | UUID, index: int) -> ErrorCode:
@@ -258,13 +256,7 @@ class PartitionTable(HostedPartitions):
         if self._replication is not None and not is_new:
             partition.epochs.leader_epoch_at_start = pending.partition.leader_epoch
         self.elections.apply(partition, pending.partition)
-        partition_log.producers.on_added = self._added_producers.add
         self._insert(partition)
-
-    def _limit_producers(self) -> None:
-        """A truncation encodes the producers of its log on a worker, and so does closing a log."""
-        if not self.is_ending:
-            remove_excess([each.log.producers for each in self if not each.log.is_truncating])
 
     # Removing
 

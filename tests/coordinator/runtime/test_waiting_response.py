@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 
 import pytest
 
@@ -48,6 +49,18 @@ def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
             await task
 
     asyncio.run(scenario())
+
+
+def test_a_response_that_is_cancelled_keeps_nothing_of_its_request() -> None:
+    class Request:
+        def refusal(self, error: ErrorCode) -> str:
+            return str(error)
+
+    request = Request()
+    waiting, kept = WaitingResponse(request.refusal), weakref.ref(request)
+    waiting.cancel()
+    del request
+    assert kept() is None
 
 
 def test_a_response_is_converted_and_passed_on_in_the_call_that_gives_it() -> None:

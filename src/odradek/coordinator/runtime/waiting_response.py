@@ -25,7 +25,7 @@ class WaitingResponse:
     __slots__ = ("_at_end", "_convert", "_is_done", "_refusal", "_response", "_then")
 
     def __init__(self, refusal: Callable[[ErrorCode], Any]) -> None:
-        self._refusal = refusal
+        self._refusal: Callable[[ErrorCode], Any] | None = refusal
         self._is_done = False
         self._response: Any = None
         self._convert: Callable[[Any], Any] | None = None
@@ -49,6 +49,7 @@ class WaitingResponse:
 
     def refuse(self, error: ErrorCode) -> None:
         if not self._is_done:
+            assert self._refusal is not None
             self(self._refusal(error))
 
     def cancel(self) -> None:
@@ -56,7 +57,7 @@ class WaitingResponse:
         if self._is_done:
             return
         self._is_done = True
-        self._convert = self._then = None
+        self._refusal = self._convert = self._then = None
         if self._at_end is not None:
             self._at_end()
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from odradek.coordinator.groups.classic.group import ClassicGroup
-from odradek.coordinator.groups.classic.join_budget import BATCHES_OF_METADATA
+import gc
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.groups.classic import join_budget
+from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.groups.classic.join_budget import BATCHES_OF_ALL_GROUPS, BATCHES_OF_METADATA
+from odradek.coordinator.groups.classic.members import metadata_bytes
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import ShardBench
+
+if TYPE_CHECKING:
+    import pytest
 
 LIMIT_BYTES = 100_000
 LARGE = {"stream": bytes(90_000)}
@@ -18,9 +26,17 @@ def make_bench() -> ShardBench:
     return bench
 
 
-def hold(bench: ShardBench, number: int) -> ErrorCode | None:
+def hold(bench: ShardBench, number: int, protocols: dict[str, bytes] = LARGE) -> ErrorCode | None:
     """A member joins a group of its own and never asks for its assignment."""
-    return bench.join(version=3, group_id=f"group-{number}", protocols=LARGE).error
+    return bench.join(version=3, group_id=f"group-{number}", protocols=protocols).error
+
+
+def hold_assigned(bench: ShardBench, number: int, protocols: dict[str, bytes]) -> ErrorCode | None:
+    error = hold(bench, number, protocols)
+    group = bench.shard.groups[f"group-{number}"]
+    assert isinstance(group, ClassicGroup)
+    group.state = ClassicState.STABLE
+    return error
 
 
 def test_a_member_with_more_metadata_than_a_batch_is_refused() -> None:
@@ -29,6 +45,34 @@ def test_a_member_with_more_metadata_than_a_batch_is_refused() -> None:
     assert refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
     assert not bench.shard.groups
     assert not bench.journal.records
+
+
+def test_protocols_without_metadata_take_memory_too() -> None:
+    bench = make_bench()
+    refused = bench.join(version=3, protocols={f"{number}": b"" for number in range(1_000)})
+    assert refused.error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_groups_with_an_assignment_share_a_larger_budget() -> None:
+    bench = make_bench()
+    for protocols in (LARGE, {"stream": bytes(15_000)}):
+        largest = BATCHES_OF_ALL_GROUPS * LIMIT_BYTES // metadata_bytes(tuple(protocols.items()))
+        outcomes = [hold_assigned(bench, number, protocols) for number in range(largest + 5)]
+        assert outcomes == [None] * largest + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 5
+        assert hold(bench, 1_000, {"stream": bytes(1_000)}) is None
+        bench = make_bench()
+
+
+def test_many_groups_are_not_all_counted_for_each_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_budget, "GROUPS_COUNTED_PER_JOIN", 1)
+    bench = make_bench()
+    medium = {"stream": bytes(15_000)}
+    largest = BATCHES_OF_ALL_GROUPS * LIMIT_BYTES // metadata_bytes(tuple(medium.items()))
+    outcomes = [hold_assigned(bench, number, medium) for number in range(largest + 5)]
+    assert outcomes == [None] * largest + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 5
+    bench.shard.groups.clear()
+    gc.collect()
+    assert None in [hold(bench, number, medium) for number in range(largest)]
 
 
 def test_groups_without_an_assignment_share_a_budget() -> None:
@@ -69,8 +113,9 @@ def test_the_metadata_of_a_group_has_a_limit() -> None:
     bench = make_bench()
     small = {"stream": bytes(15_000)}
     outcomes = [bench.join(version=3, protocols=small).error for _ in range(60)]
-    assert outcomes.count(ErrorCode.GROUP_MAX_SIZE_REACHED) == 60 - BATCHES_OF_METADATA * LIMIT_BYTES // 15_006
-    assert len(bench.group.members) * 15_006 == bench.group.metadata_bytes
+    member_bytes = metadata_bytes(tuple(small.items()))
+    assert outcomes.count(ErrorCode.GROUP_MAX_SIZE_REACHED) == 60 - BATCHES_OF_METADATA * LIMIT_BYTES // member_bytes
+    assert len(bench.group.members) * member_bytes == bench.group.metadata_bytes
 
 
 def test_members_that_leave_and_shards_that_unload_free_their_memory() -> None:

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
+PROTOCOL_BYTES = 128  # of the objects of a protocol with a short name and no metadata
+BYTES_OF_CHARACTER = 4  # at most
+
+
 def metadata_bytes(protocols: Protocols) -> int:
-    return sum(len(name) + len(metadata) for name, metadata in protocols)
+    """The memory that they take, at most."""
+    return sum(PROTOCOL_BYTES + BYTES_OF_CHARACTER * len(name) + len(metadata) for name, metadata in protocols)
 
 
 class ClassicMember:
