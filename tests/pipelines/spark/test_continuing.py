@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.spark.continuing import SESSION_ZONE, CheckpointRefused, accept, fingerprints_of
+from odradek.pipelines.spark.continuing import CheckpointRefused, accept, fingerprints_of
+from odradek.pipelines.spark.session import ZONE as SESSION_ZONE
 from odradek.pipelines.spark.topics import Cluster
 from odradek.pipelines.spark.watching import TopicEnds
 from odradek.testing import RunningBroker
