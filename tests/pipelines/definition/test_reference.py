@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -39,7 +40,10 @@ def test_the_examples_are_sound(tmp_path: Path) -> None:
     yaml_text, *_recipes = re.findall(r"```yaml\n(.*?)```", REFERENCE, re.DOTALL)
     (tmp_path / "pipeline.yml").write_text(yaml_text)
     assert load_yaml(str(tmp_path / "pipeline.yml"), {}).problems == ()
-    (python_text,) = re.findall(r"```python\n(.*?)```", REFERENCE, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", REFERENCE, re.DOTALL)
+    (python_text,) = (block for block in blocks if "Pipeline(" in block)
+    for block in blocks:
+        ast.parse(block)
     (tmp_path / "example.py").write_text(python_text)
     (definition,) = load_python(str(tmp_path / "example.py"))
     assert definition.problems == ()
