@@ -126,6 +126,20 @@ def test_a_commit_is_a_sign_of_life() -> None:
     assert bench.timers.deadlines[session_timer(member)] == bench.timers.now_ms + SESSION_MS
 
 
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_keys_that_repeat_a_long_group_id_thousands_of_times_are_refused(is_transactional: bool) -> None:
+    bench = ShardBench()
+    committer = Committer("g" * 32_767, *NO_MEMBER, 9)
+    offsets = [NewOffset("topic", TOPIC_ID, index, 1, -1, None) for index in range(600)]
+    if is_transactional:
+        transaction = TransactionalWrite(BatchProducer(1, 0))
+        errors = commit_in_transaction(bench.shard, committer, offsets, transaction)
+    else:
+        errors = bench.commit(committer, offsets)
+    assert errors == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * 600
+    assert committer.group_id not in bench.shard.groups
+
+
 def test_a_note_that_is_too_long_is_refused_and_the_others_are_kept() -> None:
     bench = ShardBench(offset_metadata_max_length=4)
     offsets = [

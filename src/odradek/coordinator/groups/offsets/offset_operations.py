@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
 FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP = 9
+MOST_GROUP_ID_CHARACTERS = 16 * 1024 * 1024
+"""Of all keys of a commit. Each has the group id, which may have 32,767 characters: thousands of partitions would take
+hundreds of megabytes. A group id of 1,000 characters never exceeds it."""
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum costs more than comparing with it
 _new_tuple = tuple.__new__  # half the time of a NamedTuple's constructor
@@ -57,6 +60,8 @@ def commit_offsets(
 
     Commits commute: whether one is allowed depends on the group and its members, which no commit changes.
     """
+    if len(committer.group_id) * len(offsets) > MOST_GROUP_ID_CHARACTERS:
+        return [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * len(offsets)
     check = _check_committer(shard, committer)
     if check is not _NONE and isinstance(check, ErrorCode):
         return [check] * len(offsets)
@@ -79,6 +84,8 @@ def commit_in_transaction(
     shard: GroupShard, committer: Committer, offsets: Sequence[NewOffset], transaction: TransactionalWrite
 ) -> list[ErrorCode]:
     """One error for each offset, in their order. The offsets count when the transaction is committed."""
+    if len(committer.group_id) * len(offsets) > MOST_GROUP_ID_CHARACTERS:
+        return [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * len(offsets)
     check = _check_committer(shard, committer)
     if check is not _NONE and isinstance(check, ErrorCode):
         return [check] * len(offsets)
