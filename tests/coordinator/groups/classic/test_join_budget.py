@@ -59,7 +59,7 @@ def test_groups_with_an_assignment_share_a_larger_budget() -> None:
         largest = BATCHES_OF_ALL_GROUPS * LIMIT_BYTES // metadata_bytes(tuple(protocols.items()))
         outcomes = [hold_assigned(bench, number, protocols) for number in range(largest + 5)]
         assert outcomes == [None] * largest + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 5
-        assert hold(bench, 1_000, {"stream": bytes(1_000)}) is None
+        assert hold(bench, largest + 10, {"stream": bytes(1_000)}) is None
         bench = make_bench()
 
 

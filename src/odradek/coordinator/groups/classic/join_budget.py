@@ -11,10 +11,13 @@ from weakref import WeakSet
 
 from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from odradek.coordinator.groups.classic.members import metadata_bytes
+from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.coordinator.groups.classic.join import Join
+
+log = get_logger(__name__)
 
 SMALL_JOIN_BYTES = 4 << 10
 """Joins that add less are not counted for all groups together, so that ordinary consumers join while peers with larger
@@ -25,7 +28,10 @@ LARGE_JOIN_BYTES = 16 << 10
 BATCHES_OF_METADATA = 5
 """Metadata of a group, and of all groups that have no assignment yet, in batches of the topic. A group's record has the
 metadata of one protocol of each member, and may be compressed to a quarter."""
-BATCHES_OF_ALL_GROUPS = 64
+BATCHES_OF_ALL_GROUPS = 256
+"""Of all groups of a broker, with an assignment or without: 16,000 members with metadata of 16 KiB."""
+LOG_AT_MOST_EVERY = 1000
+"""Refused joins for each line of the log: clients try again and again."""
 
 GROUPS_COUNTED_PER_JOIN = 256
 """The metadata of all groups is added up again after so many joins that each counts no more than this number."""
@@ -43,6 +49,7 @@ class JoinBudget:
         self._all_bytes = 0
         self._unassigned_bytes = 0
         self._joins_until_count = 0
+        self._refused_count = 0
 
     def check(self, group: ClassicGroup, attempt: Join, batch_limit_bytes: int) -> ErrorCode:
         """NONE if there is room for what a member brings; what it brought when it joined before is replaced."""
@@ -51,8 +58,18 @@ class JoinBudget:
         if growth_bytes > 0 and group.metadata_bytes + growth_bytes > BATCHES_OF_METADATA * batch_limit_bytes:
             return ErrorCode.GROUP_MAX_SIZE_REACHED
         if growth_bytes >= SMALL_JOIN_BYTES and not self._take(group, growth_bytes, batch_limit_bytes):
+            self._log_refused(group)
             return ErrorCode.COORDINATOR_NOT_AVAILABLE  # clients try again after a pause
         return ErrorCode.NONE
+
+    def _log_refused(self, group: ClassicGroup) -> None:
+        if self._refused_count % LOG_AT_MOST_EVERY == 0:
+            log.warning(
+                "a join was refused: the metadata of members takes too much memory",
+                group=group.group_id, bytes=self._all_bytes, unassigned_bytes=self._unassigned_bytes,
+                refused=self._refused_count + 1,
+            )  # fmt: skip
+        self._refused_count += 1
 
     def forget(self, group: ClassicGroup) -> None:
         """The group is not coordinated here any more."""
