@@ -123,8 +123,20 @@ def test_the_number_of_a_time_tells_windows_apart(key: str) -> None:
         ("greatest(max(at), max(seen))", False),
         ("greatest(max(at), min(seen))", True),
         ("cast(count(*) as int)", False),
+        ("cast(count(*) as decimal(12, 0))", False),
+        ("cast(count(*) as string)", True),  # '9' is followed by '10'
+        ("string(count(*))", True),
+        ("try_cast(count(*) as string)", True),
+        ("greatest(cast(count(*) as string), '5')", True),
         ("cast(max(x) as int)", True),  # of text, 9 is followed by 10
         ("to_date(max(at))", False),
+        ("to_date(max(cast(x as string)))", False),
+        ("to_date(max(cast(x as string)), 'yyyy-MM-dd')", False),
+        ("to_date(max(cast(x as string)), 'yyyyMMdd')", False),
+        ("to_date(max(cast(x as string)), 'dd.MM.yyyy')", True),
+        ("unix_timestamp(max(cast(x as string)), 'yyyy/MM/dd HH:mm:ss')", False),
+        ("unix_timestamp(max(cast(x as string)), 'y-M-d H:m:s')", True),  # '2026-10-1' is followed by '2026-9-1'
+        ("unix_timestamp(max(cast(x as string)), 'yyyy-MM-dd HH:mm:ssXXX')", True),
         ("unix_timestamp(max(cast(x as string)), 'dd-MM-yyyy')", True),
         ("-max(x)", True),
     ],

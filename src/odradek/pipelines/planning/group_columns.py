@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.planning.queries import children, is_aggregate, window_calls
-from odradek.pipelines.planning.window_parts import DIRECTIVE, called_window_part, told_apart, unit_left
+from odradek.pipelines.planning.window_parts import called_window_part, is_ordered_format, told_apart, unit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,9 +28,10 @@ DISTINGUISHING = (
 DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf", "window_time"))
 # Functions that do not fall while their arguments grow. A number that is cast from text may: '9' is more than '10'.
 MONOTONE = (
-    "Greatest", "UnixSeconds", "UnixMillis", "UnixMicros", "TsOrDsToDate", "TimestampTrunc", "DateTrunc",
+    "Greatest", "UnixSeconds", "UnixMillis", "UnixMicros", "TimestampTrunc", "DateTrunc",
 )  # fmt: skip
 TIME_TYPES = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"))
+COUNT_TYPES = frozenset(("INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"))  # of casts that keep the order of counts
 WINDOWS = frozenset(("window", "session_window"))
 UNHELD = "a row"  # the identity of a row that no column has
 
@@ -153,11 +154,11 @@ def is_monotone(node: exp.Expr) -> bool:
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     if isinstance(node, exp.Cast):
-        return node.to.this.name in TIME_TYPES or type(node.this).__name__ in COUNTS
-    if isinstance(node, exp.StrToUnix):
+        is_number = type(node.this).__name__ in COUNTS and node.to.this.name in COUNT_TYPES
+        return is_number or node.to.this.name in TIME_TYPES
+    if isinstance(node, exp.StrToUnix | exp.TsOrDsToDate):
         written = node.args.get("format")
-        # Texts of the default format have the order of their times.
-        return written is None or DIRECTIVE.findall(written.name) == list("YmdHMS")
+        return written is None or is_ordered_format(written.name)
     return type(node).__name__ in MONOTONE
 
 

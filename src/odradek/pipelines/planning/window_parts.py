@@ -24,6 +24,9 @@ UNITS = {**{each: each for each in UNITS_MS}, "dd": "day"} | dict.fromkeys(
     ("second", "millisecond", "microsecond"), PRECISE
 )
 DIRECTIVE = re.compile(r"%-?([A-Za-z])")
+ORDERED = "%Y%m%d%H%M%S"
+QUOTED = re.compile(r"'[^']*'|(?<=%[A-Za-z])strict")  # sqlglot marks directives of two digits as strict
+LETTERS = re.compile(r"%-?[A-Za-z]|[A-Za-z]")
 TIMES = (("hour", "H"), ("minute", "M"), (PRECISE, "S"))
 
 
@@ -81,3 +84,9 @@ def unit_of_format(written: str) -> str:
             break
         found = unit
     return found
+
+
+def is_ordered_format(written: str) -> bool:
+    """Whether texts of the format have the order of their times: larger units come first, each with all its digits."""
+    shown = "".join(LETTERS.findall(QUOTED.sub("", written)))
+    return bool(shown) and ORDERED.startswith(shown)
