@@ -11,13 +11,13 @@ HOURS = "select window, id, count(*) n from a group by window(at, '1 hour'), id"
 NAMED = "select window(at, '1 hour') as w, id, count(*) n from a group by window(at, '1 hour'), id"
 
 
-def refusals(end: str, *queries: str) -> list[str]:
+def refusals(end: str, *queries: str, head: str = HEAD) -> list[str]:
     """The errors of a table and of a view behind queries, of which each reads the one before as `q1`, `q2` …"""
     steps = "".join(f'  q{at}: {{sql: "{sql}"}}\n' for at, sql in enumerate(queries, 1))
     definition = f"steps:\n{steps}warehouse: sqlite:///w.db\n"
     found = []
     for kind in ("sinks: {o: {from: q%d, table: o, %s}}\n", "views: {o: {from: q%d, %s}}\n"):
-        lines = reported_for(definition + kind % (len(queries), end), head=HEAD)
+        lines = reported_for(definition + kind % (len(queries), end), head=head)
         found.append([line for line in lines if line.startswith("error")])
     assert len(found[0]) == len(found[1]), found
     return found[0]
@@ -162,3 +162,25 @@ def test_an_order_may_be_a_function_that_grows_with_its_arguments(order: str, is
 def test_an_inner_join_makes_equal_columns_tell_the_same_groups_apart(sql: str, is_refused: bool) -> None:
     refused = refusals("key: [id]", "select id, count(*) n from a group by id", sql)
     assert ["tells id apart" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(
+    ("group", "sql", "is_refused"),
+    [
+        ("text", "select t.id as k, n from q1 join t on g = t.id", True),  # '7' and '07' equal 7
+        ("text", "with v as (select * from q1) select t.id as k, n from v join t on v.g = t.id", True),
+        ("text", "select t.name as k, n from q1 join t on g = t.name", False),
+        ("text", "with v as (select * from q1) select name as k, n from v join t on v.g = t.name", False),
+        ("text", "with v as (select * from q1) select k, n from v join (select name as k from t) u on g = k", False),
+        ("id", "select t.name as k, n from q1 join t on g = t.name", False),
+        ("small", "select t.id as k, n from q1 join t on g = t.id", False),
+        ("small", "select u.k, n from q1 join (select abs(id) as k from t) u on g = u.k", True),  # of any type
+        ("x", "select t.id as k, n from q1 join t on g = t.id", True),
+    ],
+)
+def test_equal_columns_of_different_types_tell_groups_apart_if_a_value_equals_one_other(
+    group: str, sql: str, is_refused: bool
+) -> None:
+    head = HEAD.replace("x DOUBLE", "x DOUBLE, text STRING, small INT")
+    refused = refusals("key: [k]", f"select {group} as g, count(*) n from a group by {group}", sql, head=head)
+    assert [f"tells {group} apart" in line for line in refused] == [True] * is_refused, refused

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import LakehouseTarget, LatestRows, Sink, TableTarget
 from odradek.pipelines.definition.operations import (
@@ -68,7 +69,7 @@ def check_kept_rows(
     steps = {each.name for each in path}
     tables = {name.lower(): RECORDS for name in streams.names if name not in steps}
     for step in path:
-        rows, removals = rows_of(step, tables)
+        rows, removals = rows_of(step, tables, streams)
         tables[step.name.lower()] = rows
         if removals and not is_final:
             problems.error(
@@ -123,16 +124,16 @@ def shown_parts(parts: frozenset[str]) -> str:
     return ", ".join(sorted({"the queries of the UNION" if each == "side" else each for each in names}))
 
 
-def rows_of(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[str]]:
+def rows_of(step: Step, tables: Mapping[str, Rows], streams: Streams) -> tuple[Rows, list[str]]:
     """The rows of a step, and the changing columns by which it removes some."""
-    rows, removals = operation_rows(step, tables)
+    rows, removals = operation_rows(step, tables, streams)
     for each in step.expectations:
         if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}:
             removals += [name for name in column_names(each.check) if rows.column(name).kind]
     return rows, removals
 
 
-def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[str]]:
+def operation_rows(step: Step, tables: Mapping[str, Rows], streams: Streams) -> tuple[Rows, list[str]]:
     operation = step.operation
     if isinstance(operation, Aggregation):
         kinds = {each.name: kind_of(each.expression) for each in operation.aggregates}
@@ -152,7 +153,7 @@ def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[s
     query = query_of(step)
     if query is None:
         return UNKNOWN, []
-    reader = QueryRows(tables)
+    reader = QueryRows(tables, lambda name: lookup(streams.columns, name))
     return reader.of_query(query), reader.removals
 
 

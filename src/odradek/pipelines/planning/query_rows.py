@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
+from odradek.pipelines.planning.equal_types import determines
 from odradek.pipelines.planning.group_columns import (
     STATIC,
     UNKNOWN,
@@ -26,9 +28,12 @@ from odradek.pipelines.planning.queries import JoinType, argument, has_aggregate
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from sqlglot import exp
+
+    from odradek.pipelines.definition.column_types import ColumnType
+    from odradek.pipelines.definition.sql_scope import Tables
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
@@ -36,20 +41,28 @@ WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which dete
 
 
 class QueryRows:
-    """Derives the rows of queries from those of their tables, whose names are in lower case.
+    """Derives the rows of queries from those of their tables, whose names are in lower case, and from their columns.
 
     `removals` are the changing columns by which the queries remove rows."""
 
-    def __init__(self, tables: Mapping[str, Rows]) -> None:
+    def __init__(self, tables: Mapping[str, Rows], columns: Tables) -> None:
         self._tables = tables
+        self._columns = columns  # of a table, with those of the WITH clauses around a query
         self.removals: list[str] = []
 
     def of_query(self, node: exp.Expr, outer: Mapping[str, Rows] | None = None) -> Rows:
-        from sqlglot import exp  # noqa: PLC0415 - parsed already
-
+        around, self._columns = self._columns, with_ctes(node, self._columns)
         named = dict(outer or {})
         for each in getattr(argument(node, "with"), "expressions", ()):
             named[each.alias.lower()] = self.of_query(each.this, named)
+        rows = self._of_body(node, named)
+        self._columns = around
+        return rows
+
+    def _of_body(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
+        """The rows of a query whose WITH clause is read."""
+        from sqlglot import exp  # noqa: PLC0415
+
         if isinstance(node, exp.Subquery):
             return self._relation(node, named)
         if isinstance(node, exp.SetOperation):
@@ -58,8 +71,9 @@ class QueryRows:
             return distinct(rows) if node.args.get("distinct") and not rows.is_static else rows
         return self._select(node, named) if isinstance(node, exp.Select) else STATIC
 
-    def _select(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
-        scope = _Scope()
+    def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
+        types = scope_of(node, self._columns)
+        scope = _Scope(type_of=lambda column: type_of(column, types, None))
         clause = argument(node, "from")
         if clause is not None:
             scope.add(clause.this, self._relation(clause.this, named))
@@ -194,10 +208,16 @@ class QueryRows:
 
 
 class _Scope:
-    """The tables that a SELECT reads, and the rows of their join."""
+    """The tables that a SELECT reads, and the rows of their join; `type_of` returns the type of a column if known."""
 
-    def __init__(self, rows: Rows = STATIC, by_name: dict[str, Rows] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Rows = STATIC,
+        by_name: dict[str, Rows] | None = None,
+        type_of: Callable[[exp.Expr], ColumnType | None] = lambda _column: None,
+    ) -> None:
         self.rows = rows
+        self._type_of = type_of
         self.by_name = dict(by_name or {})
 
     def add(self, node: exp.Expr, rows: Rows) -> None:
@@ -216,7 +236,8 @@ class _Scope:
         return self._found(self.rows, names)
 
     def equate(self, condition: exp.Expr) -> None:
-        """Columns that the condition of an inner join equates determine the same parts of an identity."""
+        """Columns that the condition of an inner join equates determine the parts of an identity that the other does,
+        if each of their values equals one value of the other."""
         from sqlglot import exp  # noqa: PLC0415
 
         whole = condition.unnest()
@@ -224,9 +245,11 @@ class _Scope:
             sides = (each.this, each.expression) if isinstance(each, exp.EQ) else ()
             columns = [side for side in sides if isinstance(side, exp.Column)]
             if len(columns) == 2:
-                parts = frozenset().union(*((self.resolve(side) or Column()).parts for side in columns))
-                for side in columns:
-                    self._hold([part.name.lower() for part in side.parts], parts)
+                held = [(self.resolve(side) or Column()).parts for side in columns]
+                kinds = [self._type_of(side) for side in columns]
+                for at, side in enumerate(columns):
+                    if determines(kinds[at], kinds[1 - at]):
+                        self._hold([part.name.lower() for part in side.parts], held[1 - at])
 
     def _hold(self, names: list[str], parts: frozenset[str]) -> None:
         if len(names) == 2 and names[0] in self.by_name:
