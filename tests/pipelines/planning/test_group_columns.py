@@ -184,3 +184,49 @@ def test_equal_columns_of_different_types_tell_groups_apart_if_a_value_equals_on
     head = HEAD.replace("x DOUBLE", "x DOUBLE, text STRING, small INT")
     refused = refusals("key: [k]", f"select {group} as g, count(*) n from a group by {group}", sql, head=head)
     assert [f"tells {group} apart" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(
+    ("part", "queries", "is_refused"),
+    [
+        ("", ("select date_format(day, 'yyyyMMdd') as k, id, count(*) n from a group by day, id",), False),
+        ("", ("select to_date(day) as k, id, count(*) n from a group by day, id",), False),
+        ("day", ("select date_format(day, 'yyyy-MM') as k, id, count(*) n from a group by day, id",), True),
+        ("", ("select date_format(to_date(at), 'yyyy-MM-dd') as k, id, count(*) n from a group by to_date(at), id",),
+         False),
+        ("", ("select to_date(at) as h, id, count(*) n from a group by to_date(at), id",
+              "select date_format(h, 'yyyy-MM-dd') as k, id, n from q1"), False),
+        ("", ("select to_date(at) as h, id from a", "select h, id, count(*) n from q1 group by h, id",
+              "select date_format(h, 'yyyy-MM-dd') as k, id, n from q2"), False),
+        ("", ("select date_trunc('hour', at) as h, id, count(*) n from a group by 1, 2",
+              "select date_format(h, 'yyyy-MM-dd HH') as k, id, n from q1"), False),
+        ("date_trunc('hour', at)", ("select date_trunc('hour', at) as h, id, count(*) n from a group by 1, 2",
+                                    "select date_format(h, 'yyyy-MM-dd') as k, id, n from q1"), True),
+        ("h", ("select date_trunc('hour', at) as h, id from a", "select h, id, count(*) n from q1 group by h, id",
+               "select date_format(h, 'yyyy-MM-dd') as k, id, n from q2"), True),
+        ("", ("select date_trunc('month', at) as h, id, count(*) n from a group by 1, 2",
+              "select date_format(h, 'yyyy-MM-dd') as k, id, n from q1"), False),
+        ("date_trunc('name', at)", ("select date_trunc(name, at) as h, id, count(*) n from a group by 1, 2",
+                                  "select date_format(h, 'yyyy-MM-dd') as k, id, n from q1"), True),
+        ("at", ("select date_format(at, 'yyyy-MM-dd') as k, id, count(*) n from a group by at, id",), True),
+    ],
+)  # fmt: skip
+def test_a_function_of_time_tells_dates_and_truncated_times_apart_by_their_unit(
+    part: str, queries: tuple[str, ...], is_refused: bool
+) -> None:
+    refused = refusals("key: [k, id]", *queries, head=HEAD.replace("x DOUBLE", "day DATE, name STRING"))
+    assert [f"tells {part} apart" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(("unit", "is_refused"), [("dd", False), ("MM", True)])
+def test_a_date_that_an_aggregation_groups_by_is_told_apart(unit: str, is_refused: bool) -> None:
+    definition = f"""
+steps:
+  g: {{from: a, by: [day, id], aggregate: {{n: count(*)}}}}
+  s: {{sql: "select date_format(day, 'yyyy {unit} MM') as k, id, n from g"}}
+warehouse: sqlite:///w.db
+sinks: {{o: {{from: s, table: o, key: [k, id]}}}}
+"""
+    lines = reported_for(definition, head=HEAD.replace("x DOUBLE", "x DOUBLE, day DATE"))
+    found = [line for line in lines if line.startswith("error")]
+    assert ["tells day apart" in line for line in found] == [True] * is_refused, found

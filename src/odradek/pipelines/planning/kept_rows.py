@@ -21,6 +21,7 @@ from odradek.pipelines.definition.operations import (
     StreamJoin,
 )
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
+from odradek.pipelines.definition.sql_types import DATE
 from odradek.pipelines.definition.vocabulary import JoinKind, Otherwise, SinkMode
 from odradek.pipelines.planning.group_columns import (
     RECORDS,
@@ -34,7 +35,7 @@ from odradek.pipelines.planning.group_columns import (
 )
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_rows import QueryRows
-from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART, window_part
+from odradek.pipelines.planning.window_parts import STEP, WINDOW, WINDOW_PART, window_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,7 +120,7 @@ def shown(removal: str) -> str:
 
 def shown_parts(parts: frozenset[str]) -> str:
     """The parts of an identity as a user knows them; those of a UNION are numbered by its sides."""
-    plain = {WINDOW if WINDOW_PART.fullmatch(each) else each for each in parts}
+    plain = {WINDOW if WINDOW_PART.fullmatch(each) else STEP.sub("", each) for each in parts}
     names = {each[2:] if each[:2] in {"1 ", "2 "} else each for each in plain}
     return ", ".join(sorted({"the queries of the UNION" if each == "side" else each for each in names}))
 
@@ -139,7 +140,10 @@ def operation_rows(step: Step, tables: Mapping[str, Rows], streams: Streams) -> 
         kinds = {each.name: kind_of(each.expression) for each in operation.aggregates}
         window = operation.window
         part = None if window is None else window_part(window.slide or window.size or window.gap)
-        return grouped(operation.by, kinds, part), []
+        rows, columns = tables.get(operation.input.lower(), RECORDS), lookup(streams.columns, operation.input)
+        dates = {name for name in operation.by if columns is not None and columns.type_of(name) == DATE}
+        steps = {name: "day" if name in dates else rows.column(name).step for name in operation.by}
+        return grouped(steps, kinds, part), []
     if isinstance(operation, Join):
         return join_rows(operation, tables.get(operation.input.lower(), RECORDS))
     if isinstance(operation, Deduplication):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
+from odradek.pipelines.definition.sql_types import DATE
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.planning.equal_types import determines
 from odradek.pipelines.planning.group_columns import (
@@ -21,6 +22,7 @@ from odradek.pipelines.planning.group_columns import (
     group_expressions,
     group_part,
     holding,
+    identifying,
     joined,
     united,
 )
@@ -87,7 +89,7 @@ class QueryRows:
         if scope.rows.is_static:
             return STATIC
         is_grouped = node.args.get("group") or has_aggregates(node)
-        rows = self._grouped(node) if is_grouped else self._projected(node, scope)
+        rows = self._grouped(node, scope) if is_grouped else self._projected(node, scope)
         return distinct(rows) if node.args.get("distinct") else rows
 
     def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
@@ -159,33 +161,33 @@ class QueryRows:
 
         self.removals += scope.changing(condition.find_all(exp.Column))[:1]
 
-    def _grouped(self, node: exp.Expr) -> Rows:
+    def _grouped(self, node: exp.Expr, scope: _Scope) -> Rows:
         """The rows of a SELECT with groups: those that it selects, with what it groups by as their identity."""
         from sqlglot import exp  # noqa: PLC0415
 
-        parts = frozenset(map(group_part, group_expressions(node)))
-        window = next(filter(WINDOW_PART.fullmatch, parts), WINDOW)
+        steps = {group_part(each): column_of(each, scope.resolve).step for each in group_expressions(node)}
+        window = next(filter(WINDOW_PART.fullmatch, steps), WINDOW)
 
         def resolve(each: exp.Expr) -> Column | None:
             if isinstance(each, exp.Column):
                 is_window = WINDOWS.intersection((each.name.lower(), each.table.lower()))
-                part = window if is_window and window in parts else each.name.lower()
+                part = window if is_window and window in steps else each.name.lower()
             elif isinstance(each, exp.Dot | exp.Anonymous) and window_calls(each):
                 part = window
             else:
                 part = "" if is_aggregate(each) or not each.args else group_part(each)
-            if part in parts:
-                return Column(Kind.FIXED, frozenset((part,)))
+            if part in steps:
+                return identifying(part, steps[part])
             return Column() if isinstance(each, exp.Column) else None
 
         columns = {each.alias_or_name.lower(): column_of(each, resolve) for each in node.expressions}
         having = node.args.get("having")
         if having is not None:
             names = [each.name.lower() for each in having.find_all(exp.Column)]
-            found = [name for name in names if name not in parts and columns.get(name, Column()).kind]
+            found = [name for name in names if name not in steps and columns.get(name, Column()).kind]
             found += [AN_AGGREGATE] if any(map(is_aggregate, having.walk())) else []
             self.removals += found[:1]
-        return Rows(columns, parts)
+        return Rows(columns, frozenset().union(*(identifying(each, step).parts for each, step in steps.items())))
 
     def _projected(self, node: exp.Expr, scope: _Scope) -> Rows:
         """The rows of a SELECT without groups."""
@@ -231,9 +233,9 @@ class _Scope:
         if not isinstance(node, exp.Column):
             return None
         names = [part.name.lower() for part in node.parts]
-        if len(names) > 1 and names[0] in self.by_name:
-            return self._found(self.by_name[names[0]], names[1:])
-        return self._found(self.rows, names)
+        is_named = len(names) > 1 and names[0] in self.by_name
+        found = self._found(self.by_name[names[0]], names[1:]) if is_named else self._found(self.rows, names)
+        return replace(found, step="day") if self._type_of(node) == DATE else found
 
     def equate(self, condition: exp.Expr) -> None:
         """Columns that the condition of an inner join equates determine the parts of an identity that the other does,
@@ -261,7 +263,7 @@ class _Scope:
     def _found(self, rows: Rows, names: list[str]) -> Column:
         column = rows.column(names[0])
         is_whole = len(names) == 1 or (names[1:] in WINDOW_ENDS and all(map(WINDOW_PART.fullmatch, column.parts)))
-        return column if is_whole else replace(column, parts=frozenset())
+        return column if is_whole else Column(column.kind)
 
     def changing(self, columns: Iterable[exp.Column]) -> list[str]:
         """The names of the columns that change; those of tables inside a subquery are not of this scope."""

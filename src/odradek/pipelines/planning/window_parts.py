@@ -1,7 +1,8 @@
-"""The window of a group as a part of its identity, and the functions of time that tell windows apart.
+"""Windows, dates and truncated times as parts of a group's identity, and the functions of time that tell them apart.
 
 Windows start at least a step apart: their slide or size, or the gap of sessions. A function that leaves out what is
-below a unit of time therefore tells them apart if their step has the length of the unit.
+below a unit of time therefore tells them apart if their step has the length of the unit. So it does dates and truncated
+times, whose step is their unit.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 WINDOW = "window"
 UNITS_MS = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000}
 WINDOW_PART = re.compile(f"(?:[12] )*{WINDOW}(?: by ({'|'.join(UNITS_MS)}))?")  # a UNION numbers the parts of its sides
+STEP = re.compile(f" by ({'|'.join(UNITS_MS)})$")
 PRECISE, COARSE = "second", "month"  # seconds and less, which tell most values apart; more than a day, which do not
 UNITS = {**{each: each for each in UNITS_MS}, "dd": "day"} | dict.fromkeys(
     ("second", "millisecond", "microsecond"), PRECISE
 )
+LONGER_THAN_DAYS = frozenset(("week", "mon", "month", "mm", "quarter", "year", "yyyy", "yy"))
 DIRECTIVE = re.compile(r"%-?([A-Za-z])")
 ORDERED = "%Y%m%d%H%M%S"
 QUOTED = re.compile(r"'[^']*'|(?<=%[A-Za-z])strict")  # sqlglot marks directives of two digits as strict
@@ -34,7 +37,12 @@ def window_part(step: Duration | None) -> str:
     """The part of windows that start at least this long after each other; None if the time is not known."""
     known_ms = 0 if step is None else step.milliseconds
     unit = next((unit for unit, unit_ms in UNITS_MS.items() if known_ms >= unit_ms), None)
-    return WINDOW if unit is None else f"{WINDOW} by {unit}"
+    return stepped_part(WINDOW, unit)
+
+
+def stepped_part(name: str, unit: str | None) -> str:
+    """The part of values that are at least a unit of time apart, if one is given."""
+    return name if unit is None else f"{name} by {unit}"
 
 
 def called_window_part(call: exp.Expr) -> str:
@@ -50,11 +58,19 @@ def told_apart(parts: frozenset[str], unit: str) -> frozenset[str]:
     """The parts that values without what is below the unit tell apart."""
     if unit == PRECISE:
         return parts
-    steps = {each: match[1] for each in parts if (match := WINDOW_PART.fullmatch(each)) is not None}
     least_ms = UNITS_MS.get(unit)
-    return frozenset(
-        each for each, step in steps.items() if step is not None and least_ms is not None and UNITS_MS[step] >= least_ms
-    )
+    steps = {each: UNITS_MS[match[1]] for each in parts if (match := STEP.search(each)) is not None}
+    return frozenset(each for each, step_ms in steps.items() if least_ms is not None and step_ms >= least_ms)
+
+
+def step_of(node: exp.Expr) -> str | None:
+    """The unit that values of a function are apart which returns dates or truncated times; None for others."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    unit = None if isinstance(node, exp.TimeToStr | exp.UnixToStr) else unit_left(node)
+    if unit == COARSE:
+        return "day" if node.args["unit"].name.lower() in LONGER_THAN_DAYS else None
+    return unit if unit in UNITS_MS else None
 
 
 def unit_left(node: exp.Expr) -> str | None:
