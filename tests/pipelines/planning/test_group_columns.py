@@ -68,6 +68,15 @@ def test_a_field_of_another_struct_does_not_tell_its_groups_apart() -> None:
         ("date_trunc('hour', window.start)", "1 hour", False),
         ("date_trunc('hour', window.start)", "5 minutes", True),
         ("date_trunc('month', window.start)", "1 day", True),
+        ("date_trunc('week', window.start)", "1 week", False),
+        ("date_trunc('week', window.start)", "7 days", False),
+        ("trunc(window.start, 'week')", "1 week", False),
+        ("to_date(window.start)", "1 week", False),
+        ("date_trunc('week', window.start)", "1 day", True),
+        ("date_trunc('month', window.start)", "1 week", True),
+        ("date_format(window.start, 'yyyy-MM-dd kk')", "1 hour", False),
+        ("date_format(window.start, 'yyyyMMddkk')", "1 hour", False),
+        ("date_format(window.start, 'yyyyMMddkk')", "15 minutes", True),
     ],
 )
 def test_a_function_of_time_tells_windows_apart_that_start_in_different_units(

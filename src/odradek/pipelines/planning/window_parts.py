@@ -18,15 +18,14 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.vocabulary import Duration
 
 WINDOW = "window"
-UNITS_MS = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000}
+UNITS_MS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000}
 WINDOW_PART = re.compile(f"(?:[12] )*{WINDOW}(?: by ({'|'.join(UNITS_MS)}))?")  # a UNION numbers the parts of its sides
 STEP = re.compile(f" by ({'|'.join(UNITS_MS)})$")
-PRECISE, COARSE = "second", "month"  # seconds and less, which tell most values apart; more than a day, which do not
+PRECISE, COARSE = "second", "month"  # seconds and less, which tell most values apart; more than a week, which do not
 UNITS = {**{each: each for each in UNITS_MS}, "dd": "day"} | dict.fromkeys(
     ("second", "millisecond", "microsecond"), PRECISE
 )
-LONGER_THAN_DAYS = frozenset(("week", "mon", "month", "mm", "quarter", "year", "yyyy", "yy"))
-DIRECTIVE = re.compile(r"%-?([A-Za-z])")
+LONGER_THAN_DAYS = frozenset(("mon", "month", "mm", "quarter", "year", "yyyy", "yy"))
 ORDERED = "%Y%m%d%H%M%S"
 QUOTED = re.compile(r"'[^']*'|(?<=%[A-Za-z])strict")  # sqlglot marks directives of two digits as strict
 LETTERS = re.compile(r"%-?[A-Za-z]|[A-Za-z]")
@@ -90,8 +89,9 @@ def unit_left(node: exp.Expr) -> str | None:
 
 def unit_of_format(written: str) -> str:
     """The smallest unit that a format shows together with all larger ones; formats are those of strftime."""
-    shown = set(DIRECTIVE.findall(written))
-    if "I" in shown and "p" in shown:
+    letters = set(LETTERS.findall(QUOTED.sub("", written)))
+    shown = {each[-1] for each in letters if each[0] == "%"}
+    if "k" in letters or ("I" in shown and "p" in shown):  # strftime has no directive for the hours 1 to 24 of `k`
         shown.add("H")
     is_date = shown & set("Yy") and ("j" in shown or ("d" in shown and shown & set("mbB")))
     found = "day" if is_date else COARSE
