@@ -11,13 +11,13 @@ HOURS = "select window, id, count(*) n from a group by window(at, '1 hour'), id"
 NAMED = "select window(at, '1 hour') as w, id, count(*) n from a group by window(at, '1 hour'), id"
 
 
-def refusals(end: str, *queries: str) -> list[str]:
+def refusals(end: str, *queries: str, head: str = HEAD) -> list[str]:
     """The errors of a table and of a view behind queries, of which each reads the one before as `q1`, `q2` …"""
     steps = "".join(f'  q{at}: {{sql: "{sql}"}}\n' for at, sql in enumerate(queries, 1))
     definition = f"steps:\n{steps}warehouse: sqlite:///w.db\n"
     found = []
     for kind in ("sinks: {o: {from: q%d, table: o, %s}}\n", "views: {o: {from: q%d, %s}}\n"):
-        lines = reported_for(definition + kind % (len(queries), end), head=HEAD)
+        lines = reported_for(definition + kind % (len(queries), end), head=head)
         found.append([line for line in lines if line.startswith("error")])
     assert len(found[0]) == len(found[1]), found
     return found[0]
@@ -68,6 +68,15 @@ def test_a_field_of_another_struct_does_not_tell_its_groups_apart() -> None:
         ("date_trunc('hour', window.start)", "1 hour", False),
         ("date_trunc('hour', window.start)", "5 minutes", True),
         ("date_trunc('month', window.start)", "1 day", True),
+        ("date_trunc('week', window.start)", "1 week", False),
+        ("date_trunc('week', window.start)", "7 days", False),
+        ("trunc(window.start, 'week')", "1 week", False),
+        ("to_date(window.start)", "1 week", False),
+        ("date_trunc('week', window.start)", "1 day", True),
+        ("date_trunc('month', window.start)", "1 week", True),
+        ("date_format(window.start, 'yyyy-MM-dd kk')", "1 hour", False),
+        ("date_format(window.start, 'yyyyMMddkk')", "1 hour", False),
+        ("date_format(window.start, 'yyyyMMddkk')", "15 minutes", True),
     ],
 )
 def test_a_function_of_time_tells_windows_apart_that_start_in_different_units(
@@ -123,8 +132,20 @@ def test_the_number_of_a_time_tells_windows_apart(key: str) -> None:
         ("greatest(max(at), max(seen))", False),
         ("greatest(max(at), min(seen))", True),
         ("cast(count(*) as int)", False),
+        ("cast(count(*) as decimal(12, 0))", False),
+        ("cast(count(*) as string)", True),  # '9' is followed by '10'
+        ("string(count(*))", True),
+        ("try_cast(count(*) as string)", True),
+        ("greatest(cast(count(*) as string), '5')", True),
         ("cast(max(x) as int)", True),  # of text, 9 is followed by 10
         ("to_date(max(at))", False),
+        ("to_date(max(cast(x as string)))", False),
+        ("to_date(max(cast(x as string)), 'yyyy-MM-dd')", False),
+        ("to_date(max(cast(x as string)), 'yyyyMMdd')", False),
+        ("to_date(max(cast(x as string)), 'dd.MM.yyyy')", True),
+        ("unix_timestamp(max(cast(x as string)), 'yyyy/MM/dd HH:mm:ss')", False),
+        ("unix_timestamp(max(cast(x as string)), 'y-M-d H:m:s')", True),  # '2026-10-1' is followed by '2026-9-1'
+        ("unix_timestamp(max(cast(x as string)), 'yyyy-MM-dd HH:mm:ssXXX')", True),
         ("unix_timestamp(max(cast(x as string)), 'dd-MM-yyyy')", True),
         ("-max(x)", True),
     ],
@@ -150,3 +171,71 @@ def test_an_order_may_be_a_function_that_grows_with_its_arguments(order: str, is
 def test_an_inner_join_makes_equal_columns_tell_the_same_groups_apart(sql: str, is_refused: bool) -> None:
     refused = refusals("key: [id]", "select id, count(*) n from a group by id", sql)
     assert ["tells id apart" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(
+    ("group", "sql", "is_refused"),
+    [
+        ("text", "select t.id as k, n from q1 join t on g = t.id", True),  # '7' and '07' equal 7
+        ("text", "with v as (select * from q1) select t.id as k, n from v join t on v.g = t.id", True),
+        ("text", "select t.name as k, n from q1 join t on g = t.name", False),
+        ("text", "with v as (select * from q1) select name as k, n from v join t on v.g = t.name", False),
+        ("text", "with v as (select * from q1) select k, n from v join (select name as k from t) u on g = k", False),
+        ("id", "select t.name as k, n from q1 join t on g = t.name", False),
+        ("small", "select t.id as k, n from q1 join t on g = t.id", False),
+        ("small", "select u.k, n from q1 join (select abs(id) as k from t) u on g = u.k", True),  # of any type
+        ("x", "select t.id as k, n from q1 join t on g = t.id", True),
+    ],
+)
+def test_equal_columns_of_different_types_tell_groups_apart_if_a_value_equals_one_other(
+    group: str, sql: str, is_refused: bool
+) -> None:
+    head = HEAD.replace("x DOUBLE", "x DOUBLE, text STRING, small INT")
+    refused = refusals("key: [k]", f"select {group} as g, count(*) n from a group by {group}", sql, head=head)
+    assert [f"tells {group} apart" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(
+    ("part", "queries", "is_refused"),
+    [
+        ("", ("select date_format(day, 'yyyyMMdd') as k, id, count(*) n from a group by day, id",), False),
+        ("", ("select to_date(day) as k, id, count(*) n from a group by day, id",), False),
+        ("day", ("select date_format(day, 'yyyy-MM') as k, id, count(*) n from a group by day, id",), True),
+        ("", ("select date_format(to_date(at), 'yyyy-MM-dd') as k, id, count(*) n from a group by to_date(at), id",),
+         False),
+        ("", ("select to_date(at) as h, id, count(*) n from a group by to_date(at), id",
+              "select date_format(h, 'yyyy-MM-dd') as k, id, n from q1"), False),
+        ("", ("select to_date(at) as h, id from a", "select h, id, count(*) n from q1 group by h, id",
+              "select date_format(h, 'yyyy-MM-dd') as k, id, n from q2"), False),
+        ("", ("select date_trunc('hour', at) as h, id, count(*) n from a group by 1, 2",
+              "select date_format(h, 'yyyy-MM-dd HH') as k, id, n from q1"), False),
+        ("date_trunc('hour', at)", ("select date_trunc('hour', at) as h, id, count(*) n from a group by 1, 2",
+                                    "select date_format(h, 'yyyy-MM-dd') as k, id, n from q1"), True),
+        ("h", ("select date_trunc('hour', at) as h, id from a", "select h, id, count(*) n from q1 group by h, id",
+               "select date_format(h, 'yyyy-MM-dd') as k, id, n from q2"), True),
+        ("", ("select date_trunc('month', at) as h, id, count(*) n from a group by 1, 2",
+              "select date_format(h, 'yyyy-MM-dd') as k, id, n from q1"), False),
+        ("date_trunc('name', at)", ("select date_trunc(name, at) as h, id, count(*) n from a group by 1, 2",
+                                  "select date_format(h, 'yyyy-MM-dd') as k, id, n from q1"), True),
+        ("at", ("select date_format(at, 'yyyy-MM-dd') as k, id, count(*) n from a group by at, id",), True),
+    ],
+)  # fmt: skip
+def test_a_function_of_time_tells_dates_and_truncated_times_apart_by_their_unit(
+    part: str, queries: tuple[str, ...], is_refused: bool
+) -> None:
+    refused = refusals("key: [k, id]", *queries, head=HEAD.replace("x DOUBLE", "day DATE, name STRING"))
+    assert [f"tells {part} apart" in line for line in refused] == [True] * is_refused, refused
+
+
+@pytest.mark.parametrize(("unit", "is_refused"), [("dd", False), ("MM", True)])
+def test_a_date_that_an_aggregation_groups_by_is_told_apart(unit: str, is_refused: bool) -> None:
+    definition = f"""
+steps:
+  g: {{from: a, by: [day, id], aggregate: {{n: count(*)}}}}
+  s: {{sql: "select date_format(day, 'yyyy {unit} MM') as k, id, n from g"}}
+warehouse: sqlite:///w.db
+sinks: {{o: {{from: s, table: o, key: [k, id]}}}}
+"""
+    lines = reported_for(definition, head=HEAD.replace("x DOUBLE", "x DOUBLE, day DATE"))
+    found = [line for line in lines if line.startswith("error")]
+    assert ["tells day apart" in line for line in found] == [True] * is_refused, found

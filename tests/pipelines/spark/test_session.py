@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar
-from odradek.pipelines.spark.session import ZONE, defaults_for
+from odradek.pipelines.spark.session import ZONE, defaults_for, settings_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,15 @@ def test_java_has_the_time_zone_of_the_session(zone: str, expected: str | None) 
     option = "" if expected is None else f" -Duser.timezone={expected}"
     for process in ("driver", "executor"):
         name = f"spark.{process}.defaultJavaOptions"
-        assert defaults_for("local[2]", {ZONE: zone})[name] == f"-XX:-DontCompileHugeMethods{option}"
+        assert settings_for("local[2]", {ZONE: zone})[name] == f"-XX:-DontCompileHugeMethods{option}"
+
+
+def test_java_options_of_the_user_come_after_the_time_zone() -> None:
+    name, other = (f"spark.{process}.defaultJavaOptions" for process in ("driver", "executor"))
+    found = settings_for("local[2]", {name: "-Dhttps.proxyHost=proxy", ZONE: "Europe/Zurich"})
+    options = "-XX:-DontCompileHugeMethods -Duser.timezone=Europe/Zurich"
+    assert found[name] == f"{options} -Dhttps.proxyHost=proxy"
+    assert found[other] == options
 
 
 @pytest.mark.spark

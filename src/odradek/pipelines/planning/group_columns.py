@@ -11,10 +11,17 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.planning.queries import children, is_aggregate, window_calls
-from odradek.pipelines.planning.window_parts import DIRECTIVE, called_window_part, told_apart, unit_left
+from odradek.pipelines.planning.window_parts import (
+    called_window_part,
+    is_ordered_format,
+    step_of,
+    stepped_part,
+    told_apart,
+    unit_left,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from sqlglot import exp
 
@@ -28,9 +35,10 @@ DISTINGUISHING = (
 DISTINGUISHING_NAMES = frozenset(("xxhash64", "hash", "named_struct", "format_string", "printf", "window_time"))
 # Functions that do not fall while their arguments grow. A number that is cast from text may: '9' is more than '10'.
 MONOTONE = (
-    "Greatest", "UnixSeconds", "UnixMillis", "UnixMicros", "TsOrDsToDate", "TimestampTrunc", "DateTrunc",
+    "Greatest", "UnixSeconds", "UnixMillis", "UnixMicros", "TimestampTrunc", "DateTrunc",
 )  # fmt: skip
 TIME_TYPES = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"))
+COUNT_TYPES = frozenset(("INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"))  # of casts that keep the order of counts
 WINDOWS = frozenset(("window", "session_window"))
 UNHELD = "a row"  # the identity of a row that no column has
 
@@ -45,10 +53,12 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, and the parts of its row's identity that its value determines."""
+    """A column, and the parts of its row's identity that its value determines; `step` is the unit of dates and
+    truncated times."""
 
     kind: Kind = Kind.FIXED
     parts: frozenset[str] = frozenset()
+    step: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +88,16 @@ RECORDS = Rows(parts=frozenset((UNHELD,)), default=Column())
 UNKNOWN = Rows(default=Column(Kind.CHANGING), is_known=False)
 
 
-def grouped(by: Iterable[str], aggregates: Mapping[str, Kind], window: str | None) -> Rows:
-    """The rows of an aggregation; each end of a window determines the window, whose part is given."""
-    columns = {name.lower(): Column(Kind.FIXED, frozenset((name.lower(),))) for name in by}
-    parts = frozenset(columns) if window is None else frozenset((*columns, window))
+def identifying(name: str, step: str | None) -> Column:
+    """A column that is a part of its row's identity."""
+    return Column(Kind.FIXED, frozenset((stepped_part(name.lower(), step),)), step)
+
+
+def grouped(by: Mapping[str, str | None], aggregates: Mapping[str, Kind], window: str | None) -> Rows:
+    """The rows of an aggregation by columns with these steps; each end of a window determines the window, whose part is
+    given."""
+    columns = {name.lower(): identifying(name, step) for name, step in by.items()}
+    parts = frozenset().union(*(each.parts for each in columns.values()), () if window is None else (window,))
     if window is not None:
         columns |= {name: Column(Kind.FIXED, frozenset((window,))) for name in ("window_start", "window_end")}
     return Rows({**columns, **{name.lower(): Column(kind) for name, kind in aggregates.items()}}, parts)
@@ -91,8 +107,9 @@ def distinct(rows: Rows) -> Rows:
     """The rows without duplicates, which all their columns identify."""
     if rows.default is not None or not rows.is_known:
         return replace(rows, parts=frozenset((UNHELD,)))
-    columns = {name: replace(each, parts=frozenset((name,))) for name, each in rows.columns.items()}
-    return Rows(columns, frozenset(columns))
+    parts = {name: identifying(name, each.step).parts for name, each in rows.columns.items()}
+    columns = {name: replace(each, parts=parts[name]) for name, each in rows.columns.items()}
+    return Rows(columns, frozenset().union(*parts.values()))
 
 
 def joined(left: Rows, right: Rows, *, changes: bool) -> Rows:
@@ -145,7 +162,7 @@ def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> C
     held = frozenset().union(*(each.parts for each in inner))
     unit = unit_left(node)
     if unit is not None:
-        return Column(kind, told_apart(held, unit))
+        return Column(kind, told_apart(held, unit), step_of(node))
     return Column(kind, held if distinguishes(node) else frozenset())
 
 
@@ -153,11 +170,11 @@ def is_monotone(node: exp.Expr) -> bool:
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     if isinstance(node, exp.Cast):
-        return node.to.this.name in TIME_TYPES or type(node.this).__name__ in COUNTS
-    if isinstance(node, exp.StrToUnix):
+        is_number = type(node.this).__name__ in COUNTS and node.to.this.name in COUNT_TYPES
+        return is_number or node.to.this.name in TIME_TYPES
+    if isinstance(node, exp.StrToUnix | exp.TsOrDsToDate):
         written = node.args.get("format")
-        # Texts of the default format have the order of their times.
-        return written is None or DIRECTIVE.findall(written.name) == list("YmdHMS")
+        return written is None or is_ordered_format(written.name)
     return type(node).__name__ in MONOTONE
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import LakehouseTarget, LatestRows, Sink, TableTarget
 from odradek.pipelines.definition.operations import (
@@ -20,6 +21,7 @@ from odradek.pipelines.definition.operations import (
     StreamJoin,
 )
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
+from odradek.pipelines.definition.sql_types import DATE
 from odradek.pipelines.definition.vocabulary import JoinKind, Otherwise, SinkMode
 from odradek.pipelines.planning.group_columns import (
     RECORDS,
@@ -33,7 +35,7 @@ from odradek.pipelines.planning.group_columns import (
 )
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_rows import QueryRows
-from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART, window_part
+from odradek.pipelines.planning.window_parts import STEP, WINDOW, WINDOW_PART, window_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +70,7 @@ def check_kept_rows(
     steps = {each.name for each in path}
     tables = {name.lower(): RECORDS for name in streams.names if name not in steps}
     for step in path:
-        rows, removals = rows_of(step, tables)
+        rows, removals = rows_of(step, tables, streams)
         tables[step.name.lower()] = rows
         if removals and not is_final:
             problems.error(
@@ -118,27 +120,30 @@ def shown(removal: str) -> str:
 
 def shown_parts(parts: frozenset[str]) -> str:
     """The parts of an identity as a user knows them; those of a UNION are numbered by its sides."""
-    plain = {WINDOW if WINDOW_PART.fullmatch(each) else each for each in parts}
+    plain = {WINDOW if WINDOW_PART.fullmatch(each) else STEP.sub("", each) for each in parts}
     names = {each[2:] if each[:2] in {"1 ", "2 "} else each for each in plain}
     return ", ".join(sorted({"the queries of the UNION" if each == "side" else each for each in names}))
 
 
-def rows_of(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[str]]:
+def rows_of(step: Step, tables: Mapping[str, Rows], streams: Streams) -> tuple[Rows, list[str]]:
     """The rows of a step, and the changing columns by which it removes some."""
-    rows, removals = operation_rows(step, tables)
+    rows, removals = operation_rows(step, tables, streams)
     for each in step.expectations:
         if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}:
             removals += [name for name in column_names(each.check) if rows.column(name).kind]
     return rows, removals
 
 
-def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[str]]:
+def operation_rows(step: Step, tables: Mapping[str, Rows], streams: Streams) -> tuple[Rows, list[str]]:
     operation = step.operation
     if isinstance(operation, Aggregation):
         kinds = {each.name: kind_of(each.expression) for each in operation.aggregates}
         window = operation.window
         part = None if window is None else window_part(window.slide or window.size or window.gap)
-        return grouped(operation.by, kinds, part), []
+        rows, columns = tables.get(operation.input.lower(), RECORDS), lookup(streams.columns, operation.input)
+        dates = {name for name in operation.by if columns is not None and columns.type_of(name) == DATE}
+        steps = {name: "day" if name in dates else rows.column(name).step for name in operation.by}
+        return grouped(steps, kinds, part), []
     if isinstance(operation, Join):
         return join_rows(operation, tables.get(operation.input.lower(), RECORDS))
     if isinstance(operation, Deduplication):
@@ -152,7 +157,7 @@ def operation_rows(step: Step, tables: Mapping[str, Rows]) -> tuple[Rows, list[s
     query = query_of(step)
     if query is None:
         return UNKNOWN, []
-    reader = QueryRows(tables)
+    reader = QueryRows(tables, lambda name: lookup(streams.columns, name))
     return reader.of_query(query), reader.removals
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
+from odradek.pipelines.definition.sql_types import DATE
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
+from odradek.pipelines.planning.equal_types import determines
 from odradek.pipelines.planning.group_columns import (
     STATIC,
     UNKNOWN,
@@ -19,6 +22,7 @@ from odradek.pipelines.planning.group_columns import (
     group_expressions,
     group_part,
     holding,
+    identifying,
     joined,
     united,
 )
@@ -26,9 +30,12 @@ from odradek.pipelines.planning.queries import JoinType, argument, has_aggregate
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from sqlglot import exp
+
+    from odradek.pipelines.definition.column_types import ColumnType
+    from odradek.pipelines.definition.sql_scope import Tables
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
@@ -36,20 +43,28 @@ WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which dete
 
 
 class QueryRows:
-    """Derives the rows of queries from those of their tables, whose names are in lower case.
+    """Derives the rows of queries from those of their tables, whose names are in lower case, and from their columns.
 
     `removals` are the changing columns by which the queries remove rows."""
 
-    def __init__(self, tables: Mapping[str, Rows]) -> None:
+    def __init__(self, tables: Mapping[str, Rows], columns: Tables) -> None:
         self._tables = tables
+        self._columns = columns  # of a table, with those of the WITH clauses around a query
         self.removals: list[str] = []
 
     def of_query(self, node: exp.Expr, outer: Mapping[str, Rows] | None = None) -> Rows:
-        from sqlglot import exp  # noqa: PLC0415 - parsed already
-
+        around, self._columns = self._columns, with_ctes(node, self._columns)
         named = dict(outer or {})
         for each in getattr(argument(node, "with"), "expressions", ()):
             named[each.alias.lower()] = self.of_query(each.this, named)
+        rows = self._of_body(node, named)
+        self._columns = around
+        return rows
+
+    def _of_body(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
+        """The rows of a query whose WITH clause is read."""
+        from sqlglot import exp  # noqa: PLC0415
+
         if isinstance(node, exp.Subquery):
             return self._relation(node, named)
         if isinstance(node, exp.SetOperation):
@@ -58,8 +73,9 @@ class QueryRows:
             return distinct(rows) if node.args.get("distinct") and not rows.is_static else rows
         return self._select(node, named) if isinstance(node, exp.Select) else STATIC
 
-    def _select(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
-        scope = _Scope()
+    def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
+        types = scope_of(node, self._columns)
+        scope = _Scope(type_of=lambda column: type_of(column, types, None))
         clause = argument(node, "from")
         if clause is not None:
             scope.add(clause.this, self._relation(clause.this, named))
@@ -73,7 +89,7 @@ class QueryRows:
         if scope.rows.is_static:
             return STATIC
         is_grouped = node.args.get("group") or has_aggregates(node)
-        rows = self._grouped(node) if is_grouped else self._projected(node, scope)
+        rows = self._grouped(node, scope) if is_grouped else self._projected(node, scope)
         return distinct(rows) if node.args.get("distinct") else rows
 
     def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
@@ -145,33 +161,33 @@ class QueryRows:
 
         self.removals += scope.changing(condition.find_all(exp.Column))[:1]
 
-    def _grouped(self, node: exp.Expr) -> Rows:
+    def _grouped(self, node: exp.Expr, scope: _Scope) -> Rows:
         """The rows of a SELECT with groups: those that it selects, with what it groups by as their identity."""
         from sqlglot import exp  # noqa: PLC0415
 
-        parts = frozenset(map(group_part, group_expressions(node)))
-        window = next(filter(WINDOW_PART.fullmatch, parts), WINDOW)
+        steps = {group_part(each): column_of(each, scope.resolve).step for each in group_expressions(node)}
+        window = next(filter(WINDOW_PART.fullmatch, steps), WINDOW)
 
         def resolve(each: exp.Expr) -> Column | None:
             if isinstance(each, exp.Column):
                 is_window = WINDOWS.intersection((each.name.lower(), each.table.lower()))
-                part = window if is_window and window in parts else each.name.lower()
+                part = window if is_window and window in steps else each.name.lower()
             elif isinstance(each, exp.Dot | exp.Anonymous) and window_calls(each):
                 part = window
             else:
                 part = "" if is_aggregate(each) or not each.args else group_part(each)
-            if part in parts:
-                return Column(Kind.FIXED, frozenset((part,)))
+            if part in steps:
+                return identifying(part, steps[part])
             return Column() if isinstance(each, exp.Column) else None
 
         columns = {each.alias_or_name.lower(): column_of(each, resolve) for each in node.expressions}
         having = node.args.get("having")
         if having is not None:
             names = [each.name.lower() for each in having.find_all(exp.Column)]
-            found = [name for name in names if name not in parts and columns.get(name, Column()).kind]
+            found = [name for name in names if name not in steps and columns.get(name, Column()).kind]
             found += [AN_AGGREGATE] if any(map(is_aggregate, having.walk())) else []
             self.removals += found[:1]
-        return Rows(columns, parts)
+        return Rows(columns, frozenset().union(*(identifying(each, step).parts for each, step in steps.items())))
 
     def _projected(self, node: exp.Expr, scope: _Scope) -> Rows:
         """The rows of a SELECT without groups."""
@@ -194,10 +210,16 @@ class QueryRows:
 
 
 class _Scope:
-    """The tables that a SELECT reads, and the rows of their join."""
+    """The tables that a SELECT reads, and the rows of their join; `type_of` returns the type of a column if known."""
 
-    def __init__(self, rows: Rows = STATIC, by_name: dict[str, Rows] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Rows = STATIC,
+        by_name: dict[str, Rows] | None = None,
+        type_of: Callable[[exp.Expr], ColumnType | None] = lambda _column: None,
+    ) -> None:
         self.rows = rows
+        self._type_of = type_of
         self.by_name = dict(by_name or {})
 
     def add(self, node: exp.Expr, rows: Rows) -> None:
@@ -211,12 +233,13 @@ class _Scope:
         if not isinstance(node, exp.Column):
             return None
         names = [part.name.lower() for part in node.parts]
-        if len(names) > 1 and names[0] in self.by_name:
-            return self._found(self.by_name[names[0]], names[1:])
-        return self._found(self.rows, names)
+        is_named = len(names) > 1 and names[0] in self.by_name
+        found = self._found(self.by_name[names[0]], names[1:]) if is_named else self._found(self.rows, names)
+        return replace(found, step="day") if self._type_of(node) == DATE else found
 
     def equate(self, condition: exp.Expr) -> None:
-        """Columns that the condition of an inner join equates determine the same parts of an identity."""
+        """Columns that the condition of an inner join equates determine the parts of an identity that the other does,
+        if each of their values equals one value of the other."""
         from sqlglot import exp  # noqa: PLC0415
 
         whole = condition.unnest()
@@ -224,9 +247,11 @@ class _Scope:
             sides = (each.this, each.expression) if isinstance(each, exp.EQ) else ()
             columns = [side for side in sides if isinstance(side, exp.Column)]
             if len(columns) == 2:
-                parts = frozenset().union(*((self.resolve(side) or Column()).parts for side in columns))
-                for side in columns:
-                    self._hold([part.name.lower() for part in side.parts], parts)
+                held = [(self.resolve(side) or Column()).parts for side in columns]
+                kinds = [self._type_of(side) for side in columns]
+                for at, side in enumerate(columns):
+                    if determines(kinds[at], kinds[1 - at]):
+                        self._hold([part.name.lower() for part in side.parts], held[1 - at])
 
     def _hold(self, names: list[str], parts: frozenset[str]) -> None:
         if len(names) == 2 and names[0] in self.by_name:
@@ -238,7 +263,7 @@ class _Scope:
     def _found(self, rows: Rows, names: list[str]) -> Column:
         column = rows.column(names[0])
         is_whole = len(names) == 1 or (names[1:] in WINDOW_ENDS and all(map(WINDOW_PART.fullmatch, column.parts)))
-        return column if is_whole else replace(column, parts=frozenset())
+        return column if is_whole else Column(column.kind)
 
     def changing(self, columns: Iterable[exp.Column]) -> list[str]:
         """The names of the columns that change; those of tables inside a subquery are not of this scope."""

@@ -38,15 +38,17 @@ def ranged_names(pipeline: Pipeline) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Names of the sources and steps that are streams, and the event-time columns of their watermarks."""
+    """Names of the sources and steps that are streams, and the event-time columns of their watermarks; also the
+    columns of all sources and steps."""
 
     names: frozenset[str]
     watermarks: Mapping[str, frozenset[str]]  # column names in lower case
+    columns: Mapping[str, Columns | None]
 
     @classmethod
     def of(cls, pipeline: Pipeline, graph: Graph, known: Mapping[str, Columns | None] | None = None) -> Streams:
         columns = known_columns(pipeline, graph) if known is None else known
-        return cls(streaming_names(pipeline, graph), watermark_columns(pipeline, graph, columns))
+        return cls(streaming_names(pipeline, graph), watermark_columns(pipeline, graph, columns), columns)
 
     def of_inputs(self, step: Step, graph: Graph) -> frozenset[str]:
         return frozenset(mark for each in graph.inputs.get(step.name, ()) for mark in self.watermarks.get(each, ()))

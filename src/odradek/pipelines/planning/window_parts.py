@@ -1,7 +1,8 @@
-"""The window of a group as a part of its identity, and the functions of time that tell windows apart.
+"""Windows, dates and truncated times as parts of a group's identity, and the functions of time that tell them apart.
 
 Windows start at least a step apart: their slide or size, or the gap of sessions. A function that leaves out what is
-below a unit of time therefore tells them apart if their step has the length of the unit.
+below a unit of time therefore tells them apart if their step has the length of the unit. So it does dates and truncated
+times, whose step is their unit.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.vocabulary import Duration
 
 WINDOW = "window"
-UNITS_MS = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000}
+UNITS_MS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000}
 WINDOW_PART = re.compile(f"(?:[12] )*{WINDOW}(?: by ({'|'.join(UNITS_MS)}))?")  # a UNION numbers the parts of its sides
-PRECISE, COARSE = "second", "month"  # seconds and less, which tell most values apart; more than a day, which do not
+STEP = re.compile(f" by ({'|'.join(UNITS_MS)})$")
+PRECISE, COARSE = "second", "month"  # seconds and less, which tell most values apart; more than a week, which do not
 UNITS = {**{each: each for each in UNITS_MS}, "dd": "day"} | dict.fromkeys(
     ("second", "millisecond", "microsecond"), PRECISE
 )
-DIRECTIVE = re.compile(r"%-?([A-Za-z])")
+LONGER_THAN_DAYS = frozenset(("mon", "month", "mm", "quarter", "year", "yyyy", "yy"))
+ORDERED = "%Y%m%d%H%M%S"
+QUOTED = re.compile(r"'[^']*'|(?<=%[A-Za-z])strict")  # sqlglot marks directives of two digits as strict
+LETTERS = re.compile(r"%-?[A-Za-z]|[A-Za-z]")
 TIMES = (("hour", "H"), ("minute", "M"), (PRECISE, "S"))
 
 
@@ -31,7 +36,12 @@ def window_part(step: Duration | None) -> str:
     """The part of windows that start at least this long after each other; None if the time is not known."""
     known_ms = 0 if step is None else step.milliseconds
     unit = next((unit for unit, unit_ms in UNITS_MS.items() if known_ms >= unit_ms), None)
-    return WINDOW if unit is None else f"{WINDOW} by {unit}"
+    return stepped_part(WINDOW, unit)
+
+
+def stepped_part(name: str, unit: str | None) -> str:
+    """The part of values that are at least a unit of time apart, if one is given."""
+    return name if unit is None else f"{name} by {unit}"
 
 
 def called_window_part(call: exp.Expr) -> str:
@@ -47,11 +57,19 @@ def told_apart(parts: frozenset[str], unit: str) -> frozenset[str]:
     """The parts that values without what is below the unit tell apart."""
     if unit == PRECISE:
         return parts
-    steps = {each: match[1] for each in parts if (match := WINDOW_PART.fullmatch(each)) is not None}
     least_ms = UNITS_MS.get(unit)
-    return frozenset(
-        each for each, step in steps.items() if step is not None and least_ms is not None and UNITS_MS[step] >= least_ms
-    )
+    steps = {each: UNITS_MS[match[1]] for each in parts if (match := STEP.search(each)) is not None}
+    return frozenset(each for each, step_ms in steps.items() if least_ms is not None and step_ms >= least_ms)
+
+
+def step_of(node: exp.Expr) -> str | None:
+    """The unit that values of a function are apart which returns dates or truncated times; None for others."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    unit = None if isinstance(node, exp.TimeToStr | exp.UnixToStr) else unit_left(node)
+    if unit == COARSE:
+        return "day" if node.args["unit"].name.lower() in LONGER_THAN_DAYS else None
+    return unit if unit in UNITS_MS else None
 
 
 def unit_left(node: exp.Expr) -> str | None:
@@ -71,8 +89,9 @@ def unit_left(node: exp.Expr) -> str | None:
 
 def unit_of_format(written: str) -> str:
     """The smallest unit that a format shows together with all larger ones; formats are those of strftime."""
-    shown = set(DIRECTIVE.findall(written))
-    if "I" in shown and "p" in shown:
+    letters = set(LETTERS.findall(QUOTED.sub("", written)))
+    shown = {each[-1] for each in letters if each[0] == "%"}
+    if "k" in letters or ("I" in shown and "p" in shown):  # strftime has no directive for the hours 1 to 24 of `k`
         shown.add("H")
     is_date = shown & set("Yy") and ("j" in shown or ("d" in shown and shown & set("mbB")))
     found = "day" if is_date else COARSE
@@ -81,3 +100,9 @@ def unit_of_format(written: str) -> str:
             break
         found = unit
     return found
+
+
+def is_ordered_format(written: str) -> bool:
+    """Whether texts of the format have the order of their times: larger units come first, each with all its digits."""
+    shown = "".join(LETTERS.findall(QUOTED.sub("", written)))
+    return bool(shown) and ORDERED.startswith(shown)

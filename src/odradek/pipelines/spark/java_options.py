@@ -1,13 +1,24 @@
-"""Options of Spark's Java processes. Settings `extraJavaOptions` of the user come after them."""
+"""Options of Spark's Java processes. Those of the user, `defaultJavaOptions` and `extraJavaOptions`, come after
+them, so that they prevail."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SETTINGS = ("spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions")
 # A flow may compile to one method of more than 8000 bytes, which Java would never compile.
 COMPILE_LARGE_METHODS = "-XX:-DontCompileHugeMethods"
 OFFSET = re.compile(r"(?:UTC|UT|GMT)?(?P<offset>[+-]\d{1,2}(?::?\d{2})?)")
 REGION = re.compile(r"[A-Za-z][\w+-]*(?:/[\w+-]+)*", re.ASCII)
+
+
+def java_settings(settings: Mapping[str, str], zone: str) -> dict[str, str]:
+    """The settings with the options for a session time zone, each before the user's value."""
+    return {name: f"{java_options(zone)} {settings.get(name, '')}".rstrip() for name in SETTINGS}
 
 
 def java_options(zone: str) -> str:

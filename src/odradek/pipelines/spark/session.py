@@ -19,7 +19,7 @@ from odradek.pipelines.definition.secrets import SECRET_NAME, is_secret_name
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 from odradek.pipelines.spark.java import require_java
-from odradek.pipelines.spark.java_options import java_options
+from odradek.pipelines.spark.java_options import java_settings
 from odradek.pipelines.spark.kept_classes import keep_classes
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ DEFAULTS = {
     "spark.sql.redaction.options.regex": f"(?i)url|{SECRET_NAME.pattern}",
     "spark.redaction.string.regex": SECRET_TEXT,
 }
-JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions")
 # For the few cores of one machine; a cluster keeps Spark's defaults.
 LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
@@ -86,7 +85,7 @@ def start_session(
     reader = ", with the Python source for topics" if has_connector and used is Connector.PYTHON else ""
     say(f"starting Spark {pyspark.__version__} on {chosen}{reader}")
     addresses = {} if address is None else {"spark.driver.bindAddress": address, "spark.driver.host": address}
-    every = {**defaults_for(master, settings), **addresses, **settings, CHOICE: str(used), "spark.jars": ",".join(jars)}
+    every = {**addresses, **settings_for(master, settings), CHOICE: str(used), "spark.jars": ",".join(jars)}
     builder = SparkSession.builder.appName(name).master(chosen)
     for key, value in every.items():
         builder = builder.config(key, value)
@@ -110,13 +109,18 @@ def master_of(master: str | None, settings: Mapping[str, str]) -> str:
     return master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
 
 
+def settings_for(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a session with this master: the defaults, and those of the user, which override them."""
+    given = {**defaults_for(master, settings), **settings}
+    return {**given, **java_settings(settings, given[ZONE])}
+
+
 def defaults_for(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
     """The default settings of a session with this master."""
     is_local = master_of(master, settings).startswith("local")
     has_join_format = spark_version() >= JOIN_FORMAT_SINCE and settings.get(PROVIDER, ROCKSDB) == ROCKSDB
     return {
         **DEFAULTS,
-        **dict.fromkeys(JAVA_OPTIONS, java_options(settings.get(ZONE, DEFAULTS[ZONE]))),
         **(JOIN_FORMAT if has_join_format else {}),
         **(LOCAL_DEFAULTS if is_local else {}),
     }
