@@ -47,6 +47,22 @@ def test_a_change_whose_client_has_disconnected_counts_until_it_is_written(
     assert controller.cache.image.topics.keys() == {100 * "t", 100 * "u"}
 
 
+def test_a_change_that_is_written_does_not_count_for_as_long_as_a_log_directory_hangs(
+    cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = cluster.members[CONTROLLER]
+    monkeypatch.setattr(controller.cache, "wait_until_applied", lambda _: asyncio.Event().wait())
+    asked = cluster.begin(CONTROLLER, creation(), CreateTopicsResponse)
+    cluster.pass_time(0.1)
+    asked.cancel()
+    cluster.pass_time(30)
+    copies = cast("Any", controller.services.forwarder)._copies
+    assert copies.used_bytes > 0
+    cluster.pass_time(31)
+    assert copies.used_bytes == 0
+    assert controller.cache.image.topics.keys() == {"t"}
+
+
 def test_a_stop_ends_changes_whose_clients_have_disconnected(
     cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

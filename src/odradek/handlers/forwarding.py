@@ -95,7 +95,8 @@ class Forwarder:
 
     async def _decide(self, api: Api, prepared: Prepared, context: RequestContext) -> Response | None:
         """An attempt whose client disconnects runs to its end, because its write does, and its memory counts until
-        then."""
+        then. It is cancelled after the longest timeout: its write has had its turn by then, and what it waits for is
+        that this broker applies the commit, which has no end while a log directory hangs."""
         deciding = decide_locally(api, prepared.request, context)
         attempt = asyncio.ensure_future(deciding if context.meter is None else _measured(deciding, context.meter))
         try:
@@ -103,12 +104,16 @@ class Forwarder:
         except asyncio.CancelledError:
             size_bytes = len(prepared.frame) + ABANDONED_BYTES
             self._copies.hold(size_bytes)
-            attempt.add_done_callback(partial(self._end_abandoned, api.name, size_bytes))
+            limit = asyncio.get_running_loop().call_later(LONGEST_TIMEOUT_MS / 1000, attempt.cancel)
+            attempt.add_done_callback(partial(self._end_abandoned, api.name, size_bytes, limit))
             context.services.audited_requests.keep(attempt)
             raise
         return attempt.result()
 
-    def _end_abandoned(self, api_name: str, size_bytes: int, attempt: asyncio.Task[Response | None]) -> None:
+    def _end_abandoned(
+        self, api_name: str, size_bytes: int, limit: asyncio.TimerHandle, attempt: asyncio.Task[Response | None]
+    ) -> None:
+        limit.cancel()
         self._copies.release(size_bytes)
         problem = None if attempt.cancelled() else attempt.exception()
         if problem is not None:
