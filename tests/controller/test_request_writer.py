@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,16 +24,22 @@ FULL = 11.0
 
 
 class Request:
-    """A change of 5 partitions, written while the store answers `outcomes`, and then as it does."""
+    """A change of 5 partitions, written while the store answers `outcomes`, and then as it does. `gate` holds its
+    commits while it is clear."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *outcomes: CommitOutcome | Exception) -> None:
         self.bench = Bench()
         self.bucket = TokenBucket(QuotaWindow(11, 1000))
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.is_committing = asyncio.Event()
         self._outcomes = [*outcomes]
         self._commit = self.bench.store.commit
         monkeypatch.setattr(self.bench.store, "commit", self._commit_later)
 
     async def _commit_later(self, *changes: Any, **version: Any) -> CommitOutcome:
+        self.is_committing.set()
+        await self.gate.wait()
         if not self._outcomes:
             return await self._commit(*changes, **version)
         outcome = self._outcomes.pop(0)
@@ -84,3 +91,27 @@ async def test_a_change_that_cannot_be_written_does_not_count(monkeypatch: pytes
             await request.write()
         assert raised.type is error
         assert request.tokens == FULL
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counted"),
+    [
+        (StoreError("away"), 0),
+        (CommitTooLarge("too large"), 0),
+        (CommitOutcome.FENCED, 0),
+        (CommitOutcome.COMMITTED, 5),
+    ],
+)
+async def test_a_change_whose_caller_is_cancelled_counts_if_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, outcome: CommitOutcome | Exception, counted: int
+) -> None:
+    request = Request(monkeypatch, outcome)
+    request.gate.clear()
+    writing = asyncio.ensure_future(request.write())
+    await request.is_committing.wait()
+    writing.cancel()
+    await asyncio.wait((writing,))
+    assert request.tokens == FULL - 5
+    request.gate.set()
+    await request.bench.writer.stop_writing()
+    assert request.tokens == FULL - counted

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from odradek.handlers.context import ClientConnection
+from odradek.handlers.metadata import CREATION_TIMEOUT_S
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -19,7 +23,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from tests.handlers.forwarding_cluster import BROKER_LISTENER, TwoBrokers
 
@@ -88,6 +92,51 @@ def test_a_request_that_is_refused_for_another_reason_is_not_charged(cluster: Tw
     for _ in range(5):
         again = create(cluster, OTHER, "a")
         assert (again.topics[0].error_code, again.throttle_time_ms) == (ErrorCode.TOPIC_ALREADY_EXISTS, 0)
+
+
+class TestCreationOnDemand:
+    """Of 30 partitions, more than the quota allows at once: a second creation is refused for some time."""
+
+    @pytest.fixture
+    def cluster(self) -> Iterator[TwoBrokers]:
+        brokers = TwoBrokers({node_id: {"num.partitions": "30"} for node_id in (CONTROLLER, OTHER)})
+        for member in brokers.members:
+            member.cache.subscribe(member.services.quotas.follow)
+            member.services.partitions = cast("Any", SimpleNamespace(has_failures=False))
+        limit(brokers, "controller_mutation_rate", 1)
+        yield brokers
+        brokers.close()
+
+    def topics_after(self, cluster: TwoBrokers, node_id: int, name: str) -> set[str]:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+        answer = cluster.call(node_id, request, MetadataResponse)
+        return {topic.name for topic in answer.topics if topic.error_code == ErrorCode.NONE}
+
+    @pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
+    @pytest.mark.parametrize("delay_s", [0, CREATION_TIMEOUT_S + 1])
+    def test_a_topic_that_could_not_be_created_does_not_count(
+        self, cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch, node_id: int, delay_s: float
+    ) -> None:
+        async def fail(*_: Any, **_version: Any) -> Any:
+            await asyncio.sleep(delay_s)
+            raise StoreError("away")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cluster.members[CONTROLLER].controller_store, "commit", fail)
+            for _ in range(2):
+                assert self.topics_after(cluster, node_id, "a") == set()
+            cluster.pass_time(2 * delay_s)
+        assert self.topics_after(cluster, node_id, "a") == {"a"}
+
+    def test_a_topic_that_is_created_but_not_applied_in_time_counts(
+        self, cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cache = cluster.members[CONTROLLER].cache
+        with monkeypatch.context() as patch:
+            patch.setattr(cache, "wait_until_applied", lambda _: asyncio.sleep(CREATION_TIMEOUT_S + 1))
+            self.topics_after(cluster, CONTROLLER, "a")
+        assert cache.image.topics.keys() == {"a"}
+        assert self.topics_after(cluster, CONTROLLER, "b") == set()
 
 
 def test_quotas_follow_the_metadata_on_every_broker(cluster: TwoBrokers) -> None:

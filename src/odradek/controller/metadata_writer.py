@@ -107,15 +107,18 @@ class MetadataWriter:
         """Writes that run or wait for their turn."""
         return len(self._writes)
 
-    async def write(self, decide: Decision[T], timeout_ms: float | None = None) -> Decided[T]:
+    async def write(
+        self, decide: Decision[T], timeout_ms: float | None = None, on_failed: Callable[[], None] = lambda: None
+    ) -> Decided[T]:
         """Runs to its end even if the caller is cancelled, so that the image and the store agree. A write that has not
-        got its turn within its timeout is not made: its caller was told so.
+        got its turn within its timeout is not made: its caller was told so. `on_failed` is called if the write raises,
+        also after its caller was cancelled.
 
         `StoreError` when nothing can be committed, `ChangeNotMade` if it was not attempted, `ControllerFenced` when
         another controller took over."""
         if self._is_stopping:
             raise ChangeNotMade("the broker is stopping")
-        task = asyncio.ensure_future(self._write_in_turn(decide, timeout_ms))
+        task = asyncio.ensure_future(self._write_in_turn(decide, timeout_ms, on_failed))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         try:
@@ -125,7 +128,9 @@ class MetadataWriter:
             raise
         return task.result()
 
-    async def _write_in_turn(self, decide: Decision[T], timeout_ms: float | None) -> Decided[T]:
+    async def _write_in_turn(
+        self, decide: Decision[T], timeout_ms: float | None, on_failed: Callable[[], None]
+    ) -> Decided[T]:
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 await self._one_at_a_time.acquire()
@@ -133,6 +138,9 @@ class MetadataWriter:
             raise ChangeNotMade(f"earlier changes of the metadata took longer than {timeout_ms:.0f} ms") from problem
         try:
             return await self._decide_and_commit(decide)
+        except BaseException:
+            on_failed()
+            raise
         finally:
             self._one_at_a_time.release()
 

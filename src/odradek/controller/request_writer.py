@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.controller.metadata_writer import ChangeNotMade, ChangeNotReadable, ControllerFenced, Decided
-from odradek.metadata.store import CommitTooLarge, StoreError
+from odradek.metadata.store import CommitTooLarge
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
@@ -52,15 +52,11 @@ async def write_request(
         return result, [] if validate_only else changes
 
     try:
-        return await writer.write(decide_request, limited_ms)
+        return await writer.write(decide_request, limited_ms, mutations.give_back)
     except CommitTooLarge as problem:
         refusal = Refusal(ErrorCode.POLICY_VIOLATION, str(problem))
     except ChangeNotReadable as problem:
         refusal = Refusal(problem.error, str(problem))
     except ControllerFenced as problem:
         refusal = Refusal(ErrorCode.NOT_CONTROLLER, str(problem))
-    except StoreError:
-        mutations.give_back()
-        raise
-    mutations.give_back()
     return Decided(refuse(request, refusal), writer.image.version)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.handlers.context import CloseConnection
@@ -26,7 +26,7 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.principal_codec import encode_principal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Coroutine
 
     from odradek.controller.route import ControllerRoute, Deadline
     from odradek.handlers.answers import Answer
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from odradek.protocol.schema import Request, Response
 
 log = get_logger(__name__)
+
+T = TypeVar("T")
 
 DEFAULT_TIMEOUT_MS = 30_000  # of requests without a timeout
 LONGEST_TIMEOUT_MS = 60_000
@@ -75,12 +77,14 @@ class Forwarder:
             return prepared.answer()
         while True:
             if self._route.local is not None:
-                response = await self._decide(api, prepared, context)
+                deciding = decide_locally(api, prepared.request, context)
+                response = await self._run_to_end(deciding, api.name, len(prepared.frame), context)
                 if response is not None:
                     return prepared.answer(response)
             else:
                 purpose = TOPICS_PURPOSE if api.name in TOPIC_APIS else PURPOSE
-                data = await self._forward(prepared.frame, context.connection, deadline, purpose)
+                forwarding = self._forward(prepared.frame, context.connection, deadline, purpose)
+                data = await self._run_to_end(forwarding, api.name, len(prepared.frame), context)
                 if isinstance(data, bytes):
                     return prepared.answer_encoded(data)
                 if data is not ErrorCode.NOT_CONTROLLER:
@@ -93,22 +97,29 @@ class Forwarder:
             prepared.shorten_timeout(deadline.remaining_ms)
         return prepared.answer(await refuse_request(api.handle, prepared.request, context, refusal))
 
-    async def _decide(self, api: Api, prepared: Prepared, context: RequestContext) -> Response | None:
-        """An attempt whose client disconnects runs to its end, because its write does, and its memory counts until
-        then."""
-        deciding = decide_locally(api, prepared.request, context)
+    async def _run_to_end(
+        self, deciding: Coroutine[Any, Any, T], api_name: str, frame_bytes: int, context: RequestContext
+    ) -> T:
+        """An attempt whose client disconnects runs to its end, because its write does, or its bytes stay in the
+        connection to the controller; its memory counts until then. It is cancelled after the longest timeout: its write
+        has had its turn by then, and what it waits for is that this broker applies the commit, which has no end while a
+        log directory hangs."""
         attempt = asyncio.ensure_future(deciding if context.meter is None else _measured(deciding, context.meter))
         try:
             await asyncio.wait((attempt,))  # does not cancel the attempt with the caller
         except asyncio.CancelledError:
-            size_bytes = len(prepared.frame) + ABANDONED_BYTES
+            size_bytes = frame_bytes + ABANDONED_BYTES
             self._copies.hold(size_bytes)
-            attempt.add_done_callback(partial(self._end_abandoned, api.name, size_bytes))
+            limit = asyncio.get_running_loop().call_later(LONGEST_TIMEOUT_MS / 1000, attempt.cancel)
+            attempt.add_done_callback(partial(self._end_abandoned, api_name, size_bytes, limit))
             context.services.audited_requests.keep(attempt)
             raise
         return attempt.result()
 
-    def _end_abandoned(self, api_name: str, size_bytes: int, attempt: asyncio.Task[Response | None]) -> None:
+    def _end_abandoned(
+        self, api_name: str, size_bytes: int, limit: asyncio.TimerHandle, attempt: asyncio.Task[Any]
+    ) -> None:
+        limit.cancel()
         self._copies.release(size_bytes)
         problem = None if attempt.cancelled() else attempt.exception()
         if problem is not None:
@@ -136,9 +147,9 @@ class Forwarder:
         return data
 
 
-async def _measured(deciding: Awaitable[Response | None], meter: RequestMeter) -> Response | None:
-    response: Response | None = await meter.measured(deciding)
-    return response
+async def _measured(deciding: Coroutine[Any, Any, T], meter: RequestMeter) -> T:
+    result: T = await meter.measured(deciding)
+    return result
 
 
 async def decide_locally(api: Api, request: Request, context: RequestContext) -> Response | None:

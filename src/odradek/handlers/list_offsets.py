@@ -7,16 +7,18 @@ smaller than it was before (KIP-207).
 Departures from Kafka: without tiered storage "latest tiered" is unknown and "earliest local" is the earliest.
 A look-up by time finds the start of a batch whose records exceed eight times `max.message.bytes` decompressed, with the
 largest timestamp of the batch, where Kafka reads its records. One that waits for others in its log directory gets
-REQUEST_TIMED_OUT after 30 s.
+REQUEST_TIMED_OUT when 20 s, or two thirds of the timeout of the request, have passed since the request came.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.handlers.broker_access import is_broker_request
+from odradek.handlers.time_lookups import longest_wait_ms
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
@@ -67,13 +69,16 @@ async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> List
     found: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
     counts = _counts(request)
     isolation = _isolation(request, context)
+    deadline = asyncio.get_running_loop().time() + longest_wait_ms(request.timeout_ms) / 1000
     for topic in request.topics:
         for asked in topic.partitions:
             is_by_time = asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
             if is_by_time and counts[topic.name, asked.partition_index] == 1:
                 partition = _checked(topic.name, asked, context)
                 if not isinstance(partition, ErrorCode):
-                    found[topic.name, asked.partition_index] = await _by_time(partition, asked, isolation, context)
+                    found[topic.name, asked.partition_index] = await _by_time(
+                        partition, asked, isolation, context, deadline
+                    )
     return _answer(request, context, found)
 
 
@@ -84,15 +89,19 @@ def _isolation(request: ListOffsetsRequest, context: RequestContext) -> FetchIso
 
 
 async def _by_time(
-    partition: Partition, asked: ListOffsetsPartition, isolation: FetchIsolation, context: RequestContext
+    partition: Partition,
+    asked: ListOffsetsPartition,
+    isolation: FetchIsolation,
+    context: RequestContext,
+    deadline: float,
 ) -> ListOffsetsPartitionResponse:
     lookups, partition_log = context.services.time_lookups, partition.log
     try:
         if asked.timestamp == MAX_TIMESTAMP:
-            found = await lookups.run(partition, partition_log.max_timestamp_offset)
+            found = await lookups.run(partition, partition_log.max_timestamp_offset, deadline)
         else:
             search = functools.partial(partition_log.offset_for_timestamp, asked.timestamp)
-            found = await lookups.run(partition, search)
+            found = await lookups.run(partition, search, deadline)
     except (OSError, MalformedMessage) as problem:
         if partition.log_state is not LogState.RETIRED:  # else its files were removed during the look-up
             log.warning("look-up failed", topic=partition.topic, partition=partition.index, reason=str(problem))

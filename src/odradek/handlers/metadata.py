@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from odradek.handlers.context import RequestContext
     from odradek.metadata.entities import TopicImage
+    from odradek.security.quotas.mutation_quota import MutationQuota
 
 log = get_logger(__name__)
 
@@ -87,20 +88,22 @@ async def _create_then_answer(
 ) -> MetadataResponse:
     """The answer has no topic that could not be created in time. The requests behind it on the connection, and the
     other topics, do not wait for a controller that is away."""
+    mutations = context.mutation_quota(strict_from=0)
     try:
         async with asyncio.timeout(CREATION_TIMEOUT_S):
-            await _create(missing, context)
+            await _create(missing, context, mutations)
     except (StoreError, TimeoutError) as problem:
+        if not any(name in context.services.image.topics for name in missing if name != OFFSETS_TOPIC):
+            mutations.give_back()  # else they are created, but not applied in time
         reason = str(problem) or f"not within {CREATION_TIMEOUT_S:g} s"
         log.warning("topics could not be created on demand", count=len(missing), reason=reason)
     return await _answer_in_turns(request, context)
 
 
-async def _create(missing: list[str], context: RequestContext) -> None:
+async def _create(missing: list[str], context: RequestContext, mutations: MutationQuota) -> None:
     services = context.services
     if OFFSETS_TOPIC in missing:
         await services.groups.topic.ensure()  # it has settings of its own, also when it is created here
-    mutations = context.mutation_quota(strict_from=0)
     ordinary = [
         NewTopic(name=name)
         for name in dict.fromkeys(missing)

@@ -24,6 +24,10 @@ class WorkerTurns:
     def are_full(self) -> bool:
         return len(self._tasks) > self._most_waiting
 
+    @property
+    def is_free(self) -> bool:
+        return not self._turn.locked()
+
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
         """Returns a future of the result of `work`, which has one turn. It is scheduled at once, and not cancelled if
         the caller is."""
