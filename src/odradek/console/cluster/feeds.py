@@ -13,6 +13,7 @@ from odradek.console.cluster.records import (
     WINDOW_GROWTH,
     find_reading_ranges,
     follow,
+    joined,
     read_whole_page,
     scan,
     split_range,
@@ -62,12 +63,12 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
     """From the start of the reading to the end of the topic, or from the newest records back to the oldest; until a
     limit is reached. All matches among the records that were read are shown, whatever ends the search."""
     try:
-        ranges, notice = find_reading_ranges(cluster, reading)
+        ranges, notice, uncommitted = find_reading_ranges(cluster, reading)
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
         scanned = _Scanned(cluster, feed, reading.topic, time.monotonic() + SEARCH_S)
         search_ranges = _search_backward if reading.is_backward else _search_forward
         limit = search_ranges(feed, ranges, scanned, lambda batch: _matching(batch, prepare, wanted))
-        feed.end("; ".join(each for each in (limit or scanned.limit, notice) if each))
+        feed.end(joined(limit or scanned.limit, notice, uncommitted))
     except Failure as failure:
         feed.end(failure.message)
     except Exception as error:
@@ -197,7 +198,7 @@ def _batches(
     if reading.is_backward and not wanted.is_active:
         yield from ([record] for record in read_whole_page(cluster, reading))
     else:
-        ranges, notice = find_reading_ranges(cluster, reading)
+        ranges, notice, _uncommitted = find_reading_ranges(cluster, reading)
         yield from scan(cluster, reading.topic, ranges, is_stopped)
         if notice:
             raise Failure(notice)
