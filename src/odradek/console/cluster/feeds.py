@@ -20,7 +20,7 @@ from odradek.console.cluster.records import (
 )
 from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
 from odradek.console.kept_records import NewestRecords
-from odradek.console.record import incomplete_line, json_line
+from odradek.console.record import cut_to_row, incomplete_line, json_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +37,7 @@ Matching = Callable[["list[Record]"], "list[Record]"]
 
 MOST_MATCHES = 500
 TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches; narrow the search for more"
+TOO_LARGE_MATCHES = "stopped: the matches are too large for a page; narrow the search for more"
 FIRST_WINDOW = 1_000  # offsets of each partition
 MOST_SCANNED = 5_000_000
 SEARCH_S = 120.0
@@ -67,7 +68,7 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
         scanned = _Scanned(cluster, feed, reading.topic, time.monotonic() + SEARCH_S)
         search_ranges = _search_backward if reading.is_backward else _search_forward
-        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching(batch, prepare, wanted))
+        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching_rows(batch, prepare, wanted))
         feed.end(joined(limit or scanned.limit, notice, uncommitted))
     except Failure as failure:
         feed.end(failure.message)
@@ -123,6 +124,8 @@ def _search_backward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Sca
         matched += len(newest) + found.dropped
         if matched >= MOST_MATCHES:
             return TOO_MANY_MATCHES
+        if found.dropped:
+            return TOO_LARGE_MATCHES  # older windows would follow a gap
         if scanned.limit:
             break
     return ""
@@ -146,6 +149,11 @@ def _matching(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilte
     if not wanted.is_active and not (batch and prepare.changes(batch[0].topic)):
         return list(batch)
     return [record for record in map(prepare, batch) if wanted.matches(record)]
+
+
+def _matching_rows(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
+    """Cut to what their rows show, so that all matches of a search fit into the memory of a page."""
+    return [cut_to_row(record) for record in _matching(batch, prepare, wanted)]
 
 
 Chunks = queue.Queue["bytes | ExportEnd"]
