@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from odradek.cli.client.cluster_state import MinInSync
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.history import Samples, Series
+from odradek.console.pages import overview as overview_page
 from odradek.console.views.brokers import broker_rows
 from odradek.console.views.figures import DASH
 from odradek.console.views.overview import overview
@@ -161,6 +163,25 @@ def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
         second = watch.snapshot()
         assert second.time_s > first.time_s
         assert watch.look_again().time_s > second.time_s
+
+
+def test_an_open_stream_of_samples_keeps_the_watch_from_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The panel of the overview is not polled while it has the focus; the charts are drawn nevertheless."""
+    monkeypatch.setattr(overview_page, "POLL_S", 0.02)
+
+    async def is_disconnected() -> bool:
+        return False
+
+    async def read_samples(watch: ClusterWatch, wanted: int) -> None:
+        request: Any = SimpleNamespace(is_disconnected=is_disconnected)
+        console: Any = SimpleNamespace(is_stopping=False, watch=watch)
+        async with asyncio.timeout(20):
+            async for _event in overview_page._samples(request, console):
+                if watch.samples.count >= wanted:
+                    return
+
+    with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.5) as watch:
+        asyncio.run(read_samples(watch, 15))
 
 
 def test_a_paused_watch_stops() -> None:

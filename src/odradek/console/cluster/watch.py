@@ -125,12 +125,12 @@ class ClusterWatch:
     @property
     def latest(self) -> Snapshot | None:
         """The last snapshot, without waiting; None before the first round, and after a pause."""
-        self._note_look()
+        self.note_look()
         return self._snapshot
 
     def snapshot(self) -> Snapshot:
         """The last snapshot; waits for the first one. Failure while the cluster has never answered."""
-        self._note_look()
+        self.note_look()
         with self._has_round:
             self._has_round.wait_for(lambda: self._snapshot is not None or bool(self.trouble), FIRST_SNAPSHOT_S)
         if self._snapshot is None:
@@ -155,7 +155,8 @@ class ClusterWatch:
             self._has_round.wait_for(lambda: self._finished >= wanted, FIRST_SNAPSHOT_S)
         return self.snapshot()
 
-    def _note_look(self) -> None:
+    def note_look(self) -> None:
+        """A page is open: the watch goes on, or resumes."""
         with self._has_round:
             self._looked_at = time.monotonic()
             if self._is_paused:
