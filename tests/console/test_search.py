@@ -133,6 +133,45 @@ def test_a_record_that_is_cut_has_the_same_row() -> None:
             assert row(cut_to_row(record), form) == row(record, form)
 
 
+class EmptyWindows:
+    """Stands for `scan` of offsets without records. The reader goes away after some windows."""
+
+    def __init__(self, feed: Feed, stopped_after: int = 2**63) -> None:
+        self.windows = 0
+        self._feed = feed
+        self._stopped_after = stopped_after
+
+    def scan(self, *_arguments: Any) -> Iterator[list[Record]]:
+        self.windows += 1
+        self._feed.is_stopped = self.windows >= self._stopped_after
+        return iter(())
+
+
+def search_empty_windows(monkeypatch: pytest.MonkeyPatch, feed: Feed, windows: EmptyWindows) -> Taken:
+    monkeypatch.setattr(feeds, "MOST_SCANNED", 10)
+    ranges = ReadingRanges([PartitionRange(0, 0, RECORDS)])
+    monkeypatch.setattr(feeds, "find_reading_ranges", lambda *_arguments: ranges)
+    monkeypatch.setattr(feeds, "scan", windows.scan)
+    cluster: Any = None
+    feeds.search(cluster, feed, Reading("t"), Preparation(), parse_filter("value", "equals", "yes", ""))
+    return feed.take()
+
+
+def test_windows_without_records_are_read_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "SEARCH_S", -1.0)
+    feed = Feed()
+    windows = EmptyWindows(feed)
+    assert search_empty_windows(monkeypatch, feed, windows).failure.startswith("stopped after 0 records")
+    assert windows.windows == 1
+
+
+def test_windows_without_records_are_read_until_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = Feed()
+    windows = EmptyWindows(feed, stopped_after=3)
+    search_empty_windows(monkeypatch, feed, windows)
+    assert windows.windows == 3
+
+
 def test_windows_go_back_to_the_start_without_a_gap() -> None:
     ranges = [PartitionRange(0, 10, 9_000), PartitionRange(1, 0, 500), PartitionRange(2, 7, 7)]
     windows = list(backward_windows(ranges, lambda: 1_000_000))

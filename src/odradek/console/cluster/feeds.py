@@ -92,9 +92,14 @@ class _Scanned:
         for batch in scan(self.cluster, self.topic, ranges, lambda: self.feed.is_stopped):
             self.records += len(batch)
             yield batch
-            if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
-                self.limit = f"stopped after {self.records:,} records; narrow the search for more"
+            if self.is_over():
                 return
+
+    def is_over(self) -> bool:
+        """Whether a limit is reached, or the reader has gone away."""
+        if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
+            self.limit = f"stopped after {self.records:,} records; narrow the search for more"
+        return bool(self.limit) or self.feed.is_stopped
 
 
 def _search_forward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Scanned, matching: Matching) -> str:
@@ -126,7 +131,7 @@ def _search_backward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Sca
             return TOO_MANY_MATCHES
         if found.dropped:
             return TOO_LARGE_MATCHES  # older windows would follow a gap
-        if scanned.limit:
+        if scanned.is_over():  # windows may have no records
             break
     return ""
 
