@@ -19,6 +19,7 @@ from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.history import Samples, Series
 from odradek.console.pages import overview as overview_page
 from odradek.console.views.brokers import broker_rows
+from odradek.console.views.charts import columns
 from odradek.console.views.figures import DASH
 from odradek.console.views.overview import overview
 from odradek.protocol.errors import ErrorCode
@@ -182,6 +183,18 @@ def test_an_open_stream_of_samples_keeps_the_watch_from_pausing(monkeypatch: pyt
 
     with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.5) as watch:
         asyncio.run(read_samples(watch, 15))
+
+
+def test_a_pause_is_a_gap_in_the_charts_and_leaves_no_old_rate() -> None:
+    with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.3) as watch:
+        first = watch.snapshot()
+        wait_for(lambda: watch.snapshot() and watch.samples.count)
+        wait_for(lambda: watch._is_paused)
+        *before, last = watch.samples.since(0)
+        assert before[-1].values["records"] == 0.0
+        assert set(columns([last])["records"]) == {None}
+        tiles = {each.title: each.figure for each in overview(first, watch.samples, Series(2)).tiles}
+        assert tiles["Records in"] == DASH
 
 
 def test_a_paused_watch_stops() -> None:

@@ -178,6 +178,7 @@ class ClusterWatch:
             self._is_due.clear()
             if self._is_stopped.is_set():
                 return
+            self.samples.add(Sample(time.time(), {}))  # a gap in the charts, and no present rate
             self._is_paused = True
             self._snapshot = self._sampled = None
             self.trouble = ""
