@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.cluster_state import MinInSync
+from odradek.console.cluster import group_lags
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.history import Samples, Series
@@ -149,6 +151,25 @@ def test_rounds_use_one_connection_to_each_broker() -> None:
                 broker.close_connections()
             assert watch.look_again().silent == ()
             assert not watch.trouble
+
+
+def test_rounds_of_lags_use_one_connection_to_each_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = []
+
+    def finish_offsets(*_arguments: Any) -> dict[tuple[str, int], int]:
+        rounds.append(1)
+        return dict.fromkeys(((TOPIC, index) for index in range(3)), 1)
+
+    monkeypatch.setattr(watching, "FIRST_LAGS_S", 0.05)
+    monkeypatch.setattr(watching, "LAGS_S", 0.05)
+    monkeypatch.setattr(Cluster, "group_names", lambda _cluster: ["readers"])
+    monkeypatch.setattr(group_lags, "request_offsets", lambda *_arguments: None)
+    monkeypatch.setattr(group_lags, "finish_offsets", finish_offsets)
+    with fake_cluster() as cluster, watched(cluster) as watch:
+        wait_for(lambda: len(rounds) >= 5)
+        assert watch.group_lags.has("readers")
+        # As above, and one more for each broker.
+        assert [broker.accepted for broker in cluster.brokers] == [3, 2, 2]
 
 
 def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:

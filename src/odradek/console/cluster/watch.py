@@ -275,17 +275,23 @@ class ClusterWatch:
         )
 
     def _run_lags(self) -> None:
-        """Lags have a thread of their own: a group whose coordinator is down delays the answer for seconds."""
+        """Lags have a thread of their own, with its own connections: a group whose coordinator is down delays the
+        answer for seconds."""
+        calls = RoundCalls()
         pause_s = FIRST_LAGS_S
         while not self._is_stopped.wait(pause_s):
             snapshot = self._snapshot
             if snapshot is None:
+                calls.close()
                 continue
             pause_s = LAGS_S
+            calls.begin_round()
             with contextlib.suppress(Exception):  # the next round tries again
-                lags = read_total_lags(self._cluster, snapshot.state, GROUP_SERIES)
+                requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, calls)
+                lags = read_total_lags(self._cluster, requests, snapshot.state, GROUP_SERIES)
                 for group, lag in lags.items():
                     self.group_lags.add(group, time.time(), lag)
+        calls.close()
 
     def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:
         values: dict[str, float | None] = {}
