@@ -49,13 +49,13 @@ def test_ends_are_read_after_the_committed_offsets(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(group_lags, "request_offsets", lambda _cluster, name: calls.append(f"request {name}"))
     monkeypatch.setattr(group_lags, "finish_offsets", finish)
     monkeypatch.setattr(group_lags, "read_offsets_of", ends)
-    monkeypatch.setattr(group_lags, "BrokerRequests", lambda *_arguments: None)
     names = ["behind", "new", "partly", "refused", "too many"]
     cluster: Any = SimpleNamespace(group_names=lambda: names)
+    requests: Any = None
     state: Any = SimpleNamespace(
         brokers={}, partitions=[PartitionState("t", index, 1, (1,), (1,)) for index in range(3)]
     )
-    assert group_lags.read_total_lags(cluster, state, 4) == {"behind": 20_000}
+    assert group_lags.read_total_lags(cluster, requests, state, 4) == {"behind": 20_000}
     assert calls == [*(f"request {name}" for name in names[:4]), *names[:4], "ends"]
 
 

@@ -32,6 +32,10 @@ class Stored(NamedTuple):
     ends: dict[int, int]
     silent_from: int = 2**63
     leaderless: tuple[int, ...] = ()
+    stable: int = 2**63  # the first offset of an open transaction
+
+    def last_stable_offsets(self, _topic: str, partitions: Sequence[int]) -> dict[int, int]:
+        return {each: min(self.ends[each], self.stable) for each in partitions}
 
     def find(self, _cluster: Any, _topic: str, partitions: Sequence[int], _start: Any) -> list[PartitionRange]:
         return [PartitionRange(each, 0, self.ends[each]) for each in partitions]
@@ -40,6 +44,8 @@ class Stored(NamedTuple):
         self, _cluster: Any, topic: str, ranges: Sequence[PartitionRange], **_options: Any
     ) -> Iterator[list[Record]]:
         for each in ranges:
+            if each.start_offset < each.end_offset and each.start_offset > self.stable:
+                raise NotAnswering(f"{topic}-{each.partition} sent neither records nor its end")
             found = [offset for offset in self.offsets[each.partition] if each.start_offset <= offset < each.end_offset]
             read = [offset for offset in found if offset < self.silent_from]
             yield [
@@ -55,7 +61,9 @@ def show(monkeypatch: pytest.MonkeyPatch) -> Callable[..., records.PageRead]:
         leaders = {each: None if each in stored.leaderless else 1 for each in sorted(stored.offsets)}
         partitions = [SimpleNamespace(id=each, leader=leader) for each, leader in leaders.items()]
         topic = SimpleNamespace(name="t", partitions=partitions)
-        cluster: Any = SimpleNamespace(describe_topic=lambda _name: topic)
+        cluster: Any = SimpleNamespace(
+            describe_topic=lambda _name: topic, last_stable_offsets=stored.last_stable_offsets, properties={}
+        )
         monkeypatch.setattr(records, "find_ranges", stored.find)
         monkeypatch.setattr(records, "_batches", stored.batches)
         return read_page(cluster, reading, lambda record: record)  # type: ignore[arg-type, return-value]  # records stand for messages
@@ -111,6 +119,25 @@ def test_a_page_that_lacks_records_says_so(show: Callable[..., Any]) -> None:
     assert page.notice == "records may be missing: t-0 sent no records"
 
 
+@pytest.mark.parametrize(
+    ("reading", "offsets", "uncommitted"),
+    [
+        (Reading("t", limit=3), [99, 98, 97], 60),
+        (Reading("t", 0, "before", offset=150, limit=3), [99, 98, 97], 50),
+        (Reading("t", 0, "before", offset=99, limit=3), [98, 97, 96], 0),
+        (Reading("t", start="oldest", limit=3), [0, 1, 2], 60),
+    ],
+)
+def test_records_before_an_open_transaction_are_shown(
+    show: Callable[..., Any], reading: Reading, offsets: list[int], uncommitted: int
+) -> None:
+    """Behind the last stable offset a consumer receives neither records nor the end of the partition."""
+    page = show(Stored({0: range(100)}, {0: 160}, stable=100), reading)
+    assert positions(page) == offsets
+    text = f"not shown: {uncommitted} offsets from the first record of an open transaction on" if uncommitted else ""
+    assert (page.notice, page.uncommitted) == ("", text)
+
+
 def test_partitions_without_a_leader_are_left_out_and_named(show: Callable[..., Any]) -> None:
     stored = Stored({each: range(2) for each in range(5)}, dict.fromkeys(range(5), 2), leaderless=(1, 2, 3))
     page = show(stored, Reading("t", start="oldest"))
@@ -159,6 +186,23 @@ def test_aborted_records_do_not_hide_those_around_them(
         assert (page.status, "the only one" in page.text) == (200, True), query
         assert "aborted" not in page.text
     assert "nothing before this offset" in visitor.get(f"/topics/{topic}/messages?start=before&at=61&partition=0").text
+
+
+def test_an_open_transaction_does_not_hide_the_records_before_it(
+    visitor: Visitor, bootstrap_server: str, topic: str, produce: Callable[..., None], new_name: Callable[[], str]
+) -> None:
+    produce(topic, *(f"committed-{number}" for number in range(5)), partition=0)
+    producer = Producer({"bootstrap.servers": bootstrap_server, "transactional.id": new_name()})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    for _ in range(60):
+        producer.produce(topic, "open", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
+    page = visitor.get(f"/topics/{topic}/messages?limit=25")
+    assert page.text.count("committed-") >= 5
+    assert "Not shown: 60 offsets from the first record of an open transaction on." in page.text
+    assert len(visitor.get(f"/topics/{topic}/export?limit=25").body.splitlines()) == 5
+    producer.abort_transaction(PATIENCE_S)
 
 
 def test_an_export_of_the_newest_records_has_those_of_the_page(

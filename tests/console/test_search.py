@@ -11,10 +11,11 @@ from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster import feeds
 from odradek.console.cluster.feeds import backward_windows
 from odradek.console.cluster.records import Reading, ReadingRanges
-from odradek.console.feed import Feed
+from odradek.console.feed import KEPT_BYTES, Feed
 from odradek.console.preparation import Preparation
-from odradek.console.record import Record
+from odradek.console.record import Record, cut_to_row
 from odradek.console.record_filter import parse_filter
+from odradek.console.views.messages import FORMATS, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,8 +29,10 @@ EVERY = 1_000  # one record in as many matches
 class Partitions:
     """Stands for `scan`: partitions of RECORDS records each; one may stop answering below an offset."""
 
-    def __init__(self, silent_from: int = RECORDS) -> None:
+    def __init__(self, silent_from: int = RECORDS, value: bytes = b"yes", headers: int = 0) -> None:
         self.read: set[int] = set()
+        self._value = value
+        self._headers = (("h", b""),) * headers
         self._silent_from = silent_from
 
     def scan(
@@ -41,10 +44,11 @@ class Partitions:
                     raise Failure(f"{topic}-{each.partition} sent no records")
                 offsets = range(first, min(first + 100, each.end_offset))
                 self.read.update(offsets)
-                yield [
-                    Record(topic, each.partition, offset, offset, None, b"yes" if offset % EVERY == 0 else b"no")
-                    for offset in offsets
-                ]
+                yield [self._record(topic, each.partition, offset) for offset in offsets]
+
+    def _record(self, topic: str, partition: int, offset: int) -> Record:
+        value = self._value if offset % EVERY == 0 else b"no"
+        return Record(topic, partition, offset, offset, None, value, self._headers)
 
     @property
     def matches(self) -> list[int]:
@@ -58,7 +62,7 @@ def search(monkeypatch: pytest.MonkeyPatch, partitions: Partitions, start: str =
     monkeypatch.setattr(feeds, "scan", partitions.scan)
     feed = Feed(feeds.MOST_MATCHES)
     cluster: Any = None
-    wanted = parse_filter("value", "equals", "yes", "")
+    wanted = parse_filter("value", "contains", "yes", "")
     feeds.search(cluster, feed, Reading("t", start=start), Preparation(), wanted)
     return feed.take()
 
@@ -104,6 +108,68 @@ def test_a_search_ends_with_the_number_of_matches_that_a_page_shows(monkeypatch:
     taken = search(monkeypatch, Partitions())
     assert [each.offset for each in taken.records] == [19_000, 18_000, 17_000, 16_000, 15_000]
     assert taken.failure == feeds.TOO_MANY_MATCHES
+
+
+@pytest.mark.parametrize("start", ["newest", "oldest"])
+def test_large_matches_are_all_shown(monkeypatch: pytest.MonkeyPatch, start: str) -> None:
+    """Together they have more bytes than a page keeps: it keeps those of their rows."""
+    partitions = Partitions(value=b"yes" + bytes(KEPT_BYTES // 4))
+    taken = search(monkeypatch, partitions, start)
+    assert sorted((each.offset for each in taken.records), reverse=True) == partitions.matches
+    assert (len(partitions.matches), taken.matched, taken.skipped, taken.failure) == (20, 20, 0, "")
+
+
+def test_a_search_does_not_go_on_behind_matches_that_it_cannot_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "FIRST_WINDOW", RECORDS // 2)
+    taken = search(monkeypatch, Partitions(headers=KEPT_BYTES // 2 - 3))
+    assert [each.offset for each in taken.records] == [19_000, 18_000]
+    assert taken.failure == feeds.TOO_LARGE_MATCHES
+
+
+def test_a_record_that_is_cut_has_the_same_row() -> None:
+    for value in (None, b"", "ä".encode() * 480, b"x" * 241, b"\xff" * 961, b"x" * 959 + "ä".encode()):
+        record = Record("t", 0, 0, 0, value, value, (("name", b"value"),) * 3)
+        for form in FORMATS:
+            assert row(cut_to_row(record), form) == row(record, form)
+
+
+class EmptyWindows:
+    """Stands for `scan` of offsets without records. The reader goes away after some windows."""
+
+    def __init__(self, feed: Feed, stopped_after: int = 2**63) -> None:
+        self.windows = 0
+        self._feed = feed
+        self._stopped_after = stopped_after
+
+    def scan(self, *_arguments: Any) -> Iterator[list[Record]]:
+        self.windows += 1
+        self._feed.is_stopped = self.windows >= self._stopped_after
+        return iter(())
+
+
+def search_empty_windows(monkeypatch: pytest.MonkeyPatch, feed: Feed, windows: EmptyWindows) -> Taken:
+    monkeypatch.setattr(feeds, "MOST_SCANNED", 10)
+    ranges = ReadingRanges([PartitionRange(0, 0, RECORDS)])
+    monkeypatch.setattr(feeds, "find_reading_ranges", lambda *_arguments: ranges)
+    monkeypatch.setattr(feeds, "scan", windows.scan)
+    cluster: Any = None
+    feeds.search(cluster, feed, Reading("t"), Preparation(), parse_filter("value", "equals", "yes", ""))
+    return feed.take()
+
+
+def test_windows_without_records_are_read_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "SEARCH_S", -1.0)
+    feed = Feed()
+    windows = EmptyWindows(feed)
+    assert search_empty_windows(monkeypatch, feed, windows).failure.startswith("stopped after 0 records")
+    assert windows.windows == 1
+
+
+def test_windows_without_records_are_read_until_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = Feed()
+    windows = EmptyWindows(feed, stopped_after=3)
+    search_empty_windows(monkeypatch, feed, windows)
+    assert windows.windows == 3
 
 
 def test_windows_go_back_to_the_start_without_a_gap() -> None:

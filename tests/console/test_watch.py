@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from contextlib import contextmanager
@@ -12,11 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.cluster_state import MinInSync
+from odradek.console.cluster import group_lags
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.history import Samples, Series
+from odradek.console.pages import overview as overview_page
 from odradek.console.views.brokers import broker_rows
+from odradek.console.views.charts import columns
 from odradek.console.views.figures import DASH
 from odradek.console.views.overview import overview
 from odradek.protocol.errors import ErrorCode
@@ -148,6 +153,25 @@ def test_rounds_use_one_connection_to_each_broker() -> None:
             assert not watch.trouble
 
 
+def test_rounds_of_lags_use_one_connection_to_each_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = []
+
+    def finish_offsets(*_arguments: Any) -> dict[tuple[str, int], int]:
+        rounds.append(1)
+        return dict.fromkeys(((TOPIC, index) for index in range(3)), 1)
+
+    monkeypatch.setattr(watching, "FIRST_LAGS_S", 0.05)
+    monkeypatch.setattr(watching, "LAGS_S", 0.05)
+    monkeypatch.setattr(Cluster, "group_names", lambda _cluster: ["readers"])
+    monkeypatch.setattr(group_lags, "request_offsets", lambda *_arguments: None)
+    monkeypatch.setattr(group_lags, "finish_offsets", finish_offsets)
+    with fake_cluster() as cluster, watched(cluster) as watch:
+        wait_for(lambda: len(rounds) >= 5)
+        assert watch.group_lags.has("readers")
+        # As above, and one more for each broker.
+        assert [broker.accepted for broker in cluster.brokers] == [3, 2, 2]
+
+
 def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
     with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.3) as watch:
         (broker,) = cluster.brokers
@@ -161,6 +185,37 @@ def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
         second = watch.snapshot()
         assert second.time_s > first.time_s
         assert watch.look_again().time_s > second.time_s
+
+
+def test_an_open_stream_of_samples_keeps_the_watch_from_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The panel of the overview is not polled while it has the focus; the charts are drawn nevertheless."""
+    monkeypatch.setattr(overview_page, "POLL_S", 0.02)
+
+    async def is_disconnected() -> bool:
+        return False
+
+    async def read_samples(watch: ClusterWatch, wanted: int) -> None:
+        request: Any = SimpleNamespace(is_disconnected=is_disconnected)
+        console: Any = SimpleNamespace(is_stopping=False, watch=watch)
+        async with asyncio.timeout(20):
+            async for _event in overview_page._samples(request, console):
+                if watch.samples.count >= wanted:
+                    return
+
+    with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.5) as watch:
+        asyncio.run(read_samples(watch, 15))
+
+
+def test_a_pause_is_a_gap_in_the_charts_and_leaves_no_old_rate() -> None:
+    with fake_cluster(1) as cluster, watched(cluster, unwatched_s=0.3) as watch:
+        first = watch.snapshot()
+        wait_for(lambda: watch.snapshot() and watch.samples.count)
+        wait_for(lambda: watch._is_paused)
+        *before, last = watch.samples.since(0)
+        assert before[-1].values["records"] == 0.0
+        assert set(columns([last])["records"]) == {None}
+        tiles = {each.title: each.figure for each in overview(first, watch.samples, Series(2)).tiles}
+        assert tiles["Records in"] == DASH
 
 
 def test_a_paused_watch_stops() -> None:

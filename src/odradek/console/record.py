@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from odradek.record_text import text_fields
+
+ROW_CHARACTERS = 240  # of the value in a row of a table
+KEY_CHARACTERS = 60
+CHARACTER_BYTES = 4  # at most, in UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,16 @@ class Record:
         """Key, value and headers."""
         headers = sum(len(name) + len(value or b"") for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + headers
+
+
+def cut_to_row(record: Record) -> Record:
+    """The bytes that a row shows, one more if there are more, and as many headers: each counts one byte."""
+    return replace(
+        record,
+        key=None if record.key is None else record.key[: KEY_CHARACTERS * CHARACTER_BYTES + 1],
+        value=None if record.value is None else record.value[: ROW_CHARACTERS * CHARACTER_BYTES + 1],
+        headers=(("…", None),) * len(record.headers),
+    )
 
 
 def json_line(record: Record) -> bytes:

@@ -45,7 +45,7 @@
       scales: { x: { time: true, range: span },
                 y: { range: (_chart, _low, high) => [0, Math.max(high * 1.15 || 0, unit === "bytes" ? 1000 : 1)] } },
       axes: [{ ...axis, size: 26, space: 62, incrs: STEPS, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 54, space: 30, values: axisText(unit) }],
-      series: [{}, { stroke: color("--accent"), width: 1.75, fill: color("--accent-fill"), points: { show: false }, spanGaps: true }],
+      series: [{}, { stroke: color("--accent"), width: 1.75, fill: color("--accent-fill"), points: { show: false }, spanGaps: false }],
       hooks: { setCursor: [(chart) => show(figure, chart.cursor.idx)] },
     }, [[], []], place);
     charts.push({ figure, chart, place });

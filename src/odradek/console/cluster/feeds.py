@@ -13,13 +13,14 @@ from odradek.console.cluster.records import (
     WINDOW_GROWTH,
     find_reading_ranges,
     follow,
+    joined,
     read_whole_page,
     scan,
     split_range,
 )
 from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
 from odradek.console.kept_records import NewestRecords
-from odradek.console.record import incomplete_line, json_line
+from odradek.console.record import cut_to_row, incomplete_line, json_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +37,7 @@ Matching = Callable[["list[Record]"], "list[Record]"]
 
 MOST_MATCHES = 500
 TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches; narrow the search for more"
+TOO_LARGE_MATCHES = "stopped: the matches are too large for a page; narrow the search for more"
 FIRST_WINDOW = 1_000  # offsets of each partition
 MOST_SCANNED = 5_000_000
 SEARCH_S = 120.0
@@ -62,12 +64,12 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
     """From the start of the reading to the end of the topic, or from the newest records back to the oldest; until a
     limit is reached. All matches among the records that were read are shown, whatever ends the search."""
     try:
-        ranges, notice = find_reading_ranges(cluster, reading)
+        ranges, notice, uncommitted = find_reading_ranges(cluster, reading)
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
         scanned = _Scanned(cluster, feed, reading.topic, time.monotonic() + SEARCH_S)
         search_ranges = _search_backward if reading.is_backward else _search_forward
-        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching(batch, prepare, wanted))
-        feed.end("; ".join(each for each in (limit or scanned.limit, notice) if each))
+        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching_rows(batch, prepare, wanted))
+        feed.end(joined(limit or scanned.limit, notice, uncommitted))
     except Failure as failure:
         feed.end(failure.message)
     except Exception as error:
@@ -90,9 +92,14 @@ class _Scanned:
         for batch in scan(self.cluster, self.topic, ranges, lambda: self.feed.is_stopped):
             self.records += len(batch)
             yield batch
-            if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
-                self.limit = f"stopped after {self.records:,} records; narrow the search for more"
+            if self.is_over():
                 return
+
+    def is_over(self) -> bool:
+        """Whether a limit is reached, or the reader has gone away."""
+        if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
+            self.limit = f"stopped after {self.records:,} records; narrow the search for more"
+        return bool(self.limit) or self.feed.is_stopped
 
 
 def _search_forward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Scanned, matching: Matching) -> str:
@@ -122,7 +129,9 @@ def _search_backward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Sca
         matched += len(newest) + found.dropped
         if matched >= MOST_MATCHES:
             return TOO_MANY_MATCHES
-        if scanned.limit:
+        if found.dropped:
+            return TOO_LARGE_MATCHES  # older windows would follow a gap
+        if scanned.is_over():  # windows may have no records
             break
     return ""
 
@@ -145,6 +154,11 @@ def _matching(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilte
     if not wanted.is_active and not (batch and prepare.changes(batch[0].topic)):
         return list(batch)
     return [record for record in map(prepare, batch) if wanted.matches(record)]
+
+
+def _matching_rows(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
+    """Cut to what their rows show, so that all matches of a search fit into the memory of a page."""
+    return [cut_to_row(record) for record in _matching(batch, prepare, wanted)]
 
 
 Chunks = queue.Queue["bytes | ExportEnd"]
@@ -197,7 +211,7 @@ def _batches(
     if reading.is_backward and not wanted.is_active:
         yield from ([record] for record in read_whole_page(cluster, reading))
     else:
-        ranges, notice = find_reading_ranges(cluster, reading)
+        ranges, notice, _uncommitted = find_reading_ranges(cluster, reading)
         yield from scan(cluster, reading.topic, ranges, is_stopped)
         if notice:
             raise Failure(notice)

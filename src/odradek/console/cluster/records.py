@@ -78,15 +78,20 @@ def record_of(message: Message) -> Record:
 
 
 class ReadingRanges(NamedTuple):
-    """`notice` names the partitions that are left out."""
+    """`notice` names the partitions that are left out. `uncommitted` says how much is behind open transactions: a
+    reading without it is complete."""
 
     ranges: list[PartitionRange]
     notice: str = ""
+    uncommitted: str = ""
 
 
 def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
     """The ranges from the start of a reading to the ends of its partitions; one that goes backward ends at the oldest
-    records. Partitions without a leader are left out. Failure if there is no other."""
+    records. Partitions without a leader are left out. Failure if there is no other.
+
+    Ranges end at the last stable offset: behind it the consumer receives neither records nor the end of the partition.
+    """
     wanted = () if reading.partition is None else (reading.partition,)
     starts = {
         "newest": Start(from_beginning=True),
@@ -105,9 +110,22 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
         if not led:
             raise Failure(f"topic {reading.topic}: {notice}; `odradek cluster status` shows the brokers")
         found = find_ranges(cluster, reading.topic, led, starts[reading.start])
-    if reading.start == "before":
-        found = [replace(r, end_offset=max(r.start_offset, min(r.end_offset, reading.offset))) for r in found]
-    return ReadingRanges(found, notice)
+        if reading.start == "before":
+            found = [_ending_at(each, reading.offset) for each in found]
+        if reading.start == "end" or cluster.properties.get("isolation.level", "").lower() == "read_uncommitted":
+            return ReadingRanges(found, notice)
+        stable = cluster.last_stable_offsets(reading.topic, led)
+    committed = [_ending_at(each, stable[each.partition]) for each in found]
+    return ReadingRanges(committed, notice, _uncommitted_text(found, committed))
+
+
+def _ending_at(whole: PartitionRange, offset: int) -> PartitionRange:
+    return replace(whole, end_offset=max(whole.start_offset, min(whole.end_offset, offset)))
+
+
+def _uncommitted_text(found: Sequence[PartitionRange], committed: Sequence[PartitionRange]) -> str:
+    count = sum(each.end_offset for each in found) - sum(each.end_offset for each in committed)
+    return f"not shown: {count:,} offsets from the first record of an open transaction on" if count else ""
 
 
 def _leaderless_text(partitions: Sequence[int]) -> str:
@@ -125,10 +143,11 @@ def split_range(whole: PartitionRange, length: int, *, is_backward: bool) -> tup
 
 
 class PageRead(NamedTuple):
-    """`notice` says what the page lacks."""
+    """`notice` says what the page lacks, `uncommitted` what is not committed."""
 
     records: Sequence[Record]
     notice: str = ""
+    uncommitted: str = ""
 
 
 def read_page(cluster: Cluster, reading: Reading, make_record: Callable[[Message], Record] = record_of) -> PageRead:
@@ -137,7 +156,7 @@ def read_page(cluster: Cluster, reading: Reading, make_record: Callable[[Message
     A few offsets of each partition are read first, and more of the partitions of which more records may belong to the
     page: an offset may have no record, after a compaction or a transaction.
     """
-    unread, notice = find_reading_ranges(cluster, reading)
+    unread, notice, uncommitted = find_reading_ranges(cluster, reading)
     page = RecordPage(
         reading.limit,
         PAGE_BYTES,
@@ -154,14 +173,15 @@ def read_page(cluster: Cluster, reading: Reading, make_record: Callable[[Message
                 if time.monotonic() > deadline:
                     raise NotAnswering(f"the records were not read within {READ_TIMEOUT_S:g} s")
         except NotAnswering as failure:
-            return PageRead(page.records, _joined(notice, f"records may be missing: {failure.message}"))
+            missing = f"records may be missing: {failure.message}"
+            return PageRead(page.records, joined(notice, missing), uncommitted)
         unread = [rest for _part, rest in parts]
         length *= WINDOW_GROWTH
     cut = f"the page is cut after {PAGE_BYTES // 2**20} MB of records" if page.is_cut else ""
-    return PageRead(page.records, _joined(notice, cut))
+    return PageRead(page.records, joined(notice, cut), uncommitted)
 
 
-def _joined(*notices: str) -> str:
+def joined(*notices: str) -> str:
     return "; ".join(each for each in notices if each)
 
 
@@ -222,7 +242,7 @@ def follow(
     cluster: Cluster, topic: str, partition: int | None, is_stopped: Callable[[], bool]
 ) -> Iterator[list[Record]]:
     """New records in batches, until the caller stops."""
-    ranges, _notice = find_reading_ranges(cluster, Reading(topic, partition, "end"))
+    ranges = find_reading_ranges(cluster, Reading(topic, partition, "end")).ranges
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(

@@ -125,12 +125,12 @@ class ClusterWatch:
     @property
     def latest(self) -> Snapshot | None:
         """The last snapshot, without waiting; None before the first round, and after a pause."""
-        self._note_look()
+        self.note_look()
         return self._snapshot
 
     def snapshot(self) -> Snapshot:
         """The last snapshot; waits for the first one. Failure while the cluster has never answered."""
-        self._note_look()
+        self.note_look()
         with self._has_round:
             self._has_round.wait_for(lambda: self._snapshot is not None or bool(self.trouble), FIRST_SNAPSHOT_S)
         if self._snapshot is None:
@@ -155,7 +155,8 @@ class ClusterWatch:
             self._has_round.wait_for(lambda: self._finished >= wanted, FIRST_SNAPSHOT_S)
         return self.snapshot()
 
-    def _note_look(self) -> None:
+    def note_look(self) -> None:
+        """A page is open: the watch goes on, or resumes."""
         with self._has_round:
             self._looked_at = time.monotonic()
             if self._is_paused:
@@ -177,6 +178,7 @@ class ClusterWatch:
             self._is_due.clear()
             if self._is_stopped.is_set():
                 return
+            self.samples.add(Sample(time.time(), {}))  # a gap in the charts, and no present rate
             self._is_paused = True
             self._snapshot = self._sampled = None
             self.trouble = ""
@@ -273,17 +275,23 @@ class ClusterWatch:
         )
 
     def _run_lags(self) -> None:
-        """Lags have a thread of their own: a group whose coordinator is down delays the answer for seconds."""
+        """Lags have a thread of their own, with its own connections: a group whose coordinator is down delays the
+        answer for seconds."""
+        calls = RoundCalls()
         pause_s = FIRST_LAGS_S
         while not self._is_stopped.wait(pause_s):
             snapshot = self._snapshot
             if snapshot is None:
+                calls.close()
                 continue
             pause_s = LAGS_S
+            calls.begin_round()
             with contextlib.suppress(Exception):  # the next round tries again
-                lags = read_total_lags(self._cluster, snapshot.state, GROUP_SERIES)
+                requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, calls)
+                lags = read_total_lags(self._cluster, requests, snapshot.state, GROUP_SERIES)
                 for group, lag in lags.items():
                     self.group_lags.add(group, time.time(), lag)
+        calls.close()
 
     def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:
         values: dict[str, float | None] = {}

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from odradek.console.cluster import feeds
 from odradek.console.cluster.connection import Failure, NotAllowed, parse_time_ms
-from odradek.console.cluster.records import PageRead, Reading, read_page, read_record
+from odradek.console.cluster.records import PageRead, Reading, joined, read_page, read_record
 from odradek.console.context import console_of
 from odradek.console.feed import Feed
 from odradek.console.forms import FormError, parse_number
@@ -116,7 +116,7 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
         query=query,
         fields=request.query_params,
         rows=rows,
-        page_notice=page.notice,
+        page_notice=joined(page.notice, page.uncommitted),
         starts=STARTS,
         is_search=is_search,
         neighbours=neighbours(rows, query.reading, snapshot.starts.get(partition, 0), snapshot.ends.get(partition, 0)),

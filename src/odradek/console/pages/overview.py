@@ -41,11 +41,13 @@ async def stream(request: Request) -> Response:
 
 
 async def _samples(request: Request, console: Console) -> AsyncIterator[bytes]:
-    """The samples of the last hour at first, then each new one."""
+    """The samples of the last hour at first, then each new one. While the stream is open the watch does not pause."""
     seen = 0
     silent = 0
+    watch = console.watch
     while not console.is_stopping:
-        samples = console.watch.samples
+        watch.note_look()
+        samples = watch.samples
         silent += 1
         if samples.count > seen:
             yield event("samples", columns(samples.since(seen)))

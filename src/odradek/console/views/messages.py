@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.masking import NOT_JSON, indent_json, parse_json
+from odradek.console.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
 from odradek.console.views.figures import moment
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from odradek.console.record import Record
     from odradek.console.record_filter import RecordFilter
 
-ROW_CHARACTERS = 240
-KEY_CHARACTERS = 60
 FULL_CHARACTERS = 200_000
 HEX_BYTES = 16_384
 MOST_HEADERS = 200
@@ -85,7 +84,7 @@ def one_line(value: bytes | None, characters: int, form: str = "auto") -> Decode
         return Decoded("null", "null")
     if not value:
         return Decoded("empty", "empty")
-    start = value[: characters * 4]
+    start = value[: characters * CHARACTER_BYTES]
     if form != "hex":
         try:
             text = start.decode(errors="strict" if len(start) == len(value) and form == "auto" else "replace")

@@ -82,7 +82,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
             "bad" if offline else "good",
             "/topics?only=problems",
         ),
-        Tile("Records in", rate(values.get("records", 0.0)), "per second"),
+        Tile("Records in", rate(values["records"]) if "records" in values else DASH, "per second"),
         Tile("Stored", size(stored), f"on {'all' if reporting == brokers else f'{reporting} of {brokers}'} brokers"),
     )
     busiest = nlargest(BUSIEST, own, key=lambda topic: (topic.records_per_s, topic.records))
