@@ -183,7 +183,9 @@ def test_an_inner_join_makes_equal_columns_tell_the_same_groups_apart(sql: str, 
         ("text", "with v as (select * from q1) select k, n from v join (select name as k from t) u on g = k", False),
         ("id", "select t.name as k, n from q1 join t on g = t.name", False),
         ("small", "select t.id as k, n from q1 join t on g = t.id", False),
-        ("small", "select u.k, n from q1 join (select abs(id) as k from t) u on g = u.k", True),  # of any type
+        ("small", "select u.k, n from q1 join (select abs(id) as k from t) u on g = u.k", True),  # not a known type
+        ("small", "select j.k, n from q1 join j on g = j.k", False),
+        ("text", "select j.k, n from q1 join j on g = j.k", True),
         ("x", "select t.id as k, n from q1 join t on g = t.id", True),
     ],
 )
@@ -191,6 +193,7 @@ def test_equal_columns_of_different_types_tell_groups_apart_if_a_value_equals_on
     group: str, sql: str, is_refused: bool
 ) -> None:
     head = HEAD.replace("x DOUBLE", "x DOUBLE, text STRING, small INT")
+    head += '  j: {files: {path: j.csv, format: csv}, schema: "v STRING", columns: {k: cast(v as bigint)}}\n'
     refused = refusals("key: [k]", f"select {group} as g, count(*) n from a group by {group}", sql, head=head)
     assert [f"tells {group} apart" in line for line in refused] == [True] * is_refused, refused
 
@@ -228,7 +231,14 @@ def test_a_function_of_time_tells_dates_and_truncated_times_apart_by_their_unit(
 
 
 @pytest.mark.parametrize(("unit", "is_refused"), [("dd", False), ("MM", True)])
-def test_a_date_that_an_aggregation_groups_by_is_told_apart(unit: str, is_refused: bool) -> None:
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD.replace("x DOUBLE", "x DOUBLE, day DATE"),
+        HEAD.replace("watermark: {column: at, delay: 1 minute}", "columns: {day: to_date(at)}"),
+    ],
+)
+def test_a_date_that_an_aggregation_groups_by_is_told_apart(head: str, unit: str, is_refused: bool) -> None:
     definition = f"""
 steps:
   g: {{from: a, by: [day, id], aggregate: {{n: count(*)}}}}
@@ -236,6 +246,6 @@ steps:
 warehouse: sqlite:///w.db
 sinks: {{o: {{from: s, table: o, key: [k, id]}}}}
 """
-    lines = reported_for(definition, head=HEAD.replace("x DOUBLE", "x DOUBLE, day DATE"))
+    lines = reported_for(definition, head=head)
     found = [line for line in lines if line.startswith("error")]
     assert ["tells day apart" in line for line in found] == [True] * is_refused, found

@@ -24,7 +24,7 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     check_definition(parsed, problems)
     pipeline = parsed.pipeline
     graph = build_graph(pipeline)
-    streams = Streams.of(pipeline, graph)
+    streams = Streams.with_types(pipeline, graph)
     for step in pipeline.steps:
         check_within(step, graph, streams, problems)
         check_stream_join(step, graph, streams, problems)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import known_columns, lookup
+from odradek.pipelines.definition.known_functions import known_functions
 from odradek.pipelines.definition.operations import Aggregation, StreamJoin
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
 from odradek.pipelines.planning.queries import query_of, window_calls
@@ -49,6 +50,11 @@ class Streams:
     def of(cls, pipeline: Pipeline, graph: Graph, known: Mapping[str, Columns | None] | None = None) -> Streams:
         columns = known_columns(pipeline, graph) if known is None else known
         return cls(streaming_names(pipeline, graph), watermark_columns(pipeline, graph, columns), columns)
+
+    @classmethod
+    def with_types(cls, pipeline: Pipeline, graph: Graph) -> Streams:
+        """The streams, with the types of computed columns."""
+        return replace(cls.of(pipeline, graph), columns=known_columns(pipeline, graph, known_functions(pipeline)))
 
     def of_inputs(self, step: Step, graph: Graph) -> frozenset[str]:
         return frozenset(mark for each in graph.inputs.get(step.name, ()) for mark in self.watermarks.get(each, ()))

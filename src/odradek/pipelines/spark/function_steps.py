@@ -62,7 +62,7 @@ def with_analysed_functions(session: SparkSession, pipeline: Pipeline) -> Pipeli
     )
     known = replace(pipeline, steps=steps)
     problems = Problems()
-    check_ends(known, graph, Streams.of(known, graph), problems)
+    check_ends(known, graph, Streams.with_types(known, graph), problems)
     if problems.errors:
         raise StepBroken("; ".join(map(str, problems)))
     return known
