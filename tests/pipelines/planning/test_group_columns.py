@@ -249,3 +249,19 @@ sinks: {{o: {{from: s, table: o, key: [k, id]}}}}
     lines = reported_for(definition, head=head)
     found = [line for line in lines if line.startswith("error")]
     assert ["tells day apart" in line for line in found] == [True] * is_refused, found
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        ("select coalesce(t.id, g.id) as k, n from q1 g left join t on t.id = g.id", False),
+        ("select coalesce(g.id, t.id) as k, n from q1 g left join t on t.id = g.id and t.name > 'a'", False),
+        ("select coalesce(t.name, g.id) as k, n from q1 g left join t on t.id = g.id", True),
+        ("select coalesce(t.name, g.id) as k, n from q1 g left join t on t.name = g.id", True),  # '07' for 7
+        ("select coalesce(t.id, g.id) as k, n from q1 g left join t on t.id = g.id or t.id = 0", True),
+        ("select coalesce(t.id, g.id) as k, n from q1 g left join t on t.id > g.id", True),
+    ],
+)
+def test_the_first_of_columns_that_a_left_join_equates_tells_groups_apart(sql: str, is_refused: bool) -> None:
+    refused = refusals("key: [k]", "select id, count(*) n from a group by id", sql)
+    assert ["tells id apart" in line for line in refused] == [True] * is_refused, refused

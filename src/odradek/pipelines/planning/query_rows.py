@@ -141,6 +141,8 @@ class QueryRows:
             scope.by_name[alias_of(join.this)] = changing(right) if found else right
         if on is not None and kind is JoinType.INNER and not found:
             scope.equate(on)
+        if on is not None and kind is JoinType.LEFT and not found:
+            scope.copy(on, alias_of(join.this))
 
     def _generate(self, lateral: exp.Expr, scope: _Scope, *, is_outer: bool) -> None:
         """LATERAL VIEW and LATERAL: a row for each element."""
@@ -220,6 +222,7 @@ class _Scope:
     ) -> None:
         self.rows = rows
         self._type_of = type_of
+        self._copies: set[tuple[str, str]] = set()  # a column that is null or equal to another, and the other
         self.by_name = dict(by_name or {})
 
     def add(self, node: exp.Expr, rows: Rows) -> None:
@@ -230,6 +233,9 @@ class _Scope:
         """The column that a name stands for: of a table, of all tables, or a field of a struct."""
         from sqlglot import exp  # noqa: PLC0415
 
+        if isinstance(node, exp.Coalesce):
+            original = self._original([node.this, *node.expressions])
+            return None if original is None else self.resolve(original)
         if not isinstance(node, exp.Column):
             return None
         names = [part.name.lower() for part in node.parts]
@@ -240,18 +246,29 @@ class _Scope:
     def equate(self, condition: exp.Expr) -> None:
         """Columns that the condition of an inner join equates determine the parts of an identity that the other does,
         if each of their values equals one value of the other."""
-        from sqlglot import exp  # noqa: PLC0415
+        for columns in equated(condition):
+            held = [(self.resolve(side) or Column()).parts for side in columns]
+            kinds = [self._type_of(side) for side in columns]
+            for at, side in enumerate(columns):
+                if determines(kinds[at], kinds[1 - at]):
+                    self._hold([part.name.lower() for part in side.parts], held[1 - at])
 
-        whole = condition.unnest()
-        for each in whole.flatten() if isinstance(whole, exp.And) else (whole,):
-            sides = (each.this, each.expression) if isinstance(each, exp.EQ) else ()
-            columns = [side for side in sides if isinstance(side, exp.Column)]
-            if len(columns) == 2:
-                held = [(self.resolve(side) or Column()).parts for side in columns]
-                kinds = [self._type_of(side) for side in columns]
-                for at, side in enumerate(columns):
-                    if determines(kinds[at], kinds[1 - at]):
-                        self._hold([part.name.lower() for part in side.parts], held[1 - at])
+    def copy(self, condition: exp.Expr, table: str) -> None:
+        """Columns of the right table of a left join are null or equal to those that its condition equates with them."""
+        for columns in equated(condition):
+            kinds = [self._type_of(side) for side in columns]
+            own = [side for side in columns if side.table.lower() == table]
+            others = [side for side in columns if side.table and side.table.lower() != table]
+            if own and others and determines(kinds[0], kinds[1]) and determines(kinds[1], kinds[0]):
+                self._copies.add((own[0].sql().lower(), others[0].sql().lower()))
+
+    def _original(self, arguments: list[exp.Expr]) -> exp.Expr | None:
+        """The argument of COALESCE to which all others are equal if they are not null."""
+        texts = [each.sql().lower() for each in arguments]
+        for at, text in enumerate(texts):
+            if all((other, text) in self._copies for other in texts if other != text):
+                return arguments[at]
+        return None
 
     def _hold(self, names: list[str], parts: frozenset[str]) -> None:
         if len(names) == 2 and names[0] in self.by_name:
@@ -285,6 +302,16 @@ class _Scope:
             name = star.parts[0].name.lower()
             rows = self.by_name[name] if name in self.by_name else Rows(default=Column(self.rows.column(name).kind))
         return replace(rows, columns={name: each for name, each in rows.columns.items() if name not in left_out})
+
+
+def equated(condition: exp.Expr) -> list[list[exp.Column]]:
+    """The pairs of columns that are equal wherever the condition holds."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    whole = condition.unnest()
+    terms = [each for each in (whole.flatten() if isinstance(whole, exp.And) else (whole,)) if isinstance(each, exp.EQ)]
+    pairs = [[side for side in (each.this, each.expression) if isinstance(side, exp.Column)] for each in terms]
+    return [each for each in pairs if len(each) == 2]
 
 
 def alias_of(node: exp.Expr) -> str:
