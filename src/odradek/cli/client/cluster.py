@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
@@ -89,6 +90,7 @@ class Cluster:
         self.last_error: KafkaError | None = None
         self._is_reachable = False
         self._admin: AdminClient | None = None
+        self._admin_lock = Lock()
         self._wire_security: WireSecurity | None = None
         self._token = token
 
@@ -125,9 +127,11 @@ class Cluster:
         return [self.address(host, port) for host, port in split_addresses(self.bootstrap_servers)]
 
     def admin(self) -> AdminClient:
-        if self._admin is None:
-            self._admin = _create(AdminClient, self._settings(ADMIN_SETTINGS))
-        return self._admin
+        """One for all threads: a client that is replaced is destroyed, and its requests are never answered."""
+        with self._admin_lock:
+            if self._admin is None:
+                self._admin = _create(AdminClient, self._settings(ADMIN_SETTINGS))
+            return self._admin
 
     def producer(self, defaults: Mapping[str, Any], **callbacks: Any) -> Producer:
         return cast("Producer", _create(Producer, {**self._settings(defaults), **callbacks}))
