@@ -63,7 +63,7 @@ class QueryRows:
 
     def _of_body(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
         """The rows of a query whose WITH clause is read."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - parsed already
 
         if isinstance(node, exp.Subquery):
             return self._relation(node, named)
