@@ -110,9 +110,9 @@ class MetadataWriter:
     async def write(
         self, decide: Decision[T], timeout_ms: float | None = None, on_failed: Callable[[], None] = lambda: None
     ) -> Decided[T]:
-        """Runs to its end even if the caller is cancelled, so that the image and the store agree. A write that has not
-        got its turn within its timeout is not made: its caller was told so. `on_failed` is called if the write raises,
-        also after its caller was cancelled.
+        """Runs to its end even if the caller is cancelled, so that the image and the store agree. A write that does not
+        begin within its timeout is not made, because its client already has the error. `on_failed` is called if the
+        write raises, also after its caller was cancelled.
 
         `StoreError` when nothing can be committed, `ChangeNotMade` if it was not attempted, `ControllerFenced` when
         another controller took over."""

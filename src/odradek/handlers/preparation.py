@@ -40,8 +40,7 @@ class Prepared:
             self._encode_request()
 
     def shorten_timeout(self, remaining_ms: float) -> None:
-        """Of the next attempt: the controller must not carry the request out after its client was told that it timed
-        out."""
+        """For the next attempt, so that the controller makes no change after the client has got a timeout error."""
         if hasattr(self.request, "timeout_ms"):
             self.request.timeout_ms = max(int(remaining_ms), 0)
             self._encode_request()

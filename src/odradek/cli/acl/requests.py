@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.protocol.messages.delete_acls import DeleteAclsMatchingAcl
+    from odradek.protocol.messages.describe_acls import AclDescription, DescribeAclsResource
 
 VERSION = 2  # the same fields as 3, which brokers before Apache Kafka 3.3 lack
 RULES_PER_REQUEST = 1_000
@@ -88,17 +90,7 @@ def delete(cluster: Cluster, bindings: Iterable[AclBinding]) -> list[AclBinding]
             _check(result.error_code, result.error_message)
             for each in result.matching_acls:
                 _check(each.error_code, each.error_message)
-                removed.append(
-                    AclBinding(
-                        ResourceType(each.resource_type),
-                        each.resource_name,
-                        PatternType(each.pattern_type),
-                        each.principal,
-                        each.host,
-                        Operation(each.operation),
-                        Permission(each.permission_type),
-                    )
-                )
+                removed.append(_binding(each, each))
     return sorted(removed)
 
 
@@ -115,19 +107,22 @@ def describe_request(acl_filter: AclFilter) -> DescribeAclsRequest:
 
 
 def described_bindings(answer: DescribeAclsResponse) -> list[AclBinding]:
-    return [
-        AclBinding(
-            ResourceType(resource.resource_type),
-            resource.resource_name,
-            PatternType(resource.pattern_type),
-            each.principal,
-            each.host,
-            Operation(each.operation),
-            Permission(each.permission_type),
-        )
-        for resource in answer.resources
-        for each in resource.acls
-    ]
+    return [_binding(resource, each) for resource in answer.resources for each in resource.acls]
+
+
+def _binding(
+    resource: DescribeAclsResource | DeleteAclsMatchingAcl, rule: AclDescription | DeleteAclsMatchingAcl
+) -> AclBinding:
+    """Responses to DeleteAcls have resource and rule in one, those to DescribeAcls apart."""
+    return AclBinding(
+        ResourceType(resource.resource_type),
+        resource.resource_name,
+        PatternType(resource.pattern_type),
+        rule.principal,
+        rule.host,
+        Operation(rule.operation),
+        Permission(rule.permission_type),
+    )
 
 
 def _has_own_sockets(cluster: Cluster) -> bool:

@@ -60,9 +60,7 @@ def commit_offsets(
 
     Commits commute: whether one is allowed depends on the group and its members, which no commit changes.
     """
-    if len(committer.group_id) * len(offsets) > MOST_GROUP_ID_CHARACTERS:
-        return [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * len(offsets)
-    check = _check_committer(shard, committer)
+    check = _check_committer(shard, committer, len(offsets))
     if check is not _NONE and isinstance(check, ErrorCode):
         return [check] * len(offsets)
     errors, changes, records = _build_records(shard, committer.group_id, offsets, retention_ms, check)
@@ -84,9 +82,7 @@ def commit_in_transaction(
     shard: GroupShard, committer: Committer, offsets: Sequence[NewOffset], transaction: TransactionalWrite
 ) -> list[ErrorCode]:
     """One error for each offset, in their order. The offsets count when the transaction is committed."""
-    if len(committer.group_id) * len(offsets) > MOST_GROUP_ID_CHARACTERS:
-        return [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * len(offsets)
-    check = _check_committer(shard, committer)
+    check = _check_committer(shard, committer, len(offsets))
     if check is not _NONE and isinstance(check, ErrorCode):
         return [check] * len(offsets)
     errors, _, records = _build_records(shard, committer.group_id, offsets, NO_TIMESTAMP, check)
@@ -135,7 +131,9 @@ def _with_outcome(errors: list[ErrorCode], outcome: ErrorCode) -> list[ErrorCode
     return errors if outcome is _NONE else [outcome if error is _NONE else error for error in errors]
 
 
-def _check_committer(shard: GroupShard, committer: Committer) -> ErrorCode | PartitionCheck:
+def _check_committer(shard: GroupShard, committer: Committer, offset_count: int) -> ErrorCode | PartitionCheck:
+    if len(committer.group_id) * offset_count > MOST_GROUP_ID_CHARACTERS:
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     group = shard.groups.get(committer.group_id)
     if group is None:
         # The first commit creates the group, so it does not commute with the next one before it is replayed.
