@@ -42,6 +42,8 @@ METRICS = {
         Metric("p50_ms", "p50, ms", "ms", 2),
         Metric("p99_ms", "p99, ms", "ms", 2),
         Metric("plain_records_per_s", "records/s without them", "records/s", 0, is_higher_better=True),
+        Metric("single_records_per_s", "records/s with 1 process", "records/s", 0, is_higher_better=True),
+        Metric("gain_times", "rate ÷ that of 1 process", "×", 2, is_higher_better=True),
         Metric("cost_percent", "cost, % of the rate", "%", 1, "more"),
         Metric("cpu_cost_percent", "cost, % of broker CPU", "%", 1, "more"),
         Metric("handshakes_per_s", "handshakes/s", "handshakes/s", 0, is_higher_better=True),

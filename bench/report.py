@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.results import KAFKA, Experiment, Results
 from bench.table import headings, markdown, rows_of, target_sentences
-from bench.workloads import CLUSTERS, FOOTPRINTS, OTHERS, PIPELINES, SCALES, SECURITY, WORKLOADS
+from bench.workloads import CLUSTERS, FOOTPRINTS, OTHERS, OWN_RATES, PIPELINES, SCALES, SECURITY, WORKLOADS
 
 PREFACE = Path(__file__).parent / "preface.md"
 
@@ -37,6 +37,10 @@ Apache Kafka's. GB and MB are decimal.
 ## Security
 
 {security}
+
+## Metrics and processes
+
+{own_rates}
 
 ## Three brokers
 
@@ -114,6 +118,7 @@ def render(results: Results, preface: str = "") -> str:
     others = [each for each in results.experiments if each.name in FOOTPRINTS]
     scales = [each for each in results.experiments if each.name in SCALES]
     security = [each for each in results.experiments if each.name in SECURITY]
+    own_rates = [each for each in results.experiments if each.name in OWN_RATES]
     clusters = [each for each in results.experiments if each.name in CLUSTERS]
     pipelines = [each for each in results.experiments if each.name in PIPELINES]
     short, *rest = target_sentences(results)
@@ -128,6 +133,7 @@ def render(results: Results, preface: str = "") -> str:
         others=table(results, others),
         scales=table(results, scales),
         security=table(results, security),
+        own_rates=table(results, own_rates),
         clusters=table(results, clusters),
         pipelines=table(results, pipelines),
         notes="\n".join(notes),

@@ -4,7 +4,6 @@ Access control lists and quotas are measured with Odradek only: the measure is t
 """
 
 import contextlib
-import statistics
 import subprocess
 import sys
 import threading
@@ -22,17 +21,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __al
 )
 
 from bench.brokers import BrokerKind, RunningBroker, running
+from bench.costs import alternate, costs
 from bench.generator import Generator
 from bench.processes import cpu_seconds
 from bench.results import Experiment, Run
-from bench.throughput import run_once
 from bench.tls_brokers import running_with_tls
 from bench.topics import fresh_topic
-from bench.turns import Measure, OnRun, in_turns, turn_order
+from bench.turns import Measure, OnRun, in_turns
 from bench.workloads import (
     ACLS,
     GUARDED_RECORDS,
-    GUARDED_ROUNDS,
     HANDSHAKE_SECONDS,
     HANDSHAKES_PER_S,
     OF_ODRADEK,
@@ -78,24 +76,10 @@ class Security:
     def _cost(
         self, guarded: BrokerKind, plain: BrokerKind, directory: Path, prepare: Callable[[RunningBroker], None]
     ) -> Run:
-        """Medians of both rates, and of the costs of the rounds, in each of which both brokers are measured."""
         workload = Workload("guarded", "", "produce", GUARDED_RECORDS, 100, batch_bytes=16_384).scaled(self.scale)
         with running(plain, directory / "plain") as first, running(guarded, directory / "guarded") as second:
             prepare(second)
-            brokers = (first, second)
-            for broker in brokers:
-                run_once(self.generator, broker, workload, None)
-            runs: dict[int, list[Run]] = {first.pid: [], second.pid: []}
-            for number in range(1, GUARDED_ROUNDS + 1):
-                for broker in turn_order(brokers, number):
-                    runs[broker.pid].append(run_once(self.generator, broker, workload, None))
-        pairs = list(zip(runs[first.pid], runs[second.pid], strict=True))
-        return {
-            "records_per_s": statistics.median(each["records_per_s"] for _, each in pairs),
-            "plain_records_per_s": statistics.median(each["records_per_s"] for each, _ in pairs),
-            "cost_percent": cost_percent([(a["records_per_s"], b["records_per_s"]) for a, b in pairs]),
-            "cpu_cost_percent": -cost_percent([(a["broker_cpu_s"], b["broker_cpu_s"]) for a, b in pairs]),
-        }
+            return costs(alternate(self.generator, first, second, workload))
 
     def _handshakes(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         seconds = max(1, round(HANDSHAKE_SECONDS * self.scale))
@@ -150,11 +134,6 @@ class Security:
         flags = {"rate": RATE_RECORDS_PER_S, "seconds": seconds, "size": 100}
         with fresh_topic(broker) as topic:
             return float(self.generator.run("latency", brokers=broker.address, topic=topic, **flags)["p99_ms"])
-
-
-def cost_percent(pairs: Sequence[tuple[float, float]]) -> float:
-    """The median of how much less the second figure of each pair is."""
-    return 100 * (1 - statistics.median(guarded / plain for plain, guarded in pairs))
 
 
 def set_quotas(address: str) -> None:

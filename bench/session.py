@@ -13,6 +13,7 @@ from bench.clusters import Clusters
 from bench.footprint import Footprint
 from bench.generator import Generator
 from bench.machine import facts
+from bench.own_rates import OwnRates
 from bench.pipelines import Pipelines
 from bench.results import KAFKA, ODRADEK, Experiment, Results
 from bench.scale import Scale
@@ -27,6 +28,7 @@ from bench.workloads import (
     NEED_GO,
     OF_ODRADEK,
     OTHERS,
+    OWN_RATES,
     PIPELINES,
     READS,
     RIGS,
@@ -122,11 +124,13 @@ class Session:
             pipelines = Pipelines(self.kinds, self.directory, self.scale, self.screen.on_run)
             clusters = Clusters(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
             security = Security(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
-            rooms: dict[str, Scale | Pipelines | Footprint | Clusters | Security] = {
+            own_rates = OwnRates(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
+            rooms: dict[str, Scale | Pipelines | Footprint | Clusters | Security | OwnRates] = {
                 **dict.fromkeys(FOOTPRINTS, footprint),
                 **dict.fromkeys(SCALES, scale),
                 **dict.fromkeys(CLUSTERS, clusters),
                 **dict.fromkeys(SECURITY, security),
+                **dict.fromkeys(OWN_RATES, own_rates),
                 **dict.fromkeys(PIPELINES, pipelines),
             }
             for name in self.others:

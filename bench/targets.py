@@ -60,6 +60,7 @@ TARGETS = (
     *_throughput("tls-consume-1kb", 1.0, 1.0),
     Target("acls", "cost_percent", 3),
     Target("quotas", "cost_percent", 3),
+    Target("metrics", "cost_percent", 3),
     Target("handshakes", "handshakes_per_s", 500, at_least=True),
     Target("handshakes", "handshaking_times", 2),
     *_throughput("produce-100b", 1.2, 0.25),

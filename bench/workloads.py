@@ -157,13 +157,24 @@ GUARDED_ROUNDS = 10  # without and with, in turns
 HANDSHAKES_PER_S = 500
 HANDSHAKE_SECONDS = 10
 HANDSHAKE_METRICS = ["handshakes_per_s", "cpu_ms_per_handshake", "quiet_p99_ms", "handshaking_p99_ms"]
-OF_ODRADEK = ("acls", "quotas")  # measured beside Odradek without them
 COST_METRICS = ["records_per_s", "plain_records_per_s", "cost_percent", "cpu_cost_percent"]
 SECURITY = {
     "acls": ("produce 100 B in 16 KB batches with 10,000 ACLs", COST_METRICS),
     "quotas": ("produce 100 B in 16 KB batches with quotas that are never reached", COST_METRICS),
     "handshakes": ("TLS handshakes, then 500/s beside 10,000 records/s", [*HANDSHAKE_METRICS, "handshaking_times"]),
 }
+
+SMALL_BATCH_RECORDS = 600_000  # of 100 B
+SMALL_BATCH_BYTES = 2_000
+OWN_RATES = {
+    "metrics": ("produce 100 B in 16 KB batches with metrics, read once a second", COST_METRICS),
+    "processes": (
+        "produce 100 B in 2 KB batches with 2 broker processes",
+        ["records_per_s", "single_records_per_s", "gain_times", "broker_cpu_percent"],
+    ),
+}
+OF_ODRADEK = frozenset({"acls", "quotas", *OWN_RATES})
+"""Measured without Apache Kafka, beside Odradek without them."""
 
 VALIDATE = "validate"
 TRANSFORM = "transform"
@@ -214,7 +225,7 @@ CLUSTERS = {
     ),
     "cluster-idle": ("2,000 idle partitions of replication 3, the busiest broker", ["broker_cpu_percent"]),
 }
-OTHERS = {**FOOTPRINTS, **SCALES, **SECURITY, **CLUSTERS, **PIPELINES}
+OTHERS = {**FOOTPRINTS, **SCALES, **SECURITY, **OWN_RATES, **CLUSTERS, **PIPELINES}
 
 BROKER_NAMES = (*(workload.name for workload in WORKLOADS if not workload.is_tls), *FOOTPRINTS, *SCALES)
 """The experiments that measure a broker, without those that measure pipelines."""
@@ -244,7 +255,7 @@ COMPARED_SIZES = dict.fromkeys(BROKER_NAMES, ComparedSize()) | {
 
 TRANSACTIONS = tuple(workload.name for workload in WORKLOADS if workload.in_transaction)
 TLS = tuple(workload.name for workload in WORKLOADS if workload.is_tls)
-NEED_GO = frozenset({"commits", *TRANSACTIONS, *TLS, *SECURITY, MEMBERS, REPLAY})
+NEED_GO = frozenset({"commits", *TRANSACTIONS, *TLS, *SECURITY, *OWN_RATES, MEMBERS, REPLAY})
 """The librdkafka generator does not do them: librdkafka joins groups and commits at times that it chooses itself."""
 
 NAMES = (*(workload.name for workload in WORKLOADS), *OTHERS)
