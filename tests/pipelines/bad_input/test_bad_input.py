@@ -63,6 +63,7 @@ def test_records_that_drift_are_read_as_far_as_they_fit(stage: Stage) -> None:
     assert sorted(reasons(stage)) == ["does not fit the schema", "does not fit the schema", "missing field"]
 
 
+@pytest.mark.soak
 def test_records_of_a_megabyte_pass_whether_they_parse_or_not(stage: Stage) -> None:
     stage.create("in", 1)
     whole = json.dumps({"id": 1, "name": "x" * (MEGABYTE + 48_000)}).encode()
@@ -164,8 +165,12 @@ def test_a_null_in_a_key_is_reported_with_what_to_do(stage: Stage) -> None:
         ("raise KeyError('no such pump')", r"step 'own': KeyError: 'no such pump' \(.*own_{}.py, line 2, in go\)"),
         ("return [1, 2]", "own_{}:go returned list instead of a DataFrame"),
         ("return frame.select('nothing')", "step 'own': .*nothing.* cannot be resolved"),
-        ("import no_such_module", "step 'own': ModuleNotFoundError: No module named 'no_such_module'"),
-        ("return frame.no_such_method()", "step 'own': .*no_such_method"),
+        pytest.param(
+            "import no_such_module",
+            "step 'own': ModuleNotFoundError: No module named 'no_such_module'",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param("return frame.no_such_method()", "step 'own': .*no_such_method", marks=pytest.mark.soak),
     ],
 )
 def test_a_python_step_that_fails_is_reported_with_its_place(stage: Stage, body: str, message: str) -> None:

@@ -52,6 +52,7 @@ def reading(number: int, pump: int, second: int, price: str) -> bytes:
     return json.dumps(record).replace("}}", f'}}, "price": {price}}}').encode()
 
 
+@pytest.mark.soak
 def test_tables_are_joined_and_views_kept(stage: Stage, postgres: Server, database: str) -> None:
     postgres.execute("create table pumps (pump bigint, name text, since timestamptz)", database)
     postgres.execute("insert into pumps values (1, 'Ada', '2020-01-01 00:00:00+00')", database)

@@ -219,7 +219,9 @@ def test_what_a_server_refuses_is_reported_in_a_sentence(postgres: Server) -> No
         check_database("postgresql://u:secret@127.0.0.1:1/d")
 
 
-@pytest.mark.parametrize("kind", ORDERS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.soak] * (kind in {"BIGINT", "DOUBLE"})) for kind in ORDERS]
+)
 def test_the_latest_row_of_each_key_is_kept_as_in_sqlite(warehouse: Warehouse, kind: str) -> None:
     check_order(warehouse, kind)
 

@@ -122,9 +122,7 @@ def test_streams_start_by_time_by_offset_and_of_a_pattern(stage: Stage) -> None:
     assert max(report.rows or 0 for report in reports if report.flow == "some") == 2
 
 
-@pytest.mark.parametrize(
-    "stage", [Connector.PYTHON, pytest.param(Connector.JVM, marks=pytest.mark.soak)], indirect=True
-)
+@pytest.mark.soak
 def test_a_batch_that_was_not_committed_is_repeated_as_it_was(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [b"1", b"2"])
@@ -159,11 +157,18 @@ def test_records_that_were_deleted_stop_the_pipeline_unless_it_may_go_on(stage: 
 
 
 @pytest.mark.parametrize("stage", [Connector.JVM], indirect=True)
-def test_a_checkpoint_goes_from_one_connector_to_the_other(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "connectors",
+    [
+        pytest.param((Connector.PYTHON, Connector.JVM), id="once"),
+        pytest.param((Connector.PYTHON, Connector.JVM, Connector.PYTHON), id="and back", marks=pytest.mark.soak),
+    ],
+)
+def test_a_checkpoint_goes_from_one_connector_to_the_other(stage: Stage, connectors: tuple[Connector, ...]) -> None:
     stage.create("in")
     pipeline = stage.pipeline(RAW)
     expected = []
-    for number, connector in enumerate([Connector.PYTHON, Connector.JVM, Connector.PYTHON]):
+    for number, connector in enumerate(connectors):
         stage.produce("in", [str(number).encode()], partition=number % 2)
         expected.append(str(number))
         stage.run(renamed(pipeline, connector=connector))

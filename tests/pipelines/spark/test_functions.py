@@ -70,7 +70,8 @@ def test_a_function_that_aggregates_is_refused(tmp_path: Path) -> None:
             user_function(declared, load_reference(reference, str(tmp_path)))
 
 
-def test_functions_are_called_in_every_expression(stage: Stage) -> None:
+@pytest.fixture
+def filled(stage: Stage) -> Stage:
     (stage.folder / "functions_of_test.py").write_text(MODULE)
     (stage.folder / "weights_of_functions.py").write_text("FACTOR = 2\n")
     stage.create("in", 1)
@@ -79,14 +80,24 @@ def test_functions_are_called_in_every_expression(stage: Stage) -> None:
         {"id": 2, "pressure": 150.0, "n": 4, "tags": ["c"]},
     ]
     stage.produce("in", rows)
-    pipeline = stage.pipeline(DEFINITION)
-    stage.run(pipeline)
-    found = [(each.key, each.json) for each in stage.read("out")]
-    assert found == [
+    return stage
+
+
+def check_outputs(stage: Stage) -> None:
+    assert [(each.key, each.json) for each in stage.read("out")] == [
         ("high", {"id": 1, "level": "low", "weight": 200.0, "tag": "a"}),
         ("high", {"id": 1, "level": "low", "weight": 200.0, "tag": "b"}),
     ]
     (letter,) = stage.read("dead")
     assert letter.headers["odradek-reason"].startswith("expectation 'light' not met: ")
-    stage.run_once(pipeline)
-    assert [(each.key, each.json) for each in stage.read("out")][2:] == found
+
+
+def test_functions_are_called_in_every_expression(filled: Stage) -> None:
+    filled.run(filled.pipeline(DEFINITION))
+    check_outputs(filled)
+
+
+@pytest.mark.soak
+def test_functions_are_called_in_a_batch(filled: Stage) -> None:
+    filled.run_once(filled.pipeline(DEFINITION))
+    check_outputs(filled)

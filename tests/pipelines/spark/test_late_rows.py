@@ -73,6 +73,7 @@ def kept(stage: Stage, table: str) -> list[int]:
     return [number for (ids,) in rows for number in json.loads(ids) if number < 1000]
 
 
+@pytest.mark.soak
 def test_each_row_is_in_a_window_or_among_the_dead_letters(stage: Stage) -> None:
     rows = drawn(25, 4)
     stage.create("views", 1)

@@ -137,6 +137,7 @@ sinks:
 """
 
 
+@pytest.mark.soak
 def test_a_function_that_groups_counts_over_the_stream(stage: Stage) -> None:
     (stage.folder / "own.py").write_text(FUNCTIONS)
     give(stage, [[reading(1, "l", 0)], [reading(2, "l", 1), reading(3, "r", 2)], [reading(4, "l", 90)]])
@@ -258,6 +259,7 @@ sinks:
 """
 
 
+@pytest.mark.soak
 def test_rows_of_a_static_step_are_counted_once_in_each_engine(stage: Stage) -> None:
     give(stage, [[reading(1, "l", 0)], [reading(2, "r", 1)], [reading(3, "l", 2)]])
     names = [{"kind": "l", "name": "left"}, {"kind": "r", "name": None}, {"kind": "x", "name": "unknown"}]
@@ -303,7 +305,12 @@ KEPT = [1, 2, 5, 6, 7]
 
 
 @pytest.mark.parametrize(
-    "cuts", [pytest.param((7,), id="whole", marks=pytest.mark.soak), pytest.param((1, 3, 4, 7), id="cut")]
+    "cuts",
+    [
+        pytest.param((2, 7), id="two batches"),
+        pytest.param((7,), id="whole", marks=pytest.mark.soak),
+        pytest.param((1, 3, 4, 7), id="cut", marks=pytest.mark.soak),
+    ],
 )
 def test_duplicates_are_dropped_by_event_time_in_any_batches(stage: Stage, cuts: tuple[int, ...]) -> None:
     give(stage, [DUPLICATES[start:end] for start, end in zip((0, *cuts), cuts, strict=False)])

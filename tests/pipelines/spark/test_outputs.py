@@ -119,7 +119,7 @@ FAN_OUT = 'good: {sql: "select id from (select id from rows)"}'
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("step", [ONE_PASS, FAN_OUT])
+@pytest.mark.parametrize("step", [ONE_PASS, pytest.param(FAN_OUT, marks=pytest.mark.soak)])
 def test_outputs_of_a_failed_batch_are_not_repeated(stage: Stage, step: str) -> None:
     stage.create("in")
     stage.produce("in", [{"id": 1}, {"id": 2}])

@@ -237,6 +237,7 @@ def test_a_view_behind_timers_is_not_rebuilt(stage: Stage) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.soak
 def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [{"id": 1, "v": 1}, {"id": 1, "v": 3}])
@@ -250,6 +251,7 @@ def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:
     assert rows(stage, "totals") == [(1, 3, 3)]
 
 
+@pytest.mark.soak
 def test_what_a_checkpoint_carries_goes_on(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [{"id": 1, "v": 1}])
@@ -299,6 +301,7 @@ def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage)
     assert [(each.json["id"], each.json["v"]) for each in stage.read("out")] == [(1, 0), (2, 0), (3, 0)]
 
 
+@pytest.mark.soak
 def test_what_a_query_fails_of_is_reported(stage: Stage) -> None:
     """PySpark's exception of an ended query has no message, only a text."""
     stage.create("in")

@@ -118,7 +118,13 @@ JOINED = """
 """
 
 
-@pytest.mark.parametrize("refresh", ["", ', refresh: "100 ms"'], ids=["each batch", "refresh"])
+@pytest.mark.parametrize(
+    "refresh",
+    [
+        pytest.param("", id="each batch"),
+        pytest.param(', refresh: "100 ms"', id="refresh", marks=pytest.mark.soak),
+    ],
+)
 def test_all_jobs_of_a_batch_see_the_same_rows(stage: Stage, refresh: str) -> None:
     file = stage.folder / "customers.db"
     with sqlite3.connect(file) as connection:

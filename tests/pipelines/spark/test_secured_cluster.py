@@ -121,7 +121,7 @@ ALL = [
     pytest.param("SASL_SSL", "jvm"),
     pytest.param("SASL_SSL", "python", marks=pytest.mark.soak),
     pytest.param("SSL", "jvm", marks=pytest.mark.soak),
-    pytest.param("SSL", "python"),
+    pytest.param("SSL", "python", marks=pytest.mark.soak),
 ]
 
 

@@ -42,15 +42,18 @@ steps:
       from by_sql group by window(window_end, '1 minute')
   tumbling:
     sql: select window.start as window_start, window.end, count(*) as n from views group by window(at, '10 seconds')
-sinks:
-  sessions: {{from: sessions, table: sessions}}
-  minutes: {{from: minutes, table: minutes}}
-  by_sql: {{from: by_sql, table: by_sql, key: [user, window_start]}}
-  over_sql: {{from: over_sql, table: over_sql}}
-  tumbling: {{from: tumbling, table: tumbling}}
-views:
-  last: {{from: sessions, key: [user], order_by: window_end}}
 """
+ENDS = """
+sinks:
+  sessions: {from: sessions, table: sessions}
+  minutes: {from: minutes, table: minutes}
+  by_sql: {from: by_sql, table: by_sql, key: [user, window_start]}
+  over_sql: {from: over_sql, table: over_sql}
+  tumbling: {from: tumbling, table: tumbling}
+views:
+  last: {from: sessions, key: [user], order_by: window_end}
+"""
+OVER_SESSIONS = "sinks: {over_sql: {from: over_sql, table: over_sql}}\n"
 
 
 def drawn(seed: random.Random, batches: int) -> list[list[tuple[int, float]]]:
@@ -83,14 +86,39 @@ def read(stage: Stage, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def test_a_stream_and_a_batch_have_the_same_sessions(stage: Stage) -> None:
+def run(stage: Stage, ends: str) -> list[tuple[int, float]]:
+    """Runs the steps that lead to these ends, and returns the rows that it was given."""
     batches = drawn(random.Random(5), 3)
     batches[1] += [(4, 60.0), (4, 60.0 + GAP_S), (5, 60.0), (5, 60.001 + GAP_S)]  # the gap exactly, and a little more
-    rows = [row for batch in batches for row in batch]
-    ends = [[(99, 1000.0 * n)] for n in (1, 2, 3)]  # advance the watermark past all rows
-    objects = [[{"user": user, "at": seconds_after_noon(at)} for user, at in batch] for batch in batches + ends]
+    last = [[(99, 1000.0 * n)] for n in (1, 2, 3)]  # advance the watermark past all rows
+    objects = [[{"user": user, "at": seconds_after_noon(at)} for user, at in batch] for batch in batches + last]
     give_files(stage.folder / "views", objects)
-    stage.run(stage.pipeline(PIPELINE))
+    stage.run(stage.pipeline(PIPELINE + ends))
+    return [row for batch in batches for row in batch]
+
+
+def per_minute(sessions: set[tuple[int, str, str, int]]) -> dict[str, tuple[int, int]]:
+    """The number of sessions that ended in each minute, and of their views."""
+    counts = Counter(end[:16] for _, _, end, _ in sessions)
+    views = Counter(dict.fromkeys(counts, 0))
+    for _, _, end, count in sessions:
+        views[end[:16]] += count
+    return {minute: (counts[minute], views[minute]) for minute in counts}
+
+
+def check_windows_over_sessions(stage: Stage, sessions: set[tuple[int, str, str, int]]) -> None:
+    over = read(stage, "select n, rows from over_sql where window_end < '2026-01-01 12:15'")
+    assert sorted(over) == sorted(per_minute(sessions).values())
+
+
+def test_windows_over_sessions_count_each_session_once(stage: Stage) -> None:
+    rows = run(stage, OVER_SESSIONS)
+    check_windows_over_sessions(stage, sessions_of(rows))
+
+
+@pytest.mark.soak
+def test_a_stream_and_a_batch_have_the_same_sessions(stage: Stage) -> None:
+    rows = run(stage, ENDS)
     expected = sessions_of(rows)
     for table in ("sessions", "by_sql"):
         found = read(stage, f"select user, window_start, window_end, n from {table} where user < 90")
@@ -98,14 +126,8 @@ def test_a_stream_and_a_batch_have_the_same_sessions(stage: Stage) -> None:
         assert set(found) == expected, table
     last = {user: max(end for other, _, end, _ in expected if other == user) for user in (1, 2, 3, 4, 5)}
     assert dict(read(stage, "select user, window_end from last where user < 90")) == last
-    per_minute = Counter(end[:16] for _, _, end, _ in expected)  # of the minutes in which sessions ended
-    views_per_minute = Counter(dict.fromkeys(per_minute, 0))
-    for _, _, end, count in expected:
-        views_per_minute[end[:16]] += count
-    wanted = {minute: (per_minute[minute], views_per_minute[minute]) for minute in per_minute}
     minutes = read(stage, "select window_start, n, rows from minutes where window_start < '2026-01-01 12:15'")
-    assert {start[:16]: (n, total) for start, n, total in minutes} == wanted
-    over = read(stage, "select n, rows from over_sql where window_end < '2026-01-01 12:15'")
-    assert sorted(over) == sorted(wanted.values())
+    assert {start[:16]: (n, total) for start, n, total in minutes} == per_minute(expected)
+    check_windows_over_sessions(stage, expected)
     tens = read(stage, "select n from tumbling where window_start < '2026-01-01 12:15'")
     assert sum(n for (n,) in tens) == len(rows)

@@ -64,6 +64,7 @@ def test_the_origin_is_that_of_the_stream(spark: SparkSession) -> None:
     assert divided == {"direct": False, "through": False, "chosen": False, "step": True}  # as in earlier releases
 
 
+@pytest.mark.soak
 def test_the_row_that_arrived_last_is_kept_behind_a_join_with_a_topic(stage: Stage) -> None:
     for name in ("in", "products"):
         stage.create(name)

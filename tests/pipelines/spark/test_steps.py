@@ -113,6 +113,7 @@ def test_a_batch_fills_the_same_tables(stage: Stage) -> None:
     check_tables(stage)
 
 
+@pytest.mark.soak
 def test_duplicates_are_left_out_and_tables_joined(stage: Stage) -> None:
     stage.create("in", 1)
     (stage.folder / "pumps.csv").write_text("pump,name\n1,Ada\n")
@@ -198,6 +199,7 @@ class Silence(StatefulProcessor):
 """
 
 
+@pytest.mark.soak
 def test_keyed_state_keeps_time(stage: Stage) -> None:
     stage.create("in", 1)
     (stage.folder / "own_rules.py").write_text(PROCESSOR)

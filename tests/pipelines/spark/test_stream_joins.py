@@ -78,7 +78,8 @@ def written(stage: Stage, table: str) -> list[tuple[Any, ...]]:
         return connection.execute(f"select id, shown, clicked from {table} where coalesce(id, 0) < 90").fetchall()
 
 
-def test_a_stream_and_a_batch_join_the_same_rows(stage: Stage) -> None:
+@pytest.mark.parametrize("kinds", [("full",), pytest.param(KINDS, marks=pytest.mark.soak)], ids=["full", "all kinds"])
+def test_a_stream_and_a_batch_join_the_same_rows(stage: Stage, kinds: tuple[str, ...]) -> None:
     draw = random.Random(1)
     left, right = drawn_side(draw, 3), drawn_side(draw, 3)
     ends: list[list[Row]] = [[(99, 900 + n, 1000.0 * n)] for n in range(1, 4)]  # advance the watermark past all rows
@@ -86,12 +87,12 @@ def test_a_stream_and_a_batch_join_the_same_rows(stage: Stage) -> None:
     give_files(stage.folder / "clicked", [as_objects(rows, "clicked") for rows in right + ends])
     steps = "".join(
         f"  {how}_join: {{from: shown, join: {{stream: clicked, on: [id], within: {WITHIN_S} s, how: {how}}}}}\n"
-        for how in KINDS
+        for how in kinds
     )
-    sinks = "".join(f"  {how}: {{from: {how}_join, table: {how}_rows}}\n" for how in KINDS)
+    sinks = "".join(f"  {how}: {{from: {how}_join, table: {how}_rows}}\n" for how in kinds)
     stage.run(stage.pipeline(f"{SOURCES}steps:\n{steps}sinks:\n{sinks}"))
     lefts, rights = ([row for batch in side for row in batch] for side in (left, right))
-    for how in KINDS:
+    for how in kinds:
         rows = written(stage, f"{how}_rows")
         assert set(rows) == joined(lefts, rights, how), how
         assert len(rows) == len(set(rows)), how
@@ -129,6 +130,7 @@ def test_windows_and_deduplication_behind_a_join(stage: Stage) -> None:
     assert NOON.strftime("%H:%M") in str(counts[0][0])
 
 
+@pytest.mark.soak
 def test_the_state_of_a_join_is_bounded(stage: Stage) -> None:
     """Rows that can match no more are removed: after the watermark has passed, a few rows remain."""
     rows: list[list[Row]] = [[(n, n, batch * 100.0 + n) for n in range(10)] for batch in range(6)]

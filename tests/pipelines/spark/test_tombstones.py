@@ -30,7 +30,7 @@ ONE_PASS = 'changes: {sql: "select id, _key, _value is null as is_deleted from r
 FAN_OUT = 'changes: {sql: "select id, _key, is_deleted from (select *, _value is null as is_deleted from rows)"}'
 
 
-@pytest.mark.parametrize("step", [ONE_PASS, FAN_OUT])
+@pytest.mark.parametrize("step", [ONE_PASS, pytest.param(FAN_OUT, marks=pytest.mark.soak)])
 def test_a_tombstone_is_what_its_source_says(stage: Stage, step: str) -> None:
     stage.create("in", 1)
     stage.produce("in", [{"id": 1}, None], key="a")

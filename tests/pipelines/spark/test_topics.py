@@ -116,6 +116,7 @@ def test_records_become_records_and_the_rest_dead_letters(stage: Stage) -> None:
     assert {each.otherwise for each in report.violations} == {Otherwise.QUARANTINE, Otherwise.WARN, Otherwise.DROP}
 
 
+@pytest.mark.soak
 def test_a_restart_goes_on_where_it_stopped(stage: Stage) -> None:
     fill(stage)
     pipeline = stage.pipeline(DEFINITION)
@@ -126,12 +127,14 @@ def test_a_restart_goes_on_where_it_stopped(stage: Stage) -> None:
     assert sorted(record.json["id"] for record in stage.read("out")) == [1, 2, 3]
 
 
+@pytest.mark.soak
 def test_a_batch_gives_the_same(stage: Stage) -> None:
     fill(stage)
     stage.run_once(stage.pipeline(DEFINITION))
     check_outputs(stage)
 
 
+@pytest.mark.soak
 def test_text_and_bytes_pass_through(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [b"\x00\xff", b"hello"], key="k")

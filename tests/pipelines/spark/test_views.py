@@ -100,6 +100,7 @@ class Reader(threading.Thread):
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.soak
 def test_every_reading_is_of_a_prefix(stage: Stage) -> None:
     stage.create("in", len(PARTITIONS))
     for partition, rows in enumerate(PARTITIONS):

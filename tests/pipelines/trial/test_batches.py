@@ -121,7 +121,7 @@ cases:
 @pytest.mark.parametrize(
     ("name", "definition", "cases"),
     [
-        ("groups grow over batches", WINDOWS, CASES_OF_WINDOWS),
+        pytest.param("groups grow over batches", WINDOWS, CASES_OF_WINDOWS, marks=pytest.mark.soak),
         pytest.param(
             "a late row is dropped by the aggregation only", WINDOWS, CASES_OF_WINDOWS, marks=pytest.mark.soak
         ),

@@ -16,7 +16,9 @@ from odradek.pipelines.trial.running import Result, compare_errors, run_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # the first test runs the cases of all
+    from odradek.pipelines.trial.model import CaseFile
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rigs"
 DEFINITION = """
@@ -119,21 +121,33 @@ cases:
 
 
 @pytest.fixture(scope="module")
-def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    files = []
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[CaseFile]:
+    found = []
     for definition, cases in ((DEFINITION, CASES), (SMALL, SMALL_CASES)):
         folder = tmp_path_factory.mktemp("trial")
         (folder / "p.yml").write_text(definition)
         (folder / "pumps.csv").write_text("pump,name\n1,one\n")
         (folder / "own_steps.py").write_text(OWN_STEPS)
         (folder / "p.test.yml").write_text(cases)
-        files.append(read_case_file(str(folder / "p.test.yml"), {}))
-    return {each.case.name: each for file in files for each in run_file(spark, file)}
+        found.append(read_case_file(str(folder / "p.test.yml"), {}))
+    return found
 
 
-@pytest.mark.parametrize("name", ["all of it", "rows of a step and of a table are given", "an expectation stops it"])
-def test_a_case_passes(results: dict[str, Result], name: str) -> None:
-    assert results[name].differences == ()
+def run_case(spark: SparkSession, files: list[CaseFile], name: str) -> Result:
+    (result,) = [each for file in files for each in run_file(spark, file, only=name)]
+    return result
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "all of it",
+        "rows of a step and of a table are given",
+        pytest.param("an expectation stops it", marks=pytest.mark.soak),
+    ],
+)
+def test_a_case_passes(spark: SparkSession, files: list[CaseFile], name: str) -> None:
+    assert run_case(spark, files, name).differences == ()
 
 
 @pytest.mark.parametrize(
@@ -143,13 +157,17 @@ def test_a_case_passes(results: dict[str, Result], name: str) -> None:
         ("a source without columns", "source 'owners' has no schema; give it at least one row"),
     ],
 )
-def test_what_keeps_a_case_from_running_is_reported(results: dict[str, Result], name: str, message: str) -> None:
-    assert [each.kind for each in results[name].differences] == ["error"]
-    assert message in results[name].differences[0].message
+def test_what_keeps_a_case_from_running_is_reported(
+    spark: SparkSession, files: list[CaseFile], name: str, message: str
+) -> None:
+    result = run_case(spark, files, name)
+    assert [each.kind for each in result.differences] == ["error"]
+    assert message in result.differences[0].message
 
 
-def test_an_error_that_the_case_does_not_expect_is_reported(results: dict[str, Result]) -> None:
-    case = replace(results["an expectation stops it"].case, error=None)
+def test_an_error_that_the_case_does_not_expect_is_reported(files: list[CaseFile]) -> None:
+    (expecting,) = [case for file in files for case in file.cases if case.name == "an expectation stops it"]
+    case = replace(expecting, error=None)
     (found,) = compare_errors(case, "a row does not meet 'sane'")
     assert (found.kind, found.message) == ("error", "a row does not meet 'sane'")
 
@@ -161,6 +179,7 @@ def test_the_rigs_pass_their_tests(spark: SparkSession) -> None:
     assert {each.case.name: each.differences for each in results} == {case.name: () for case in file.cases}
 
 
+@pytest.mark.soak
 def test_avro_is_given_as_objects(spark: SparkSession, tmp_path: Path) -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
     (tmp_path / "r.avsc").write_text(json.dumps(schema))
