@@ -124,6 +124,7 @@ def test_transactions_of_two_versions_are_compared(tmp_path: Path) -> None:
         check(results, key)
 
 
+@pytest.mark.soak
 def test_two_versions_are_measured_in_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     data.mkdir()

@@ -189,6 +189,7 @@ def dash(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
+@pytest.mark.soak
 def test_every_reset_leaves_twins_alike(
     tools: ToolSession, odradek: Odradek, target: Target, filled_topic: str, begin_ms: int, tmp_path: Path
 ) -> None:
@@ -224,6 +225,7 @@ def test_every_reset_leaves_twins_alike(
             }
 
 
+@pytest.mark.soak
 def test_get_offsets_tells_the_same_ends(
     tools: ToolSession, odradek: Odradek, target: Target, filled_topic: str
 ) -> None:

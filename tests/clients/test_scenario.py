@@ -7,6 +7,7 @@ that records a changed answer reports it as a difference; a new step is recorded
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,12 @@ DRIVERS: dict[str, Callable[[str], Driver]] = {
 MARKS = {"java": [pytest.mark.jvm], "kafka-tools": [pytest.mark.jvm], "franz-go": [pytest.mark.go]}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in DRIVERS])
+def _parameter(name: str) -> Any:
+    """Kafka's tools run in `make soak`: a tool for each step takes the longest, and other tests run them, too."""
+    return pytest.param(name, marks=MARKS.get(name, []) + ([pytest.mark.soak] if name == "kafka-tools" else []))
+
+
+@pytest.fixture(params=[_parameter(name) for name in DRIVERS])
 def driver_name(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     if pytest.mark.jvm in MARKS.get(name, []):

@@ -140,6 +140,7 @@ def test_a_login_with_a_provider(browser: Browser, secured: SecuredCluster, issu
         assert not faults_of(page, "topics")
 
 
+@pytest.mark.soak
 def test_pages_have_no_serious_accessibility_fault(page: Page) -> None:
     faults: list[str] = []
     for theme in THEMES:

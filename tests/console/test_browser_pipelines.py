@@ -121,6 +121,7 @@ def test_dead_letters_are_redriven_after_a_confirmation(page: Page, living: Clus
     assert page.evaluate("document.title") == "Redrive · Odradek"
 
 
+@pytest.mark.soak
 def test_the_pages_are_accessible_and_fit_a_phone(page: Page, living: Cluster) -> None:
     faults: list[str] = []
     reason = b"expectation 'a pressure that is plausible for a pump of this kind and age' not met: " + b"pressure " * 30

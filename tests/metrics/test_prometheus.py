@@ -63,9 +63,10 @@ def test_every_alert_has_a_case() -> None:
 
 
 @needs_prometheus
-def test_alerts_fire_in_time_and_only_then(tmp_path: Path) -> None:
+@pytest.mark.parametrize("to_the_end", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_alerts_fire_in_time_and_only_then(tmp_path: Path, to_the_end: bool) -> None:
     (tmp_path / RULE_FILE).write_text(asset("alerts.yml"))
-    (tmp_path / "cases.yml").write_text(promtool_file(RULE_FILE))
+    (tmp_path / "cases.yml").write_text(promtool_file(RULE_FILE, to_the_end=to_the_end))
     assert f"{len(RULES)} rules found" in promtool("check", "rules", str(tmp_path / RULE_FILE))
     promtool("test", "rules", str(tmp_path / "cases.yml"))
 

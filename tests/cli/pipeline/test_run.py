@@ -77,6 +77,7 @@ def test_a_folder_elsewhere_is_left_as_it_is_written(given: str | None, kept: st
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 def test_it_runs_until_it_has_caught_up(bootstrap_server: str, topic: str, tmp_path: Path) -> None:
     for number in range(3):
         value = json.dumps({"id": number})

@@ -55,6 +55,7 @@ def test_csv_is_quoted_where_it_must_be(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 def test_a_topic_is_asked(bootstrap_server: str, topic: str) -> None:
     for value in ('{"id": 1, "pressure": 10}', '{"id": 2, "pressure": 30}'):
         assert run_odradek("produce", topic, "--value", value, "-b", bootstrap_server).code == 0
