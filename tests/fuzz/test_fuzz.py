@@ -22,7 +22,7 @@ def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
     corpus.mkdir()
     _write_seeds(corpus)
     fuzzing = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.fuzz_wire", f"-artifact_prefix={tmp_path}/", "-max_total_time=3",
+        [sys.executable, "-m", "tests.fuzz.fuzz_wire", f"-artifact_prefix={tmp_path}/", "-max_total_time=2",
          "-max_len=2048", "-rss_limit_mb=1024", str(corpus)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -37,7 +37,7 @@ def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
 def test_any_bytes_before_authentication_are_parsed_or_refused(tmp_path: Path) -> None:
     fuzzing = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.fuzz_parsers", "first", f"-artifact_prefix={tmp_path}/",
-         "-max_total_time=2", "-max_len=512", "-rss_limit_mb=1024", "-timeout=20"],
+         "-max_total_time=1", "-max_len=512", "-rss_limit_mb=1024", "-timeout=20"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert fuzzing.returncode == 0, fuzzing.stderr[-4000:]

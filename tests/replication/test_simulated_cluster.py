@@ -18,7 +18,6 @@ SEEDS_PER_TEST = 5
 FOUND_BY_THE_MODEL = ("a replica joins before it has what is committed",)  # see tests/replica/test_in_sync_model
 FOUND_SOON = (
     "a follower never truncates",
-    "a leader forgets to compare leader epochs",
     "the high watermark does not wait for followers",
     "the high watermark trusts an in-sync set that is not confirmed",
 )

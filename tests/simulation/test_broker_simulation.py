@@ -59,6 +59,7 @@ def test_what_was_acknowledged_is_remembered_through_restarts_and_crashes(seed: 
     world.close()
 
 
+@pytest.mark.soak
 def test_a_seed_replays_exactly() -> None:
     first, second = live(7), live(7)
     assert first.digest == second.digest

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from odradek.metadata.store import Commit
 
-SEEDS = [int(seed) for seed in os.environ.get("ODRADEK_SESSION_SEEDS", "1,2,3,4,5,6").split(",")]
+SEEDS = [int(seed) for seed in os.environ.get("ODRADEK_SESSION_SEEDS", "1,2,3,4").split(",")]
+SOAK_SEEDS = range(5, 25)
 STEPS = 60
 
 
@@ -114,7 +115,7 @@ def check_log(commits: Sequence[Commit]) -> None:
         assert commit.controller_epoch == epoch, "a commit of a controller that was replaced"
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [*SEEDS, *(pytest.param(seed, marks=pytest.mark.soak) for seed in SOAK_SEEDS)])
 def test_brokers_agree_whatever_happens_to_their_sessions(seed: int) -> None:
     cluster = SimulatedCluster(seed)
 

