@@ -32,6 +32,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_BROKER_EPOCH, NO_LEADER
 from tests.controller.clusters import after, broker, cluster_of, image_of
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -338,5 +339,5 @@ class ClusterMachine(RuleBasedStateMachine):
 
 TestCluster = ClusterMachine.TestCase
 TestCluster.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(75), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -14,10 +14,11 @@ from odradek.controller.reassignment import Reassignment
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_LEADER
+from tests.examples import examples
 from tests.jvm.json_session import JsonSession
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 BROKERS = range(1, 7)
 
 

@@ -31,6 +31,7 @@ from odradek.metadata.entities import BrokerImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
+from tests.examples import examples
 from tests.metadata.inline_host import CountingEntropy
 from tests.metadata.key_value_store import CLUSTER_ID, HEAD, Disconnected, Failure, KeyValueStore, Table
 
@@ -255,5 +256,5 @@ class MetadataMachine(RuleBasedStateMachine):
 
 TestMetadata = MetadataMachine.TestCase
 TestMetadata.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(20), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

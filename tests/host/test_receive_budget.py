@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.host.receive_budget import FREE_BYTES, SMALL_BYTES, TURN_BYTES, ReceiveBudget, Share
+from tests.examples import examples
 
 KIBIBYTE = 1 << 10
 LARGEST_FRAME_BYTES = 3 << 20
@@ -158,7 +159,7 @@ class ReceiveBudgetModel(RuleBasedStateMachine):
 
 
 TestReceiveBudget = ReceiveBudgetModel.TestCase
-TestReceiveBudget.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestReceiveBudget.settings = settings(max_examples=examples(50), stateful_step_count=50, deadline=None)
 
 
 def test_a_frame_that_is_larger_than_the_budget_is_received_and_delays_no_frame_that_fits() -> None:

@@ -12,6 +12,7 @@ from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.retention import expire_to, expired_offset
 from odradek.protocol.errors import ErrorCode
+from tests.examples import examples
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all, split
 from tests.log.compaction.compacted_logs import compact_log, durable_end_offset, job_for, keyed_batch
 from tests.simulation.simulated_host import Simulation
@@ -275,5 +276,5 @@ def _max_timestamp(batch: bytes) -> int:
 
 TestPartitionLog = PartitionLogModel.TestCase
 TestPartitionLog.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(30), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

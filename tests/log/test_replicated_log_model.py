@@ -14,6 +14,7 @@ from odradek.protocol.batch import read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
+from tests.examples import examples
 from tests.log.batches import EVERYTHING, NOW_MS, append, open_log, read_all
 from tests.log.compaction.compacted_logs import keyed_batch
 from tests.simulation.simulated_host import Simulation
@@ -276,5 +277,5 @@ def _without_batches(entry: ProducerEntry) -> list[object]:
 
 TestReplicatedLog = ReplicatedLogModel.TestCase
 TestReplicatedLog.settings = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(50), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

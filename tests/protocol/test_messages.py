@@ -15,7 +15,16 @@ CHANGED_BYTES = (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF)
 FEW = settings(max_examples=examples(2), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@pytest.mark.parametrize(("message", "version"), CASES, ids=CASE_NAMES)
+def is_edge(message: type[Message], version: int) -> bool:
+    """The oldest, the newest and the first flexible version; the bytes of all are compared with other libraries."""
+    return version in {*message.versions, message.flexible_from}
+
+
+@pytest.mark.parametrize(
+    ("message", "version"),
+    [pytest.param(*case, marks=[] if is_edge(*case) else [pytest.mark.soak]) for case in CASES],
+    ids=CASE_NAMES,
+)
 @FEW
 @given(data=st.data())
 def test_a_message_comes_back_from_its_bytes_and_not_from_a_part_of_them(

@@ -110,6 +110,7 @@ def test_each_side_writes_the_same_bytes_and_reads_the_other(
     codec = codec_of(message.__name__)
     flexible = message.is_flexible(version)
     encoded = join(ours, version)
+    assert message.decode(memoryview(encoded), 0, version) == ours
     assert codec.encode(as_dictionary(ours, version), version=version, compact=flexible, tagged=flexible) == encoded
     theirs = codec.decode(io.BytesIO(encoded), version=version, compact=flexible, tagged=flexible)
     assert_same_values(ours, theirs, version)

@@ -25,6 +25,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition import ALL_IN_SYNC, Partition
+from tests.examples import examples
 from tests.handlers.requests import batch
 from tests.replica.fake_replication import FakeReplication
 from tests.replica.led_partitions import PATH, InlineWorkers
@@ -201,7 +202,7 @@ class InSyncModel(RuleBasedStateMachine):
 
 
 TestInSyncModel = InSyncModel.TestCase
-TestInSyncModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestInSyncModel.settings = settings(max_examples=examples(30), stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from odradek.replica.leadership import Leadership
 from odradek.replica.partition import ALL_IN_SYNC, Partition
 from odradek.replica.partition_fetch import fetch_from
 from odradek.replica.waiting_requests import WaitingFetch, WaitingProduce
+from tests.examples import examples
 from tests.handlers.requests import batch
 from tests.replica.held_workers import HeldWorkers
 from tests.simulation.simulated_host import Simulation
@@ -295,5 +296,5 @@ class PartitionModel(RuleBasedStateMachine):
         self.simulation.close()
 
 
-PartitionModel.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+PartitionModel.TestCase.settings = settings(max_examples=examples(50), stateful_step_count=50, deadline=None)
 TestPartitionModel = PartitionModel.TestCase

@@ -17,6 +17,7 @@ from odradek.log.stored_segment import TRANSACTION_INDEX_SUFFIX
 from odradek.log.transaction_index import AbortedTransaction
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
+from tests.examples import examples
 from tests.log.batches import EVERYTHING, NOW_MS, verify
 from tests.log.compaction.compacted_logs import keyed_batch
 from tests.replica.committed_reading import committed_offsets
@@ -287,5 +288,5 @@ class TransactionModel(RuleBasedStateMachine):
 
 TestTransactions = TransactionModel.TestCase
 TestTransactions.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(50), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )

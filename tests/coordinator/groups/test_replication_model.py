@@ -31,6 +31,7 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.leave_group import MemberIdentity
 from tests.coordinator.groups.classic.test_group_model import describe
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, ShardBench
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -298,4 +299,4 @@ class ReplicationModel(RuleBasedStateMachine):
 
 
 TestReplicationModel = ReplicationModel.TestCase
-TestReplicationModel.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+TestReplicationModel.settings = settings(max_examples=examples(30), stateful_step_count=50, deadline=None)

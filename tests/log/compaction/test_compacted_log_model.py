@@ -14,6 +14,7 @@ from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.protocol.compression import Compression
 from odradek.protocol.records import Record
+from tests.examples import examples
 from tests.log.batches import EVERYTHING, NOW_MS, append, open_log
 from tests.log.compaction.compacted_logs import (
     KeyValue,
@@ -258,5 +259,5 @@ class CompactedLogModel(RuleBasedStateMachine):
 
 TestCompactedLog: Callable[[], object] = CompactedLogModel.TestCase
 CompactedLogModel.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(30), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

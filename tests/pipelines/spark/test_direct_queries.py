@@ -15,6 +15,7 @@ from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark.direct_expressions import NotDirect
 from odradek.pipelines.spark.direct_queries import answer_directly
 from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer, ask, distinct_names
+from tests.examples import examples
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def queries(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.spark
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(queries())
 def test_the_database_answers_as_spark_does(spark: SparkSession, url: str, text: str) -> None:
     context = QueryContext(Pipeline("sql"), url)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.coordinator.groups.assignors.by_name import ASSIGNORS, Assignment, MemberSubscription
+from tests.examples import examples
 from tests.jvm.json_session import JsonSession
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def kafka(jvm: None) -> Iterator[Kafka]:
         yield Kafka(session)
 
 
-MANY = settings(max_examples=200, deadline=None)
+MANY = settings(max_examples=examples(100), deadline=None)
 
 
 @pytest.mark.jvm

@@ -17,6 +17,7 @@ from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.offsets.offset_operations import NewOffset, delete_offsets
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, Answer, ShardBench
+from tests.examples import examples
 
 PARTITIONS = tuple(range(4))
 TOPIC_ID = UUID(int=7)
@@ -263,4 +264,4 @@ def durable_state(bench: ShardBench) -> object:
 
 
 TestGroupModel = GroupModel.TestCase
-TestGroupModel.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestGroupModel.settings = settings(max_examples=examples(50), stateful_step_count=50, deadline=None)

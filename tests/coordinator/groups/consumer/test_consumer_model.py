@@ -20,6 +20,7 @@ from odradek.coordinator.groups.offsets.offset_operations import NewOffset
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.consumer.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.groups.shard_bench import GROUP
+from tests.examples import examples
 
 TOPICS = ("one", "two")
 PATTERNS = ("", "one|two", "t.*")
@@ -286,4 +287,4 @@ class ConsumerModel(RuleBasedStateMachine):
 
 
 TestConsumerModel = ConsumerModel.TestCase
-TestConsumerModel.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestConsumerModel.settings = settings(max_examples=examples(50), stateful_step_count=40, deadline=None)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.coordinator.groups.consumer.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, matching_names
+from tests.examples import examples
 from tests.jvm.json_session import JsonSession
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ NAMED = PATTERNS.map("(?P<name>{})".format)  # once: RE2 lets a name stand for t
 
 @pytest.mark.jvm
 @pytest.mark.timeout(600)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(pattern=PATTERNS | NAMED)
 def test_kafkas_library_agrees(kafka: JsonSession, pattern: str) -> None:
     answer = kafka.call({"pattern": pattern, "names": NAMES})
