@@ -20,6 +20,7 @@ from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.store import CommitOutcome, CommitTooLarge
 from odradek.metadata.zookeeper_store import ZooKeeperStore
+from tests.examples import examples
 from tests.metadata.random_changes import commits
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class StoreContract:
         assert image.cluster_id == await store.cluster_id() == await factory.open().cluster_id()
         assert await store.changes_since(0) == []
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def test_image_is_the_fold_of_the_commits(self, factory: StoreFactory, data: st.DataObject) -> None:
         # Drawn before a store is open: threads of the ZooKeeper client use the random module, which Hypothesis notices.
