@@ -8,6 +8,7 @@ import click
 import pytest
 
 from odradek.cli.framework.commands import Command, Group
+from odradek.cli.framework.parameter_types import NumberType, PositiveType
 from odradek.cli.main import root
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def commands_below(group: Group, path: tuple[str, ...] = ()) -> Iterator[tuple[t
 
 
 ALL_COMMANDS = {" ".join(path): command for path, command in commands_below(root)}
+NUMBERS = (NumberType, PositiveType, click.IntRange, click.FloatRange)
 LEAVES = sorted(path for path, command in ALL_COMMANDS.items() if isinstance(command, Command))
 
 
@@ -178,7 +180,13 @@ def test_examples_work_in_zsh(path: str) -> None:
         assert not any(word.startswith("=") for word in plain.split()), line
 
 
-@pytest.mark.parametrize("path", LEAVES)
+def takes_a_number(path: str) -> bool:
+    return any(isinstance(parameter.type, NUMBERS) for parameter in ALL_COMMANDS[path].params)
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=[] if takes_a_number(path) else [pytest.mark.soak]) for path in LEAVES]
+)
 def test_help_prints_no_bounds_of_machine_words(path: str, offline: Run) -> None:
     shown = offline(*path.split(), "--help", COLUMNS="200").output
     assert "2147483647" not in shown
