@@ -55,6 +55,7 @@ def test_seeds_that_found_errors(seed: int) -> None:
     check(seed)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_seed_replays_exactly_in_another_process() -> None:
     command = [sys.executable, "-m", "tests.cluster.story", "1"]

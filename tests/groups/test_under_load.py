@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.groups.running_member import Partition, RunningMember
     from tests.groups.topics import Topics
 
-RECORDS = int(os.environ.get("ODRADEK_GROUP_RECORDS", "250000"))
+RECORDS = int(os.environ.get("ODRADEK_GROUP_RECORDS", "100000"))
 FIRST_SEED, LAST_SEED = (int(end) for end in os.environ.get("ODRADEK_GROUP_SEEDS", "1-1").split("-"))
 PARTITION_COUNT = 12
 RECORDS_A_SECOND = min(100_000, RECORDS // 10)  # for ten seconds at least: time for members to come and go

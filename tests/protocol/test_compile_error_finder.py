@@ -12,6 +12,7 @@ from odradek.protocol.compile_error_finder import error_finder
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from odradek.protocol.schema import Response, Struct
+from tests.examples import examples
 from tests.protocol.tables import MESSAGES, structs
 
 RESPONSES = [message for message in MESSAGES if issubclass(message, Response)]
@@ -29,7 +30,7 @@ def codes_of(value: Any) -> set[int]:
 
 
 @pytest.mark.parametrize("message", RESPONSES, ids=lambda message: message.__name__)
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_it_finds_what_a_walk_finds(message: type[Response], data: st.DataObject) -> None:
     response = data.draw(structs(message, message.versions[1]))

@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
+SOAK = pytest.mark.soak  # of rules that tests/console/test_secured_connections.py checks without a process
 SASL = ["-X", "security.protocol=SASL_SSL"]
 WITHOUT_STARLETTE = """
 import sys
@@ -26,16 +27,18 @@ sys.exit(run(["console"]))
     ("options", "words"),
     [
         (["--listen", "0.0.0.0:8484"], "other machines could open the console"),
-        (["--listen", "console.example:8484"], "it has no login"),
+        pytest.param(["--listen", "console.example:8484"], "it has no login", marks=SOAK),
         (["--listen", "127.0.0.1:99999"], "is not an address"),
         (["--listen", "0.0.0.0:8484", "--login", "sasl"], "security.protocol is plaintext"),
-        (["--listen", "0.0.0.0:8484", "--login", "sasl", *SASL], "would be sent unencrypted"),
-        (["--listen", "0.0.0.0:8484", "--login", "sasl", *SASL, "--behind-proxy"], "--public-url"),
+        pytest.param(["--listen", "0.0.0.0:8484", "--login", "sasl", *SASL], "would be sent unencrypted", marks=SOAK),
+        pytest.param(
+            ["--listen", "0.0.0.0:8484", "--login", "sasl", *SASL, "--behind-proxy"], "--public-url", marks=SOAK
+        ),
         (["--login", "sasl", *SASL, "-X", "sasl.mechanisms=GSSAPI"], "not GSSAPI"),
         (["--login", "oidc", *SASL], "needs --oidc-issuer"),
         (["--oidc-issuer", "https://issuer.example"], "need --login oidc"),
-        (["--public-url", "https://console.example"], "it has no login"),
-        (["--behind-proxy"], "it has no login"),
+        pytest.param(["--public-url", "https://console.example"], "it has no login", marks=SOAK),
+        pytest.param(["--behind-proxy"], "it has no login", marks=SOAK),
         (["--tls-cert", __file__], "belong together"),
         (["--listen", "127.0.0.1:0", "--tls-cert", __file__, "--tls-key", __file__], "--tls-key"),
         (["--mask", "card.number"], "is not a masking rule"),

@@ -48,6 +48,7 @@ from odradek.coordinator.groups.group_records import (
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Message, Struct, array, int32, string, uuid
+from tests.examples import examples
 from tests.jvm.kafka_messages import MessageSession, as_kafka_json
 from tests.protocol.tables import structs
 
@@ -87,7 +88,7 @@ KINDS: list[tuple[int, NewerKey, type[Message]]] = [
     (16, RegularExpressionKey("g", "a.*"), ConsumerGroupRegularExpressionValue),
 ]
 NAMES = [type(key).__name__ for _, key, _ in KINDS]
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 RECORDS = {
     "group": (consumer_group_record("g", 5, -2), "0003000167", "000000000005010008fffffffffffffffe"),
