@@ -84,7 +84,7 @@ def _remove(parent: Path) -> None:
 
 def _compiled(title: str, root: Path) -> Version:
     """Byte-compile the sources, so that no start is slower because it is the first, and check that they are loaded."""
-    source = root / "src"
+    source = root.resolve() / "src"  # a relative path would be another one in the subprocess
     if not (source / "odradek").is_dir():
         raise VersionError(f"{title} has no src/odradek")
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(source)], check=False, stdout=subprocess.DEVNULL)

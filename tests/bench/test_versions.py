@@ -21,6 +21,12 @@ def test_commit_is_checked_out_and_removed_after_an_interrupt(tmp_path: Path) ->
     assert str(directory) not in git("worktree", "list")
 
 
+def test_directory_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with checked_out("HEAD", Path("build")) as version:
+        assert version.source.is_relative_to(tmp_path / "build")
+
+
 def test_this_checkout_is_measured_with_its_changes() -> None:
     version = this_checkout()
     assert version.source == Path(__file__).parents[2] / "src"
