@@ -63,7 +63,7 @@ def checked_out(reference: str, directory: Path) -> Iterator[Version]:
     commit = commit_of(reference)
     short = git("rev-parse", "--short", commit)
     directory.mkdir(parents=True, exist_ok=True)
-    parent = Path(tempfile.mkdtemp(prefix="version-", dir=directory))
+    parent = Path(tempfile.mkdtemp(prefix="version-", dir=directory.resolve()))  # git has another working directory
     try:
         git("worktree", "add", "--detach", str(parent / short), commit)
         yield _compiled(reference if reference == short else f"{reference} ({short})", parent / short)
@@ -84,7 +84,7 @@ def _remove(parent: Path) -> None:
 
 def _compiled(title: str, root: Path) -> Version:
     """Byte-compile the sources, so that no start is slower because it is the first, and check that they are loaded."""
-    source = root.resolve() / "src"  # a relative path would be another one in the subprocess
+    source = root / "src"
     if not (source / "odradek").is_dir():
         raise VersionError(f"{title} has no src/odradek")
     subprocess.run([sys.executable, "-m", "compileall", "-q", str(source)], check=False, stdout=subprocess.DEVNULL)
