@@ -189,5 +189,6 @@ class TwoBrokers:
 
     def close(self) -> None:
         for member in self.members:
+            self.run(member.services.audited_requests.close())
             self.run(member.cache.close())
         self.simulation.close()

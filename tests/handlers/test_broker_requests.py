@@ -11,6 +11,7 @@ from odradek.controller.broker_session import BrokerSession, StaleBrokerEpoch
 from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 from odradek.controller.topic_decisions import Assignment, NewTopic
 from odradek.handlers.context import ClientConnection
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.messages.alter_partition import (
@@ -78,6 +79,21 @@ def test_proposals_that_reach_no_controller_raise(cluster: TwoBrokers) -> None:
     cluster.members[CONTROLLER].is_reachable = False
     with pytest.raises(BrokerUnavailable):
         cluster.run(session.propose([proposal]))
+
+
+def test_proposals_that_cannot_be_written_are_answered(cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception would close the connection, with the heartbeats that the broker has sent on it."""
+
+    async def fail(*_: object, **__: object) -> Any:
+        raise StoreError("ZooKeeper is away")
+
+    topic = create(cluster, OTHER, CONTROLLER)
+    proposal = InSyncProposal(topic.topic_id, 0, 0, 0, ((OTHER, EPOCH + OTHER),))
+    session = session_of(cluster, OTHER)
+    with monkeypatch.context() as away:
+        away.setattr(cluster.members[CONTROLLER].controller_store, "commit", fail)
+        assert cluster.run(session.propose([proposal])) == [InSyncResult(ErrorCode.NOT_CONTROLLER)]
+    assert cluster.run(session.propose([proposal])) == [InSyncResult(ErrorCode.NONE, 0, 1, (OTHER,))]
 
 
 @pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])

@@ -128,6 +128,27 @@ class TestCreationOnDemand:
             cluster.pass_time(2 * delay_s)
         assert self.topics_after(cluster, node_id, "a") == {"a"}
 
+    @pytest.mark.parametrize("node_id", [CONTROLLER, OTHER])
+    def test_a_topic_that_is_created_after_the_answer_counts(
+        self, cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch, node_id: int
+    ) -> None:
+        store = cluster.members[CONTROLLER].controller_store
+        commit = store.commit
+
+        async def commit_late(*changes: Any, **version: Any) -> Any:
+            await asyncio.sleep(CREATION_TIMEOUT_S + 1)  # a measured time, by the simulated clock
+            return await commit(*changes, **version)
+
+        monkeypatch.setattr(store, "commit", commit_late)
+        assert self.topics_after(cluster, node_id, "a") == set()
+        assert self.topics_after(cluster, node_id, "b") == set()
+        cluster.pass_time(CREATION_TIMEOUT_S + 2)
+        assert self.topics_after(cluster, node_id, "c") == set()
+        cluster.pass_time(CREATION_TIMEOUT_S + 2)
+        assert cluster.members[node_id].cache.image.topics.keys() == {"a"}
+        asked = [each for each in cluster.members[CONTROLLER].received if isinstance(each, CreateTopicsRequest)]
+        assert len(asked) == (node_id == OTHER), "the other broker asks for `a` only"
+
     def test_a_topic_that_is_created_but_not_applied_in_time_counts(
         self, cluster: TwoBrokers, monkeypatch: pytest.MonkeyPatch
     ) -> None:

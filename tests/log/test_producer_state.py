@@ -158,6 +158,54 @@ def test_the_number_of_producers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert 0 not in state.entries
 
 
+def test_a_producer_that_wrote_last_is_not_forgotten_whatever_its_timestamps_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(producer_state, "PRODUCERS_LIMIT", 16)
+    state = ProducerState()
+    for sequence in range(2):
+        for producer_id in range(15):
+            appended(state, header(sequence, producer_id=producer_id), 100 * sequence + producer_id)
+        appended(state, header(sequence, producer_id=50), 100 * sequence + 50, NOW_MS - 600_000)
+    appended(state, header(0, producer_id=99), 200)
+    assert len(state.entries) < 16
+    assert isinstance(state.check(header(1, producer_id=50)), ProducerBatch)
+
+
+def test_producers_with_no_batch_to_send_again_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A marker of a newer epoch makes the batches of its producer obsolete."""
+    monkeypatch.setattr(producer_state, "PRODUCERS_LIMIT", 8)
+    state = ProducerState()
+    for producer_id in range(6):
+        appended(state, header(0, producer_id=producer_id), producer_id)
+    state.end_transaction(marker(6, 1), 6, NOW_MS + 1)
+    state.end_transaction(marker(7, 1), 7, NOW_MS)
+    appended(state, header(0, producer_id=8), 8)
+    assert sorted(state.entries) == [0, 1, 2, 3, 4, 5, 6, 8]
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(-5, 5), st.booleans()), max_size=80), st.integers(0, 80))
+def test_a_state_that_is_loaded_from_a_snapshot_forgets_the_same_producers(
+    writes: list[tuple[int, int, bool]], snapshot_offset: int
+) -> None:
+    """Also if a leader has written the snapshot and a follower reads the log from its start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(producer_state, "PRODUCERS_LIMIT", 8)
+        state, loaded = ProducerState(), ProducerState()
+        for offset, (producer_id, timestamp, is_marker) in enumerate(writes):
+            if offset == snapshot_offset:
+                stored = dict(decode_snapshot(encode_snapshot(state.entries.items())))
+                loaded.replace(sorted(stored.items()), offset)
+            for each in (state, loaded):
+                entry = each.entries.get(producer_id)
+                if is_marker:
+                    each.end_transaction(marker(producer_id, entry.epoch + 1 if entry else 0), offset, timestamp)
+                else:
+                    epoch, sequence = (entry.epoch, entry.next_sequence) if entry else (0, 0)
+                    each.update(header(sequence, epoch=epoch, producer_id=producer_id), offset, timestamp)
+            assert sorted(state.entries) == sorted(loaded.entries)
+
+
 def test_a_state_with_more_producers_than_the_limit_is_reduced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """That of a log of Apache Kafka may have any number."""
     state = ProducerState()

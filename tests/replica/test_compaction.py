@@ -9,6 +9,7 @@ import pytest
 
 from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.checkpoints import decode_checkpoint
+from odradek.log.compaction.compactor import compact
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.records import Record, build_batch
@@ -24,6 +25,8 @@ from tests.replica.transactions import put as put_in_transaction
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from odradek.host.background import BackgroundContext
+    from odradek.log.compaction.compactor import CompactionJob
     from odradek.replica.compaction import Compaction
 
 CHECKPOINT = "/data/cleaner-offset-checkpoint"
@@ -146,6 +149,28 @@ def test_damage_is_reported_once_and_the_others_are_compacted(
     reported = [record for record in caplog.records if "damaged" in record.getMessage()]
     assert len(reported) == 1
     assert path in str(reported[0].__dict__)
+    caplog.clear()
+
+
+def test_an_unexpected_failure_leaves_no_files_and_the_others_are_compacted(
+    broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_after_staging(context: BackgroundContext, job: CompactionJob) -> Iterator[Any]:
+        results = compact(context, job)
+        if job.directory == f"/data/{name}-0":
+            next(results)
+            raise RuntimeError("out of order")
+        yield from results
+
+    monkeypatch.setattr("odradek.replica.compaction.compact", fail_after_staging)
+    fill(broker, name, count=40)
+    fill(broker, "other")
+    pass_time(broker, BACKOFF_SECONDS)
+    assert offsets(broker, name) == [*range(40)]
+    names = broker.simulation.disk.list_directory(f"/data/{name}-0")
+    assert not [each for each in names if each.endswith((".cleaned", ".swap"))]
+    assert len(offsets(broker, "other")) < 20
+    assert [each.exc_info is not None for each in caplog.records if name in str(each.__dict__)] == [True]
     caplog.clear()
 
 

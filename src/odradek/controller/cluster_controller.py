@@ -19,12 +19,13 @@ from odradek.controller.broker_decisions import (
 )
 from odradek.controller.election_decisions import ElectionResult, decide_elections, decide_preferred_leaders
 from odradek.controller.in_sync_decisions import InSyncResult, decide_in_sync_changes
-from odradek.controller.metadata_writer import ChangeNotMade, Decided
+from odradek.controller.metadata_writer import Decided
 from odradek.controller.offline_replicas import decide_offline_replicas
 from odradek.controller.partition_repair import decide_repairs
 from odradek.controller.reassignment_decisions import ReassignmentResult, decide_reassignments
 from odradek.controller.replica_replacement import decide_replacements
 from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS, write_request
+from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from odradek.controller.topic_decisions import Cluster
     from odradek.metadata.changes import Change
     from odradek.metadata.entities import BrokerImage
+
+log = get_logger(__name__)
 
 
 class BrokerStatus(NamedTuple):
@@ -99,8 +102,9 @@ class ClusterController:
             return decided
         try:
             return Decided(None, await self.repair())
-        except ChangeNotMade as problem:  # the broker is unregistered all the same
-            raise StoreError(str(problem)) from problem
+        except StoreError as problem:  # the broker is unregistered, so that another attempt would be refused
+            log.warning("partitions of an unregistered broker wait for a later repair", reason=str(problem))
+            return decided
 
     async def _write_broker(self, decide: Callable[[Cluster], BrokerDecision]) -> Decided[ErrorCode]:
         def decide_broker(cluster: Cluster) -> tuple[BrokerDecision, list[Change]]:

@@ -94,7 +94,8 @@ class ClusterControllerChannel:
         mutations: MutationQuota = UNLIMITED_MUTATIONS,
         timeout_ms: float = DEFAULT_TIMEOUT_MS,
     ) -> list[TopicResult]:
-        """Quotas are those of this broker, so that they apply if the controller is in this process."""
+        """Quotas are those of this broker, so that they apply if the controller is in this process. Another controller
+        is heard after `timeout_ms` too: it may have begun the change, and its answer says whether that was made."""
         deadline = self._route.deadline(timeout_ms)
 
         async def locally(channel: ControllerChannel) -> list[TopicResult]:
@@ -106,7 +107,7 @@ class ClusterControllerChannel:
 
         async def remotely(client: BrokerClient) -> list[TopicResult]:
             request = create_topics_request(requests, int(deadline.remaining_ms), validate_only=validate_only)
-            response = await self._call(client, request, CreateTopicsResponse, 7, deadline.remaining_ms)
+            response = await self._call(client, request, CreateTopicsResponse, 7)
             results = _checked(create_topics_results(response))
             if not validate_only:
                 created = {each.name for each in results if each.name is not None and each.error in _EXISTS}
@@ -193,15 +194,8 @@ class ClusterControllerChannel:
                 if not await self._route.pause(deadline):
                     raise StoreError(f"no controller has answered in time: {problem}") from problem
 
-    async def _call(
-        self,
-        client: BrokerClient,
-        request: Request,
-        response: type[R],
-        version: int,
-        timeout_ms: float = ATTEMPT_TIMEOUT_MS,
-    ) -> R:
-        return await client.call(request, response, timeout_ms=min(timeout_ms, ATTEMPT_TIMEOUT_MS), version=version)
+    async def _call(self, client: BrokerClient, request: Request, response: type[R], version: int) -> R:
+        return await client.call(request, response, timeout_ms=ATTEMPT_TIMEOUT_MS, version=version)
 
     # Requests of clients: handlers run on the controller's broker
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 from odradek.handlers.broker_access import is_broker_request
+from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
     AlteredPartition,
@@ -38,7 +39,10 @@ async def handle(request: AlterPartitionRequest, context: RequestContext) -> Alt
     local = context.services.controller.local()
     if local is None:
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    results = await local.alter_partitions(request.broker_id, request.broker_epoch, proposals)
+    try:
+        results = await local.alter_partitions(request.broker_id, request.broker_epoch, proposals)
+    except StoreError:
+        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)  # the leader retries
     errors = {result.error for result in results}
     if len(errors) == 1 and (error := next(iter(errors))) in _REQUEST_ERRORS:
         return AlterPartitionResponse(error_code=error)

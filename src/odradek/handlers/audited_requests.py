@@ -1,7 +1,8 @@
-"""Requests whose outcome is written to the audit log run to their end, although their clients disconnect.
+"""Requests whose outcome is written to the audit log, or decides what counts for a quota, run to their end, although
+their clients disconnect.
 
 A change that was handed to the controller or to a coordinator is made whether its client waits or not, so the line that
-reports it must not depend on the client's connection.
+reports it and the quota that it counts for must not depend on the client's connection.
 """
 
 from __future__ import annotations

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 CREATION_TIMEOUT_S = 2.0
+OUTCOME_TIMEOUT_S = 15.0
+"""Longer than the channel waits for the controller. Topics that are not created by then do not count for the quota."""
 FIRST_VERSION_WITH_EMPTY_LIST = 1
 FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 FIRST_VERSION_WITH_TOPIC_IDS = 12
@@ -88,29 +90,43 @@ async def _create_then_answer(
 ) -> MetadataResponse:
     """The answer has no topic that could not be created in time. The requests behind it on the connection, and the
     other topics, do not wait for a controller that is away."""
-    mutations = context.mutation_quota(strict_from=0)
     try:
         async with asyncio.timeout(CREATION_TIMEOUT_S):
-            await _create(missing, context, mutations)
+            await _create(missing, context)
     except (StoreError, TimeoutError) as problem:
-        if not any(name in context.services.image.topics for name in missing if name != OFFSETS_TOPIC):
-            mutations.give_back()  # else they are created, but not applied in time
         reason = str(problem) or f"not within {CREATION_TIMEOUT_S:g} s"
         log.warning("topics could not be created on demand", count=len(missing), reason=reason)
     return await _answer_in_turns(request, context)
 
 
-async def _create(missing: list[str], context: RequestContext, mutations: MutationQuota) -> None:
+async def _create(missing: list[str], context: RequestContext) -> None:
     services = context.services
     if OFFSETS_TOPIC in missing:
         await services.groups.topic.ensure()  # it has settings of its own, also when it is created here
+    mutations = context.mutation_quota(strict_from=0)
     ordinary = [
         NewTopic(name=name)
         for name in dict.fromkeys(missing)
         if name != OFFSETS_TOPIC and mutations.allows(services.config.num_partitions)
     ]
     if ordinary:
-        await services.controller.create_topics(ordinary, timeout_ms=CREATION_TIMEOUT_S * 1000)
+        await services.audited_requests.begin(_create_ordinary(ordinary, context, mutations))
+
+
+async def _create_ordinary(topics: list[NewTopic], context: RequestContext, mutations: MutationQuota) -> None:
+    """Goes on when the request is answered: topics that the controller creates later count for the quota, and others do
+    not."""
+    services = context.services
+    creating = services.controller.create_topics(topics, timeout_ms=CREATION_TIMEOUT_S * 1000)
+    try:
+        async with asyncio.timeout(OUTCOME_TIMEOUT_S):
+            results = await (creating if context.meter is None else context.meter.measured(creating))
+    except (StoreError, TimeoutError):
+        if not any(topic.name in services.image.topics for topic in topics):
+            mutations.give_back()  # else they are created, but not applied in time
+        raise
+    if all(result.error is not ErrorCode.NONE for result in results):
+        mutations.give_back()
 
 
 async def _answer_in_turns(request: MetadataRequest, context: RequestContext) -> MetadataResponse:

@@ -62,6 +62,11 @@ class ProducerEntry:
         self.idle_checks = 0  # since its last batch or marker, of `producer_limits`; not stored
         self.uses_transactions = False  # has written or begun to verify one; decides only how its batches are checked
 
+    @property
+    def last_data_offset(self) -> int:
+        """Of its last batch; NO_OFFSET if a marker has begun its epoch: it has no batch to send again then."""
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProducerEntry):
             return NotImplemented
@@ -260,9 +265,15 @@ class ProducerState:
         return entry
 
     def _remove_oldest(self) -> None:
-        """An eighth of the limit is free afterwards, so that the sort is not repeated for each new producer."""
-        entries = self.entries
-        removable = [each for each, entry in entries.items() if entry.current_txn_first_offset == NO_OFFSET]
-        removable.sort(key=lambda producer_id: entries[producer_id].last_timestamp)
-        for producer_id in removable[: len(removable) - PRODUCERS_LIMIT * 7 // 8]:
-            del entries[producer_id]
+        """Removes the producers whose last batches are the oldest in the log: clients choose timestamps, and a producer
+        that wrote recently may send its batch again. An eighth of the limit is free afterwards, so that the sort is not
+        repeated for each new producer. The order follows from what a snapshot stores, so that a replay removes the same
+        producers."""
+        removable = [
+            (entry.last_data_offset, entry.last_timestamp, producer_id)
+            for producer_id, entry in self.entries.items()
+            if entry.current_txn_first_offset == NO_OFFSET
+        ]
+        removable.sort()
+        for _, _, producer_id in removable[: len(removable) - PRODUCERS_LIMIT * 7 // 8]:
+            del self.entries[producer_id]

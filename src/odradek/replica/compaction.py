@@ -184,7 +184,7 @@ class Compaction:
             if isinstance(problem, OSError) and partition.log is partition_log:  # otherwise of another log directory
                 partition.report_failure(problem)
         else:
-            raise problem
+            log.error("the compaction of a log failed and will be tried again", log=name, exc_info=problem)
         return False
 
     async def _choose(self, directory: LogDirectory, now_ms: int, failed_partitions: set[Partition]) -> Assessed | None:
