@@ -97,6 +97,7 @@ def test_a_sparkline_begins_with_the_first_value() -> None:
         ([100, 140], "growing"),
         ([100, None, 20], "shrinking"),
         ([0, 0], "steady"),
+        ([0, 0, *[None] * 6], ""),  # the list shows no lag beside it
     ],
 )
 def test_a_trend_compares_the_last_minutes(values: list[float | None], trend: str) -> None:
