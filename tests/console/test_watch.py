@@ -138,6 +138,18 @@ def test_a_controller_that_a_kraft_cluster_does_not_report_is_not_shown() -> Non
         assert asked.count(DescribeQuorumRequest.api_key) == 1  # a refusal holds for a minute
 
 
+def test_a_kraft_cluster_without_a_quorum_has_a_state_and_brokers_that_answer() -> None:
+    with fake_cluster() as cluster:
+        cluster.quorum_leader, cluster.has_controller = 2, False
+        with watched(cluster) as watch:
+            for _ in range(2):
+                snapshot = watch.look_again()
+                assert snapshot.silent == ()
+                assert not snapshot.state.cluster.knows_controller
+                assert not snapshot.state.knows_reassignments
+                assert snapshot.ends[TOPIC, 2] == 100
+
+
 def with_changing_controller(cluster: FakeCluster) -> Callable[[FakeBroker, Any], Response]:
     """As KRaft brokers answer: any live broker."""
 
