@@ -62,6 +62,7 @@ REQUESTS: dict[int, type[Request]] = {
         MetadataRequest,
     )
 }
+FORWARDED = (DescribeQuorumRequest, ListPartitionReassignmentsRequest)
 TOPIC = "orders"
 
 
@@ -125,12 +126,21 @@ class FakeCluster:
         self.controller_id = 1
         self.quorum_leader: int | None = None  # of a KRaft cluster
         self.serves_metrics = False
+        self.has_controller = True  # without one, a request that Apache Kafka forwards to it gets no answer
+        self._is_closed = threading.Event()
         self.overrides: dict[type[Request], Callable[[FakeBroker, Any], Response]] = {}
 
     def client(self) -> Cluster:
         return Cluster(",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers), {})
 
+    def close(self) -> None:
+        self._is_closed.set()
+        for broker in self.brokers:
+            broker.close()
+
     def answer(self, broker: FakeBroker, request: Any) -> Response:
+        if not self.has_controller and isinstance(request, FORWARDED):
+            self._is_closed.wait()
         override = self.overrides.get(type(request))
         return override(broker, request) if override is not None else self.usual_answer(broker, request)
 
@@ -187,5 +197,4 @@ def fake_cluster(brokers: int = 3) -> Iterator[FakeCluster]:
     try:
         yield cluster
     finally:
-        for broker in cluster.brokers:
-            broker.close()
+        cluster.close()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Producer
 
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster import records
-from odradek.console.cluster.records import NotAnswering, Reading, read_page, split_range
+from odradek.console.cluster.records import NotAnswering, Reading, follow, read_page, split_range
 from odradek.console.record import Record
 from odradek.console.record_page import RecordPage
 
@@ -55,18 +56,21 @@ class Stored(NamedTuple):
                 raise NotAnswering(f"{topic}-{each.partition} sent no records")
 
 
+def cluster_of(stored: Stored) -> Any:
+    leaders = {each: None if each in stored.leaderless else 1 for each in sorted(stored.offsets)}
+    partitions = [SimpleNamespace(id=each, leader=leader) for each, leader in leaders.items()]
+    topic = SimpleNamespace(name="t", partitions=partitions)
+    return SimpleNamespace(
+        describe_topic=lambda _name: topic, last_stable_offsets=stored.last_stable_offsets, properties={}
+    )
+
+
 @pytest.fixture
 def show(monkeypatch: pytest.MonkeyPatch) -> Callable[..., records.PageRead]:
     def read(stored: Stored, reading: Reading) -> records.PageRead:
-        leaders = {each: None if each in stored.leaderless else 1 for each in sorted(stored.offsets)}
-        partitions = [SimpleNamespace(id=each, leader=leader) for each, leader in leaders.items()]
-        topic = SimpleNamespace(name="t", partitions=partitions)
-        cluster: Any = SimpleNamespace(
-            describe_topic=lambda _name: topic, last_stable_offsets=stored.last_stable_offsets, properties={}
-        )
         monkeypatch.setattr(records, "find_ranges", stored.find)
         monkeypatch.setattr(records, "_batches", stored.batches)
-        return read_page(cluster, reading, lambda record: record)  # type: ignore[arg-type, return-value]  # records stand for messages
+        return read_page(cluster_of(stored), reading, lambda record: record)  # type: ignore[arg-type, return-value]  # records stand for messages
 
     return read
 
@@ -145,6 +149,23 @@ def test_partitions_without_a_leader_are_left_out_and_named(show: Callable[..., 
     assert page.notice == "without a leader, and not read: partition 1, 2, 3"
     with pytest.raises(Failure, match="topic t: without a leader, and not read: partition 1"):
         show(stored, Reading("t", 1))
+
+
+def test_a_tail_waits_for_partitions_without_a_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are assigned, so that the tail shows their records when they have one."""
+    stored = Stored({0: range(2), 1: range(2)}, {0: 2, 1: 2}, leaderless=(1,))
+    followed: list[PartitionRange] = []
+
+    def read(_cluster: Any, _topic: str, ranges: Sequence[PartitionRange], **_options: Any) -> Any:
+        followed.extend(ranges)
+        return nullcontext()
+
+    monkeypatch.setattr(records, "find_ranges", stored.find)
+    monkeypatch.setattr(records, "RecordReader", read)
+    assert not [*follow(cluster_of(stored), "t", None, lambda: True)]
+    assert [(each.partition, each.start_offset) for each in followed] == [(0, 0), (1, OFFSET_END)]
+    with pytest.raises(Failure, match="topic t: without a leader, and not read: partition 1"):
+        next(follow(cluster_of(stored), "t", 1, lambda: True))
 
 
 def test_a_page_is_bounded_in_bytes_and_keeps_its_first_records() -> None:

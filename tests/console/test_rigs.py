@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from odradek.cli.client.cluster import Cluster
+from odradek.console.cluster.rigs import RigWatch
+from odradek.console.pages.rigs import has_rigs
+from odradek.console.preparation import Preparation
 from odradek.console.rigs import MOST_PUMPS, RigModel, parse_record
 from odradek.console.views import rigs
 from odradek.pipelines.examples.folders import find_example
@@ -80,6 +84,18 @@ def test_malformed_readings_and_many_pumps_do_no_harm(model: RigModel) -> None:
     for pump in range(MOST_PUMPS + 50):
         take(model, "rigs", f"p{pump}".encode(), reading(pump), NOW_S)
     assert len(model.pumps()) == MOST_PUMPS
+
+
+def test_the_menu_keeps_the_page_while_the_watch_pauses() -> None:
+    watch = SimpleNamespace(latest=None)
+    console = SimpleNamespace(watch=watch, rigs=RigWatch(Cluster("127.0.0.1:1", {}), Preparation()))
+    request: Any = SimpleNamespace(state=SimpleNamespace(console=console))
+    assert not has_rigs(request)
+    for topics in ({"rigs": None}, {}):
+        watch.latest = SimpleNamespace(topics=topics)
+        assert has_rigs(request) == bool(topics)
+        watch.latest = None  # as after a pause
+        assert has_rigs(request) == bool(topics)
 
 
 def test_the_page_is_shown_while_the_topics_exist(odradek_broker: RunningBroker) -> None:

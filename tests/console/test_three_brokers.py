@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.kafka_admin import NewTopic
+from odradek.console.cluster.records import follow
 from tests.console.browsing import CHROMIUM, open_browser, open_page
 from tests.console.conftest import Visitor, running_console
 
@@ -115,6 +117,30 @@ def test_a_partition_without_a_leader_hides_nothing_else(odradek_cluster: Runnin
         assert visitor.get(f"/topics/single/messages?partition={lost[0]}").status == 422
         wait_for(visitor, "/transactions", "ransactions")
         print(f"four pages took {time.monotonic() - asked_at:.1f} s")
+    tailed: set[int] = set()
+    is_stopped = threading.Event()
+
+    def tail() -> None:
+        for batch in follow(Cluster(addresses, {}), "single", None, is_stopped.is_set):
+            tailed.update(each.partition for each in batch)
+
+    def produce_until_tailed(partitions: set[int]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while tailed != partitions:
+            assert time.monotonic() < deadline, tailed
+            for each in partitions:
+                producer.produce("single", "new", partition=each)
+            producer.flush(1)
+
+    thread = threading.Thread(target=tail)
+    thread.start()
+    try:
+        produce_until_tailed(set(leaders) - set(lost))
+        odradek_cluster.start(killed)
+        produce_until_tailed(set(leaders))
+    finally:
+        is_stopped.set()
+        thread.join()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")

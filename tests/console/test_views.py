@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
@@ -29,6 +31,9 @@ from odradek.console.views.groups import assignments_of, group_view, trend_of
 from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def snapshot_of(topics: int, partitions: int = 1, in_sync: tuple[int, ...] = (1, 2), leader: int = 1) -> Snapshot:
@@ -97,6 +102,7 @@ def test_a_sparkline_begins_with_the_first_value() -> None:
         ([100, 140], "growing"),
         ([100, None, 20], "shrinking"),
         ([0, 0], "steady"),
+        ([0, 0, *[None] * 6], ""),  # the list shows no lag beside it
     ],
 )
 def test_a_trend_compares_the_last_minutes(values: list[float | None], trend: str) -> None:
@@ -220,15 +226,16 @@ def test_a_row_is_short_and_has_no_control_characters() -> None:
     assert one_line("ü".encode() * 500, 61).kind == "text"
 
 
-def test_pages_of_one_partition_have_neighbours() -> None:
-    def rows(*offsets: int) -> list[RecordRow]:
-        return [row(Record("t", 1, offset, 0, None, b"")) for offset in offsets]
+def rows_at(*offsets: int) -> list[RecordRow]:
+    return [row(Record("t", 1, offset, 0, None, b"")) for offset in offsets]
 
+
+def test_pages_of_one_partition_have_neighbours() -> None:
     reading = Reading("t", 1, limit=3)
-    assert neighbours(rows(9, 8, 7), reading, 0, 10) == (7, None)
-    assert neighbours(rows(4, 5, 6), reading, 2, 10) == (4, 7)
-    assert neighbours(rows(2, 3, 4), reading, 2, 5) == (None, None)
-    assert neighbours(rows(4, 5, 6), Reading("t"), 0, 10) == (None, None)
+    assert neighbours(rows_at(9, 8, 7), reading, 0, 10) == (7, None)
+    assert neighbours(rows_at(4, 5, 6), reading, 2, 10) == (4, 7)
+    assert neighbours(rows_at(2, 3, 4), reading, 2, 5) == (None, None)
+    assert neighbours(rows_at(4, 5, 6), Reading("t"), 0, 10) == (None, None)
     assert neighbours([], reading, 0, 10) == (None, None)
 
 
@@ -237,7 +244,6 @@ def test_pages_of_one_partition_have_neighbours() -> None:
     [
         (Reading("orders", 3, "offset", offset=42, limit=25), "--offset 42 --partition 3 … --max-records 25", ""),
         (Reading("orders", 3, limit=25), "--last 25 --partition 3 … --max-records 25", ""),
-        (Reading("orders", 3, "before", 42, limit=25), "--offset 17 --partition 3 … --max-records 25", ""),
         (Reading("orders", limit=25), "--last 25 …", "It prints the newest 25 records of each partition."),
         (
             Reading("orders", None, "oldest", limit=25),
@@ -248,9 +254,28 @@ def test_pages_of_one_partition_have_neighbours() -> None:
 )
 def test_the_command_reads_what_the_page_reads(reading: Reading, chosen: str, note: str) -> None:
     """Of several partitions the page has the first or the newest records by time, which no command prints."""
-    command = consume_command("kafka:9092", reading, parse_filter("any", "contains", "", ""))
+    command = consume_command("kafka:9092", reading, parse_filter("any", "contains", "", ""), [])
     options = chosen.replace("…", "--until-end --keys --timestamps --offsets")
     assert command == (f"odradek consume orders -b kafka:9092 {options}", note)
+
+
+@pytest.mark.parametrize(
+    ("offset", "offsets", "options"),
+    [
+        (10, range(10), "--offset 0 --partition 3 … --max-records 10"),
+        (1_010, range(1_000, 1_010), "--offset 1000 --partition 3 … --max-records 10"),  # retention deleted the others
+        (900, (5, 6, 70), "--offset 5 --partition 3 … --max-records 3"),  # compaction removed the others
+    ],
+)
+def test_the_command_of_a_page_before_an_offset_reads_its_records(
+    offset: int, offsets: Sequence[int], options: str
+) -> None:
+    wanted = parse_filter("any", "contains", "", "")
+    reading = Reading("orders", 3, "before", offset, limit=50)
+    command = consume_command("kafka:9092", reading, wanted, rows_at(*reversed(offsets)))
+    options = options.replace("…", "--until-end --keys --timestamps --offsets")
+    assert command == (f"odradek consume orders -b kafka:9092 {options}", "")
+    assert consume_command("kafka:9092", reading, wanted, []) is None
 
 
 @pytest.mark.parametrize(
@@ -266,7 +291,8 @@ def test_the_command_reads_what_the_page_reads(reading: Reading, chosen: str, no
 def test_the_command_says_what_it_leaves_out_of_a_filter(
     given: tuple[str, str, str, str], ending: str, note: str
 ) -> None:
-    command = consume_command("kafka:9092", Reading("orders"), parse_filter(*given))
+    command = consume_command("kafka:9092", Reading("orders"), parse_filter(*given), [])
+    assert command is not None
     assert command.text.startswith("odradek consume orders -b kafka:9092 --from-beginning --until-end")
     assert command.text.endswith(ending)
     assert note in command.note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +16,8 @@ import pytest
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.cluster_state import MinInSync
-from odradek.console.cluster import group_lags
+from odradek.console import app as console_app
+from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
 from odradek.console.history import Samples, Series
@@ -51,6 +53,12 @@ TIMEOUT_S = 0.5
 @pytest.fixture(autouse=True)
 def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "REQUEST_TIMEOUT_S", TIMEOUT_S)
+
+
+@pytest.fixture(autouse=True)
+def no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake brokers do not serve the client library, which lists groups."""
+    monkeypatch.setattr(Cluster, "group_names", lambda _cluster: [])
 
 
 @contextmanager
@@ -130,6 +138,18 @@ def test_a_controller_that_a_kraft_cluster_does_not_report_is_not_shown() -> Non
         assert asked.count(DescribeQuorumRequest.api_key) == 1  # a refusal holds for a minute
 
 
+def test_a_kraft_cluster_without_a_quorum_has_a_state_and_brokers_that_answer() -> None:
+    with fake_cluster() as cluster:
+        cluster.quorum_leader, cluster.has_controller = 2, False
+        with watched(cluster) as watch:
+            for _ in range(2):
+                snapshot = watch.look_again()
+                assert snapshot.silent == ()
+                assert not snapshot.state.cluster.knows_controller
+                assert not snapshot.state.knows_reassignments
+                assert snapshot.ends[TOPIC, 2] == 100
+
+
 def with_changing_controller(cluster: FakeCluster) -> Callable[[FakeBroker, Any], Response]:
     """As KRaft brokers answer: any live broker."""
 
@@ -160,16 +180,54 @@ def test_rounds_of_lags_use_one_connection_to_each_broker(monkeypatch: pytest.Mo
         rounds.append(1)
         return dict.fromkeys(((TOPIC, index) for index in range(3)), 1)
 
-    monkeypatch.setattr(watching, "FIRST_LAGS_S", 0.05)
-    monkeypatch.setattr(watching, "LAGS_S", 0.05)
-    monkeypatch.setattr(Cluster, "group_names", lambda _cluster: ["readers"])
-    monkeypatch.setattr(group_lags, "request_offsets", lambda *_arguments: None)
-    monkeypatch.setattr(group_lags, "finish_offsets", finish_offsets)
+    with_group(monkeypatch, finish_offsets)
     with fake_cluster() as cluster, watched(cluster) as watch:
         wait_for(lambda: len(rounds) >= 5)
         assert watch.group_lags.has("readers")
         # As above, and one more for each broker.
         assert [broker.accepted for broker in cluster.brokers] == [3, 2, 2]
+
+
+def with_group(monkeypatch: pytest.MonkeyPatch, finish_offsets: Callable[..., dict[tuple[str, int], int]]) -> None:
+    """The fake cluster has one group, of which lags are read again and again."""
+    monkeypatch.setattr(watching, "LAGS_S", 0.05)
+    monkeypatch.setattr(Cluster, "group_names", lambda _cluster: ["readers"])
+    monkeypatch.setattr(group_lags, "request_offsets", lambda *_arguments: None)
+    monkeypatch.setattr(group_lags, "finish_offsets", finish_offsets)
+
+
+def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    watches: list[ClusterWatch] = []
+
+    def pausing_watch(*arguments: Any) -> ClusterWatch:
+        watches.append(ClusterWatch(*arguments, unwatched_s=0.3))
+        return watches[-1]
+
+    with_group(monkeypatch, lambda *_arguments: {(TOPIC, 0): 58})
+    monkeypatch.setattr(console_app, "ClusterWatch", pausing_watch)
+    monkeypatch.setattr(groups, "list_groups", lambda _cluster: [groups.ListedGroup("readers", "Stable", "")])
+    monkeypatch.setattr(groups, "count_members", lambda _cluster, _names: {"readers": 1})
+    with fake_cluster(1) as cluster, running_console(cluster.client().bootstrap_servers) as address:
+        (watch,) = watches
+        for _ in range(2):
+            assert '<td class="n">42</td>' in Visitor(address).get("/groups").text
+            wait_for(lambda: watch._is_paused and not watch._has_lags)
+            watch.group_lags.forget("readers")  # as after a minute
+
+
+def test_a_page_does_not_wait_long_for_lags(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on = threading.Event()
+
+    def finish_offsets(*_arguments: Any) -> dict[tuple[str, int], int]:
+        goes_on.wait(60)
+        return {}
+
+    with_group(monkeypatch, finish_offsets)
+    monkeypatch.setattr(watching, "FIRST_LAGS_S", 0.2)
+    with fake_cluster(1) as cluster, watched(cluster) as watch:
+        assert not watch.wait_for_lags()
+        goes_on.set()
+        wait_for(watch.wait_for_lags)
 
 
 def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:

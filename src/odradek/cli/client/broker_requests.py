@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.cli.client.cluster import split_addresses
-from odradek.cli.client.kafka_errors import BadCredentials, NotAuthorized, unreachable
+from odradek.cli.client.kafka_errors import AnswerTimeout, BadCredentials, NotAuthorized, unreachable
 from odradek.cli.client.wire_request import TIMEOUT_S, Call, call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
@@ -80,8 +80,12 @@ class BrokerRequests:
         self._controller: Address | None = None
         self._has_fenced_brokers = True  # DescribeCluster version 2
 
-    def ask_any(self, request: Request, response_type: type[R], version: int) -> R:
-        """The response of the first broker that answers; Failure if none does."""
+    def ask_any(self, request: Request, response_type: type[R], version: int, *, is_forwarded: bool = False) -> R:
+        """The response of the first broker that answers; Failure if none does.
+
+        A request that `is_forwarded` goes from the broker to the controller. AnswerTimeout if one broker does not
+        answer it in time: the others would wait for the same controller.
+        """
         reason = ""
         for address in list(self._addresses):
             try:
@@ -89,6 +93,8 @@ class BrokerRequests:
             except BadCredentials:
                 raise  # other brokers know the same users
             except Failure as failure:
+                if is_forwarded and isinstance(failure, AnswerTimeout):
+                    raise
                 reason = failure.message
                 continue
             self._addresses.remove(address)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import check
-from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.cli.client.kafka_errors import AnswerTimeout, NotAuthorized
 from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
@@ -205,7 +205,10 @@ def read_reassignments(
 ) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] | None:
     """Adding and removing replicas of the partitions that are reassigned; None while no controller answers."""
     request = ListPartitionReassignmentsRequest(topics=None, timeout_ms=round(requests.timeout_s * 500))
-    answer = requests.ask_any(request, ListPartitionReassignmentsResponse, 0)
+    try:
+        answer = requests.ask_any(request, ListPartitionReassignmentsResponse, 0, is_forwarded=True)
+    except AnswerTimeout:
+        return None  # brokers of Apache Kafka wait for a controller longer than the request says
     if answer.error_code in NO_CONTROLLER:
         return None
     check(answer.error_code, answer.error_message, "running reassignments")

@@ -26,6 +26,10 @@ class NoAnswer(Failure):
     """A broker cannot be reached, or has not answered in time."""
 
 
+class AnswerTimeout(NoAnswer):
+    """A broker has accepted a connection, and has not answered a request in time."""
+
+
 class BadCredentials(Failure):
     """The broker does not accept the user with this secret."""
 

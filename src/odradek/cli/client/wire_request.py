@@ -6,7 +6,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from odradek.cli.client.kafka_errors import NoAnswer
+from odradek.cli.client.kafka_errors import AnswerTimeout, NoAnswer
 from odradek.cli.client.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
 
@@ -78,7 +78,7 @@ class BrokerConnection:
             security.log_in(self._socket, _ask)
         except OSError as error:
             self.close()
-            raise self._failure(error) from None
+            raise self._failure(error, NoAnswer if isinstance(error, TimeoutError) else Failure) from None
         except BaseException:
             self.close()
             raise
@@ -87,15 +87,14 @@ class BrokerConnection:
         try:
             return _ask(self._socket, request, response_type, version)
         except OSError as error:
-            raise self._failure(error) from None
+            raise self._failure(error, AnswerTimeout if isinstance(error, TimeoutError) else Failure) from None
 
     def close(self) -> None:
         self._socket.close()
 
-    def _failure(self, error: OSError, kind: type[Failure] = Failure) -> Failure:
+    def _failure(self, error: OSError, kind: type[Failure]) -> Failure:
         host, port = self.address[:2]
-        text = f"no response from {host}:{port}: {error.strerror or error}"
-        return NoAnswer(text) if isinstance(error, TimeoutError) else kind(text)
+        return kind(f"no response from {host}:{port}: {error.strerror or error}")
 
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:

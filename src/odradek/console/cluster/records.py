@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from confluent_kafka import KafkaException
+from confluent_kafka import OFFSET_END, KafkaException
 
 from odradek.cli.client.cluster import chosen_partitions, without_leader
 from odradek.cli.framework.failure import Failure
@@ -88,7 +88,8 @@ class ReadingRanges(NamedTuple):
 
 def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
     """The ranges from the start of a reading to the ends of its partitions; one that goes backward ends at the oldest
-    records. Partitions without a leader are left out. Failure if there is no other.
+    records. Partitions without a leader are left out, except from those that arrive: the consumer begins at their end
+    when they have one. Failure if no partition has a leader.
 
     Ranges end at the last stable offset: behind it the consumer receives neither records nor the end of the partition.
     """
@@ -106,13 +107,16 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
         partitions = chosen_partitions(topic, wanted)
         leaderless = without_leader([topic])
         led = [each for each in partitions if (topic.name, each) not in leaderless]
-        notice = _leaderless_text([each for each in partitions if each not in led])
+        unled = [each for each in partitions if each not in led]
+        notice = _leaderless_text(unled)
         if not led:
             raise Failure(f"topic {reading.topic}: {notice}; `odradek cluster status` shows the brokers")
         found = find_ranges(cluster, reading.topic, led, starts[reading.start])
         if reading.start == "before":
             found = [_ending_at(each, reading.offset) for each in found]
-        if reading.start == "end" or cluster.properties.get("isolation.level", "").lower() == "read_uncommitted":
+        if reading.start == "end":
+            return ReadingRanges([*found, *(PartitionRange(each, OFFSET_END, OFFSET_END) for each in unled)])
+        if cluster.properties.get("isolation.level", "").lower() == "read_uncommitted":
             return ReadingRanges(found, notice)
         stable = cluster.last_stable_offsets(reading.topic, led)
     committed = [_ending_at(each, stable[each.partition]) for each in found]

@@ -43,6 +43,7 @@ class RigWatch(TopicWatch[RigModel]):
 
     def __init__(self, cluster: Cluster, prepare: Preparation) -> None:
         super().__init__(cluster)
+        self.has_topic = False  # in the last snapshot that a page has used
         self._prepare = prepare
         self._view: ViewDefinition | None = None
 

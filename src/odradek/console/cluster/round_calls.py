@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.cli.client.kafka_errors import NoAnswer
+from odradek.cli.client.kafka_errors import AnswerTimeout, NoAnswer
 from odradek.cli.client.kept_connections import KeptConnections
 from odradek.cli.client.wire_request import TIMEOUT_S
+from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
+from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
     from odradek.cli.client.wire_security import SecuredAddress
     from odradek.protocol.schema import Request, Response
 
+FORWARDED = (DescribeQuorumRequest, ListPartitionReassignmentsRequest)  # to the controller
+
 R = TypeVar("R", bound="Response")
 
 
 class RoundCalls:
-    """A `Call` that belongs to one thread. It does not ask a broker that has not answered in this round."""
+    """A `Call` that belongs to one thread. It does not ask a broker that has not answered in this round, unless it is
+    the controller that may not have answered."""
 
     def __init__(self) -> None:
         self.silent: set[tuple[str, int]] = set()  # addresses
@@ -42,6 +47,7 @@ class RoundCalls:
             raise NoAnswer(f"no response from {host}:{port} a moment ago")
         try:
             return self._connections(address, request, response_type, version, timeout_s)
-        except NoAnswer:
-            self.silent.add((host, port))
+        except NoAnswer as failure:
+            if not (isinstance(failure, AnswerTimeout) and isinstance(request, FORWARDED)):
+                self.silent.add((host, port))
             raise

@@ -45,7 +45,7 @@ FIRST_SNAPSHOT_S = 10.0
 SLOW_FACTS_S = 15.0  # first offsets and settings change slowly
 DENIED_S = 60.0  # what the user may not know is not asked for again within this time
 LAGS_S = 10.0
-FIRST_LAGS_S = 1.0
+FIRST_LAGS_S = 5.0  # a page waits so long for them
 SOURCES: tuple[SampleSource, ...] = (from_offsets_and_sizes, from_traffic)
 TOPIC_SERIES = 2_000
 GROUP_SERIES = 200
@@ -106,6 +106,7 @@ class ClusterWatch:
         self._is_stopped = threading.Event()
         self._is_due = threading.Event()
         self._begun = self._finished = 0  # rounds
+        self._has_lags = False  # since the last pause
         self._has_round = threading.Condition()
         self._threads = (
             threading.Thread(target=self._run, name="cluster-watch", daemon=True),
@@ -119,6 +120,8 @@ class ClusterWatch:
     def stop(self, *, wait: bool = True) -> None:
         self._is_stopped.set()
         self._is_due.set()
+        with self._has_round:
+            self._has_round.notify_all()
         if wait:
             self._threads[0].join(REQUEST_TIMEOUT_S)
 
@@ -136,6 +139,13 @@ class ClusterWatch:
         if self._snapshot is None:
             raise Failure(self.trouble or "the cluster has not answered; is the address that of a Kafka listener?")
         return self._snapshot
+
+    def wait_for_lags(self) -> bool:
+        """Waits until the lags of groups were read since the last pause. False if they were not read in time."""
+        self.note_look()
+        with self._has_round:
+            self._has_round.wait_for(lambda: self._has_lags or bool(self.trouble), FIRST_LAGS_S)
+            return self._has_lags
 
     def freshness(self) -> Freshness:
         """How old the last snapshot is, and why."""
@@ -278,19 +288,24 @@ class ClusterWatch:
         """Lags have a thread of their own, with its own connections: a group whose coordinator is down delays the
         answer for seconds."""
         calls = RoundCalls()
-        pause_s = FIRST_LAGS_S
-        while not self._is_stopped.wait(pause_s):
+        while not self._is_stopped.is_set():
             snapshot = self._snapshot
             if snapshot is None:
                 calls.close()
+                with self._has_round:
+                    self._has_lags = False
+                    self._has_round.wait_for(lambda: self._snapshot or self._is_stopped.is_set(), LAGS_S)
                 continue
-            pause_s = LAGS_S
             calls.begin_round()
             with contextlib.suppress(Exception):  # the next round tries again
                 requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, calls)
                 lags = read_total_lags(self._cluster, requests, snapshot.state, GROUP_SERIES)
                 for group, lag in lags.items():
                     self.group_lags.add(group, time.time(), lag)
+            with self._has_round:
+                self._has_lags = True
+                self._has_round.notify_all()
+            self._is_stopped.wait(LAGS_S)
         calls.close()
 
     def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:

@@ -41,6 +41,7 @@ async def show_list(request: Request) -> Response:
     listed = await console.call(groups.list_groups)
     page = page_of(find_groups(listed, search), number)
     members = await console.call(groups.count_members, [each.name for each in page.rows])
+    has_lags = await console.run(console.watch.wait_for_lags)
     now_s = groups.now_ms() / 1000
     rows = [group_row(each, members.get(each.name), console.watch.group_lags, now_s) for each in page.rows]
     template = choose_template(request, "groups", "groups")
@@ -51,6 +52,7 @@ async def show_list(request: Request) -> Response:
         page=Page(rows, page.number, page.pages, page.total),
         search=search,
         has_groups=bool(listed),
+        has_lags=has_lags,
         most_watched=GROUP_SERIES if len(listed) > GROUP_SERIES else 0,
         tone_of=tone_of,
     )

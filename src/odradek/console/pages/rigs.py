@@ -28,11 +28,14 @@ LONGEST_NAME = 80
 
 
 def has_rigs(request: Request) -> bool:
-    """Whether the example's topic exists, as far as the last round has seen."""
+    """Whether the example's topic exists, as far as the last round has seen, also after a pause of the watch."""
     if not has_console(request):
         return False
-    snapshot = console_of(request).watch.latest
-    return snapshot is not None and READINGS in snapshot.topics
+    console = console_of(request)
+    snapshot = console.watch.latest
+    if snapshot is not None:
+        console.rigs.has_topic = READINGS in snapshot.topics
+    return console.rigs.has_topic
 
 
 async def show(request: Request) -> Response:

@@ -55,9 +55,9 @@ def last_value(values: Sequence[float | None]) -> int | None:
 
 
 def trend_of(values: Sequence[float | None]) -> str:
-    """`growing`, `shrinking` or `steady` over the last two minutes; empty without two values."""
+    """`growing`, `shrinking` or `steady` over the last two minutes; empty without two values, or without a lag."""
     known = [value for value in values[-TREND_POINTS:] if value is not None]
-    if len(known) < 2:
+    if len(known) < 2 or last_value(values) is None:
         return ""
     change = known[-1] - known[0]
     if abs(change) <= max(max(known) * STEADY_SHARE, STEADY_RECORDS):

@@ -160,9 +160,13 @@ class CopiedCommand(NamedTuple):
     note: str = ""
 
 
-def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> CopiedCommand:
-    """The command that prints the records of the page."""
+def consume_command(
+    address: str, reading: Reading, wanted: RecordFilter, rows: Sequence[RecordRow]
+) -> CopiedCommand | None:
+    """The command that prints the records of the page, or all that match a filter; None for a page before an offset
+    without rows, because `odradek consume` reads forward from the first of them."""
     words = ["odradek", "consume", reading.topic, "-b", address]
+    limit = reading.limit
     if reading.start == "newest" and not wanted.is_active:
         words += ["--last", str(reading.limit)]
     elif reading.start in ("newest", "oldest") or (reading.start == "before" and wanted.is_active):
@@ -170,7 +174,10 @@ def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> Cop
     elif reading.start == "offset":
         words += ["--offset", str(reading.offset)]
     elif reading.start == "before":
-        words += ["--offset", str(max(reading.offset - reading.limit, 0))]
+        if not rows:
+            return None
+        words += ["--offset", str(min(each.offset for each in rows))]
+        limit = len(rows)
     else:
         words += ["--from-time", str(reading.time_ms)]
     if reading.partition is not None:
@@ -180,8 +187,8 @@ def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> Cop
         return _filtered(words, wanted)
     if reading.partition is None and reading.start == "newest":
         return CopiedCommand(shlex.join(words), f"It prints the newest {reading.limit} records of each partition.")
-    words += ["--max-records", str(reading.limit)]
-    note = f"It prints the first {reading.limit} records that arrive, of any partition."
+    words += ["--max-records", str(limit)]
+    note = f"It prints the first {limit} records that arrive, of any partition."
     return CopiedCommand(shlex.join(words), note if reading.partition is None else "")
 
 
