@@ -18,7 +18,8 @@ def report(request: pytest.FixtureRequest) -> Iterator[Report]:
     yield made
     progress("\n" + made.table())
     selected = [item for item in request.session.items if "report" in getattr(item, "fixturenames", ())]
-    if request.config.getoption("keyword") or len(made.rows) < len(selected):
+    names_files = any(".py" in argument for argument in request.config.args)
+    if names_files or request.config.getoption("keyword") or len(made.rows) < len(selected):
         progress("some rows were not run: docs/reliability.md is not written")
     else:
         made.write()
