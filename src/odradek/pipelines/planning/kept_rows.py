@@ -119,8 +119,8 @@ def shown(removal: str) -> str:
 
 
 def shown_parts(parts: frozenset[str]) -> str:
-    """The parts of an identity as a user knows them; those of a UNION are numbered by its sides."""
-    plain = {WINDOW if WINDOW_PART.fullmatch(each) else STEP.sub("", each) for each in parts}
+    """The parts of an identity as a user knows them, in lower case; those of a UNION are numbered by its sides."""
+    plain = {WINDOW if WINDOW_PART.fullmatch(each) else STEP.sub("", each).lower() for each in parts}
     names = {each[2:] if each[:2] in {"1 ", "2 "} else each for each in plain}
     return ", ".join(sorted({"the queries of the UNION" if each == "side" else each for each in names}))
 

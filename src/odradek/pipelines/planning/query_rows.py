@@ -20,10 +20,10 @@ from odradek.pipelines.planning.group_columns import (
     column_of,
     distinct,
     group_expressions,
-    group_part,
     holding,
     identifying,
     joined,
+    part_finder,
     united,
 )
 from odradek.pipelines.planning.queries import JoinType, argument, has_aggregates, is_aggregate, join_type, window_calls
@@ -167,17 +167,19 @@ class QueryRows:
         """The rows of a SELECT with groups: those that it selects, with what it groups by as their identity."""
         from sqlglot import exp  # noqa: PLC0415
 
-        steps = {group_part(each): column_of(each, scope.resolve).step for each in group_expressions(node)}
+        expressions = group_expressions(node)
+        part_of = part_finder(expressions, scope.by_name)
+        steps = {part_of(each) or "": column_of(each, scope.resolve).step for each in expressions}
         window = next(filter(WINDOW_PART.fullmatch, steps), WINDOW)
 
         def resolve(each: exp.Expr) -> Column | None:
             if isinstance(each, exp.Column):
                 is_window = WINDOWS.intersection((each.name.lower(), each.table.lower()))
-                part = window if is_window and window in steps else each.name.lower()
+                part = window if is_window and window in steps else part_of(each)
             elif isinstance(each, exp.Dot | exp.Anonymous) and window_calls(each):
                 part = window
             else:
-                part = "" if is_aggregate(each) or not each.args else group_part(each)
+                part = None if is_aggregate(each) or not each.args else part_of(each)
             if part in steps:
                 return identifying(part, steps[part])
             return Column() if isinstance(each, exp.Column) else None
