@@ -60,6 +60,11 @@ def test_the_clock_is_a_warning() -> None:
         (f"{COUNTS} having id > 3", False),
         (f"select * from ({COUNTS}) c where n < 5", True),
         ("select id, count(*) n from a where x > 1 group by id", False),
+        ("select id, struct(avg(x) as mean, count(*) as n) as s from a group by id having s.mean > 3", True),
+        ("select id, struct(id as n) as s, count(*) n from a group by id having s.n > 0", False),
+        ("select id, count(*) n from (select *, struct(x as n) s from a) v group by id, s having s.n > 0", False),
+        ("select id, sum(x) as x from a group by id, x having x > 3", True),
+        ("select id, sum(x) as y from a group by id having a.id > 3", False),
     ],
 )
 def test_a_table_keeps_no_row_of_a_group_that_was_filtered_out_later(sql: str, is_refused: bool) -> None:
@@ -75,6 +80,13 @@ def test_a_table_keeps_no_row_of_a_group_that_was_filtered_out_later(sql: str, i
         ("s: {sql: select * from c where id > 1}", False),
         ("s: {sql: select * from c, expect: {few: {check: n < 9, otherwise: drop}}}", True),
         ("s: {sql: select * from c, expect: {few: n < 9}}", False),
+        ("s: {sql: 'select id, struct(n, id) as v from c', expect: {few: {check: v.n < 9, otherwise: drop}}}", True),
+        ("s: {sql: 'select id, struct(n) as v from c', expect: {few: {check: v.n < 9, otherwise: quarantine}}}", True),
+        ("s: {sql: 'select id, n from c', expect: {few: {check: c.n < 9, otherwise: drop}}}", True),
+        (
+            "s: {sql: 'select id, struct(id as n) as v, n from c', expect: {few: {check: v.n < 9, otherwise: drop}}}",
+            False,
+        ),
         ("s: {from: c, join: {table: levels, on: [n], how: semi}}", True),
         ("s: {from: c, join: {table: levels, on: [n], how: left}}", False),
         ("s: {from: c, join: {table: t, on: [id], how: anti}}", False),

@@ -34,7 +34,7 @@ from odradek.pipelines.planning.group_columns import (
     joined,
 )
 from odradek.pipelines.planning.queries import query_of
-from odradek.pipelines.planning.query_rows import QueryRows
+from odradek.pipelines.planning.query_rows import QueryRows, changing_paths
 from odradek.pipelines.planning.window_parts import STEP, WINDOW, WINDOW_PART, window_part
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def rows_of(step: Step, tables: Mapping[str, Rows], streams: Streams) -> tuple[R
     rows, removals = operation_rows(step, tables, streams)
     for each in step.expectations:
         if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}:
-            removals += [name for name in column_names(each.check) if rows.column(name).kind]
+            removals += changing_names(each.check, rows)
     return rows, removals
 
 
@@ -185,10 +185,9 @@ def as_input(node: exp.Expr) -> Column | None:
     return Column() if isinstance(node, exp.Column) else None
 
 
-def column_names(text: str) -> list[str]:
-    from sqlglot import exp  # noqa: PLC0415
-
+def changing_names(text: str, rows: Rows) -> list[str]:
+    """The columns of a condition that change."""
     try:
-        return [each.name.lower() for each in parse_expression(text).find_all(exp.Column)]
+        return changing_paths(parse_expression(text), rows, lambda name: name not in rows.columns)
     except SqlError:
         return []

@@ -187,8 +187,7 @@ class QueryRows:
         columns = {each.alias_or_name.lower(): column_of(each, resolve) for each in node.expressions}
         having = node.args.get("having")
         if having is not None:
-            names = [each.name.lower() for each in having.find_all(exp.Column)]
-            found = [name for name in names if name not in steps and columns.get(name, Column()).kind]
+            found = changing_paths(having, Rows(columns), lambda name: name in scope.by_name and name not in columns)
             found += [AN_AGGREGATE] if any(map(is_aggregate, having.walk())) else []
             self.removals += found[:1]
         return Rows(columns, frozenset().union(*(identifying(each, step).parts for each, step in steps.items())))
@@ -304,6 +303,15 @@ class _Scope:
             name = star.parts[0].name.lower()
             rows = self.by_name[name] if name in self.by_name else Rows(default=Column(self.rows.column(name).kind))
         return replace(rows, columns={name: each for name, each in rows.columns.items() if name not in left_out})
+
+
+def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bool]) -> list[str]:
+    """The columns of a condition over these rows that change, and the fields of structs that do."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    paths = [[part.name.lower() for part in each.parts] for each in condition.find_all(exp.Column)]
+    named = [path[1:] if len(path) > 1 and is_table(path[0]) else path for path in paths]
+    return [".".join(path) for path in named if rows.column(path[0]).kind]
 
 
 def equated(condition: exp.Expr) -> list[list[exp.Column]]:
