@@ -13,7 +13,7 @@ from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import LakehouseTarget, Sink, TopicOrigin
 from odradek.pipelines.definition.operations import Deduplication, Join, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.planning.kept_rows import key_of
-from odradek.pipelines.planning.origins import origin_tables
+from odradek.pipelines.planning.origins import kept_origins
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_rows import has_own_literals
 
@@ -69,7 +69,7 @@ def arrival_of(step: Step, found: Mapping[str, Arrival], key: Collection[str]) -
     """The order of a step's rows; none of its inputs has lost it."""
     operation = step.operation
     if isinstance(operation, Sql):
-        return query_arrival(step, found, key)
+        return query_arrival(step, operation, found, key)
     if isinstance(operation, Join):
         has_record = found[operation.input.lower()] is Arrival.RECORD
         return Arrival.RECORD if has_record else Arrival.LOST
@@ -82,11 +82,12 @@ def arrival_of(step: Step, found: Mapping[str, Arrival], key: Collection[str]) -
     return Arrival.ORDERED
 
 
-def query_arrival(step: Step, found: Mapping[str, Arrival], key: Collection[str]) -> Arrival:
+def query_arrival(step: Step, operation: Sql, found: Mapping[str, Arrival], key: Collection[str]) -> Arrival:
     query = query_of(step)
     if query is None:
         return Arrival.ORDERED
-    if origin_tables(query, [name for name, each in found.items() if each is Arrival.RECORD]) is not None:
+    with_records = [name for name, each in found.items() if each is Arrival.RECORD]
+    if kept_origins(operation.text, with_records) is not None:
         return Arrival.RECORD
     return Arrival.LOST if mixes_rows(query, key) else Arrival.ORDERED
 
