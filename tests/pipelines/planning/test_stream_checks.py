@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -116,17 +117,31 @@ def test_filters_behind_an_aggregation(step: str, is_refused: bool) -> None:
 
 @pytest.mark.parametrize(("removes_rows", "is_refused"), [(True, True), (False, False)])
 def test_a_function_behind_an_aggregation_removes_no_groups(removes_rows: bool, is_refused: bool) -> None:
-    """Whether it removes rows is known when Spark has analysed its plan."""
     step = "s: {from: [c], python: 'own:some', schema: 'id BIGINT, n BIGINT'}"
-    pipeline = define(f"{HEAD}steps: {{c: {{sql: '{COUNTS}'}}, {step}}}\n{TABLE}").pipeline
+    found = analysed_errors(f"{{c: {{sql: '{COUNTS}'}}, {step}}}", keeps_state=False, removes_rows=removes_rows)
+    assert ["a row that its function removes" in line for line in found] == [True] * is_refused, found
+
+
+@pytest.mark.parametrize(("removes_groups", "is_refused"), [(True, True), (False, False)])
+def test_a_function_removes_no_groups_of_its_own(removes_groups: bool, is_refused: bool) -> None:
+    """It may remove records before it groups them."""
+    step = "{s: {from: [a], python: 'own:hot', schema: 'id BIGINT, mean DOUBLE'}}"
+    flags = {"keeps_state": True, "updates_rows": True, "removes_rows": True}
+    found = analysed_errors(step, **flags, removes_groups=removes_groups)
+    assert ["a row that its function removes" in line for line in found] == [True] * is_refused, found
+
+
+def analysed_errors(steps: str, **flags: Any) -> list[str]:
+    """The problems of a table behind a Python step of whose plan Spark has found this."""
+    pipeline = define(f"{HEAD}steps: {steps}\n{TABLE}").pipeline
     assert pipeline is not None
-    function = pipeline.steps[1].operation
+    function = pipeline.steps[-1].operation
     assert isinstance(function, PythonFunction)
-    known = replace(pipeline.steps[1], operation=replace(function, keeps_state=False, removes_rows=removes_rows))
-    analysed = replace(pipeline, steps=(pipeline.steps[0], known))
+    known = replace(pipeline.steps[-1], operation=replace(function, **flags))
+    analysed = replace(pipeline, steps=(*pipeline.steps[:-1], known))
     graph, problems = build_graph(analysed), Problems()
     check_ends(analysed, graph, Streams.of(analysed, graph), problems)
-    assert bool([each for each in problems if "a row that its function removes" in str(each)]) is is_refused
+    return [str(each) for each in problems]
 
 
 GROUPS = "s: {from: a, by: [id], aggregate: {total: sum(x), last: max(at), n: count(*)}}"

@@ -153,7 +153,8 @@ def operation_rows(step: Step, tables: Mapping[str, Rows], streams: Streams) -> 
     if isinstance(operation, PythonFunction):
         are_groups = any(not tables.get(name.lower(), STATIC).is_fixed for name in operation.inputs)
         is_plain = operation.keeps_state is False and not are_groups
-        return RECORDS if is_plain else UNKNOWN, [UNSEEN] if are_groups and operation.removes_rows else []
+        is_filter = operation.removes_groups or (are_groups and operation.removes_rows)
+        return RECORDS if is_plain else UNKNOWN, [UNSEEN] if is_filter else []
     query = query_of(step)
     if query is None:
         return UNKNOWN, []
