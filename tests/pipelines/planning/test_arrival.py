@@ -6,6 +6,7 @@ import pytest
 
 from tests.pipelines.definition.definitions import reported_for
 from tests.pipelines.planning.test_query_checks import HEAD
+from tests.pipelines.planning.test_stream_checks import analysed_errors
 
 STATIC_TOPIC = '  u: {topic: u, schema: "id BIGINT, name STRING", stream: false}\n'
 TABLE = "warehouse: sqlite:///w.db\nsinks: {o: {from: s, table: o, key: [id]}}\n"
@@ -55,3 +56,41 @@ def sql_step(sql: str) -> str:
 def test_rows_have_an_offset_if_it_can_be_added_to_the_query(sql: str, is_refused: bool) -> None:
     assert len(arrival_errors(sql_step(sql))) == is_refused
     assert arrival_errors(sql_step(sql), TABLE.replace("[id]", "[id], order_by: id")) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        ("select /*+ REPARTITION(8) */ id, x from a", True),
+        ("select /*+ rebalance */ id, x from a", True),
+        ("select /*+ REPARTITION_BY_RANGE(3, id) */ id, x from a", True),
+        ("select /*+ COALESCE(1) */ id, x from a", False),
+        ("select id, (select max(t.name) from t where t.id = a.id) as name from a", True),
+        ("select v.id, (select max(name) from t where id = v.id) as name from a v", True),
+        ("select id, (select max(name) from t where id = x) as name from a", True),
+        ("select id, x from a where x > (select min(id) from t where name = 'low')", False),
+        ("select id, (select max(m) from (select id as m from t) u where u.m > 3) as most from a", False),
+    ],
+)
+def test_rows_that_a_query_divides_anew_or_joins_are_not_in_order(sql: str, is_refused: bool) -> None:
+    assert len(arrival_errors(sql_step(sql))) == is_refused
+    assert arrival_errors(sql_step(sql), TABLE.replace("[id]", "[id], order_by: id")) == []
+
+
+@pytest.mark.parametrize("clause", ["cluster by x", "distribute by x", "sort by x"])
+def test_a_stream_is_not_sorted_or_distributed(clause: str) -> None:
+    lines = reported_for(f"steps:\n{sql_step(f'select id, x from a {clause}')}{TABLE}", head=HEAD)
+    assert [line for line in lines if line.startswith("error: step 's' sorts a stream")], lines
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_refused"),
+    [
+        ({"keeps_state": False}, False),
+        ({"keeps_state": True}, True),
+        ({"keeps_state": False, "mixes_rows": True}, True),
+    ],
+)
+def test_a_function_that_keeps_state_or_mixes_rows_loses_their_order(flags: dict[str, bool], is_refused: bool) -> None:
+    found = analysed_errors("{s: {from: [a], python: 'own:some', schema: 'id BIGINT'}}", **flags)
+    assert ["are not in the order of their arrival" in line for line in found] == [True] * is_refused, found

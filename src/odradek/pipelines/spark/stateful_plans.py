@@ -22,6 +22,7 @@ STATELESS = frozenset(
 GROUPING = frozenset(("Aggregate",))
 AGGREGATING = frozenset((*GROUPING, "Distinct"))
 REMOVING = frozenset(("Filter", "MapInArrow", "MapInPandas", "MapPartitions", "PythonMapInArrow", "TypedFilter"))
+MIXING = frozenset(("Join", "RebalancePartitions", "RepartitionByExpression", "Sort", "Union"))
 # The joins with a static table whose rows depend on one row of the stream only, by the side of the stream.
 ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
 
@@ -44,6 +45,19 @@ def removes_rows(frame: DataFrame) -> bool:
 def removes_groups(frame: DataFrame) -> bool:
     """Whether the plan may remove rows of an aggregation of its own; False if it cannot be read."""
     return or_plainly(STATE, lambda: has_removed_groups(analysed_plan(frame)), False)
+
+
+def mixes_rows(frame: DataFrame) -> bool:
+    """Whether the plan may change the order of the stream's rows; True if it cannot be read."""
+    return or_plainly(STATE, lambda: has_mixed_rows(analysed_plan(frame)), True)
+
+
+def has_mixed_rows(node: Any) -> bool:
+    if not is_streaming(node):
+        return False
+    name = private(node, "node")()
+    is_mixing = node.shuffle() if name == "Repartition" else name in MIXING
+    return is_mixing or any(map(has_mixed_rows, items(private(node, "children")())))
 
 
 def has_removal(node: Any) -> bool:
