@@ -94,3 +94,30 @@ def test_a_stream_is_not_sorted_or_distributed(clause: str) -> None:
 def test_a_function_that_keeps_state_or_mixes_rows_loses_their_order(flags: dict[str, bool], is_refused: bool) -> None:
     found = analysed_errors("{s: {from: [a], python: 'own:some', schema: 'id BIGINT'}}", **flags)
     assert ["are not in the order of their arrival" in line for line in found] == [True] * is_refused, found
+
+
+STATE = "  v: {from: a, state: {key: [ID], processor: 'json:JSONDecoder'}, schema: 'id BIGINT, k BIGINT'}\n"
+UNIQUE = (
+    "  u: {sql: 'with q as (select * from a) select id, x as k from q'}\n  v: {from: u, deduplicate: {key: [id]}}\n"
+)
+
+
+@pytest.mark.parametrize("before", [STATE, UNIQUE])
+@pytest.mark.parametrize(
+    ("sql", "key", "is_refused"),
+    [
+        ("select * from v", "[k]", True),
+        ("select * from v", "[id]", False),
+        ("select * from v", "[k, id]", False),
+        ("select v.id as k, k as id from v", "[k]", False),
+        ("select id as k, k as id from v", "[id]", True),
+        ("select * except (k), k + 1 as k from v", "[id, k]", False),
+        ("select k, abs(id) as id from v", "[id]", True),
+        ("with w as (select id, k from v) select id, k from w", "[id]", False),
+        ("with w as (select k as id from v) select id from w", "[id]", True),
+    ],
+)
+def test_rows_of_a_state_are_in_order_for_its_own_key(before: str, sql: str, key: str, is_refused: bool) -> None:
+    end = TABLE.replace("[id]", key)
+    assert len(arrival_errors(before + sql_step(sql), end)) == is_refused
+    assert arrival_errors(before + sql_step(sql), end.replace("]}", "], order_by: id}")) == []

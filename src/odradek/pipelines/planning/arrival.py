@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import LakehouseTarget, Sink, TopicOrigin
-from odradek.pipelines.definition.operations import Deduplication, Join, PythonFunction, Sql, StreamJoin
+from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
+from odradek.pipelines.definition.sql_written import is_star
 from odradek.pipelines.planning.kept_rows import key_of
 from odradek.pipelines.planning.origins import kept_origins
-from odradek.pipelines.planning.queries import own_queries
+from odradek.pipelines.planning.queries import own_queries, query_of
 from odradek.pipelines.planning.query_rows import alias_of, has_own_literals
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: S
     if order_by is not None:
         return
     found: dict[str, Arrival] = {}  # by lower-case name
+    keys = keys_of_steps(pipeline, end, graph)
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
     for name in graph.upstream(end.input):
@@ -55,7 +57,7 @@ def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: S
             is_topic = isinstance(sources[name].origin, TopicOrigin)
             arrival = Arrival.RECORD if is_topic else Arrival.ORDERED
         else:
-            arrival = arrival_of(steps[name], found, key, streams)
+            arrival = arrival_of(steps[name], found, keys[name], streams)
         found[name.lower()] = arrival
         if arrival is Arrival.LOST:
             is_table = isinstance(end, Sink) and isinstance(end.target, LakehouseTarget)
@@ -78,12 +80,46 @@ def arrival_of(step: Step, found: Mapping[str, Arrival], key: Collection[str], s
         return Arrival.RECORD if has_record else Arrival.LOST
     if isinstance(operation, Deduplication):
         before = found[operation.input.lower()]
-        is_unique = operation.within is None and set(operation.key).issubset(key)
+        is_unique = operation.within is None and is_part(operation.key, key)
         return before if before is Arrival.RECORD or is_unique else Arrival.LOST
+    if isinstance(operation, KeyedState):  # rows are in order for each of its keys
+        return Arrival.ORDERED if is_part(operation.key, key) else Arrival.LOST
     if isinstance(operation, PythonFunction):
         is_mixed = len(operation.inputs) > 1 or operation.keeps_state or operation.mixes_rows
         return Arrival.LOST if is_mixed else Arrival.ORDERED
     return Arrival.LOST if isinstance(operation, StreamJoin) else Arrival.ORDERED
+
+
+def is_part(names: Collection[str], key: Collection[str]) -> bool:
+    return {name.lower() for name in names}.issubset(key)
+
+
+def keys_of_steps(pipeline: Pipeline, end: Sink | View, graph: Graph) -> dict[str, frozenset[str]]:
+    """The columns of each step before a table or view that become columns of its key, in lower case."""
+    steps = {each.name: each for each in pipeline.steps}
+    keys = {end.input: frozenset(name.lower() for name in key_of(end)[0])}
+    for name in reversed(graph.upstream(end.input)):
+        query = query_of(steps[name]) if name in steps else None
+        before = keys[name] if query is None else selected_columns(query, keys[name])
+        for each in graph.inputs.get(name, ()):
+            keys[each] = keys.get(each, before) & before
+    return keys
+
+
+def selected_columns(query: exp.Expr, names: frozenset[str]) -> frozenset[str]:
+    """The columns of a query's table that it selects under these names, as far as they are known."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    selects = list(query.find_all(exp.Select))
+    if len(selects) != 1:
+        made = [each for each in query.find_all(exp.Alias) if each.this.name.lower() != each.alias.lower()]
+        return names - {each.alias.lower() for each in made}
+    tables = {alias_of(each) for each in query.find_all(exp.Table)}
+    stars = [each for each in selects[0].expressions if is_star(each)]
+    items = {alias_of(each): each.unalias() for each in selects[0].expressions if each not in stars}
+    columns = {name: item for name, item in items.items() if name in names and isinstance(item, exp.Column)}
+    kept = {each.name.lower() for each in columns.values() if not each.table or each.table.lower() in tables}
+    return frozenset(kept) | (names - set(items) if stars else frozenset())
 
 
 def query_arrival(operation: Sql, found: Mapping[str, Arrival], key: Collection[str], streams: Streams) -> Arrival:
@@ -130,6 +166,5 @@ def is_correlated(subquery: exp.Expr, streams: Streams) -> bool:
 
 
 def tells_queries_apart(union: exp.Union, key: Collection[str]) -> bool:
-    named = {name.lower() for name in key}
     columns = [each.alias_or_name.lower() for each in union.selects]
-    return any(name in named and has_own_literals(union, at) for at, name in enumerate(columns))
+    return any(name in key and has_own_literals(union, at) for at, name in enumerate(columns))
