@@ -121,3 +121,23 @@ def test_rows_of_a_state_are_in_order_for_its_own_key(before: str, sql: str, key
     end = TABLE.replace("[id]", key)
     assert len(arrival_errors(before + sql_step(sql), end)) == is_refused
     assert arrival_errors(before + sql_step(sql), end.replace("]}", "], order_by: id}")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "is_refused"),
+    [
+        ("", True),
+        (", options: {maxFilesPerTrigger: 2}", True),
+        (", options: {maxFilesPerTrigger: 1}", False),
+        (", options: {maxFilesPerTrigger: 1, latestFirst: true}", True),
+    ],
+)
+@pytest.mark.parametrize("end", [TABLE, TABLE.replace("sinks", "views").replace("table: o, ", "")])
+def test_rows_of_several_files_in_a_batch_are_not_in_order(end: str, options: str, is_refused: bool) -> None:
+    head = f'{HEAD}  f: {{files: {{path: in, format: json{options}}}, stream: true, schema: "id BIGINT, x DOUBLE"}}\n'
+    step = sql_step("select id, x from f")
+    found = arrival_errors(step, end, head)
+    assert ["source 'f', which reads files, are not in" in line for line in found] == [True] * is_refused, found
+    assert arrival_errors(step, end.replace("[id]", "[id], order_by: x"), head) == []
+    groups = sql_step("select id, max(x) as x from f group by id")
+    assert arrival_errors(groups, end, head) == []

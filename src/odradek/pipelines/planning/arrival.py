@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import LakehouseTarget, Sink, TopicOrigin
+from odradek.pipelines.definition.model import FileOrigin, LakehouseTarget, Sink, TopicOrigin
 from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
 from odradek.pipelines.definition.sql_written import is_star
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Step, View
+    from odradek.pipelines.definition.model import Pipeline, Source, Step, View
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
 
+ONE_FILE = ", or read one file after the other with options: {maxFilesPerTrigger: 1} of the source"
 DIVIDING = ("repartition", "rebalance")  # hints that divide the rows of a batch into other partitions
 
 
@@ -54,20 +55,28 @@ def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: S
         if name not in streams.names:
             arrival = Arrival.ORDERED  # of a table, whose rows a join adds
         elif name in sources:
-            is_topic = isinstance(sources[name].origin, TopicOrigin)
-            arrival = Arrival.RECORD if is_topic else Arrival.ORDERED
+            arrival = source_arrival(sources[name])
         else:
             arrival = arrival_of(steps[name], found, keys[name], streams)
         found[name.lower()] = arrival
         if arrival is Arrival.LOST:
+            what = f"source '{name}', which reads files," if name in sources else f"step '{name}'"
             is_table = isinstance(end, Sink) and isinstance(end.target, LakehouseTarget)
+            hint = "use changes: {key, sequence}" if is_table else "add order_by: a column that says which row is newer"
             problems.error(
                 place_of(end, "key"),
-                f"'{end.name}' keeps the row of each {', '.join(key)} that arrived last, and the rows of step '{name}' "
-                "are not in the order of their arrival",
-                "use changes: {key, sequence}" if is_table else "add order_by: a column that says which row is newer",
+                f"'{end.name}' keeps the row of each {', '.join(key)} that arrived last, and the rows of {what} are "
+                "not in the order of their arrival",
+                f"{hint}{ONE_FILE if name in sources else ''}",
             )
             return
+
+
+def source_arrival(source: Source) -> Arrival:
+    if isinstance(source.origin, TopicOrigin):
+        return Arrival.RECORD
+    is_ordered = isinstance(source.origin, FileOrigin) and source.origin.has_ordered_files
+    return Arrival.ORDERED if is_ordered else Arrival.LOST
 
 
 def arrival_of(step: Step, found: Mapping[str, Arrival], key: Collection[str], streams: Streams) -> Arrival:
