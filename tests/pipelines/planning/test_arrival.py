@@ -141,3 +141,26 @@ def test_rows_of_several_files_in_a_batch_are_not_in_order(end: str, options: st
     assert arrival_errors(step, end.replace("[id]", "[id], order_by: x"), head) == []
     groups = sql_step("select id, max(x) as x from f group by id")
     assert arrival_errors(groups, end, head) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "end", "is_warned"),
+    [
+        ("{sql: 'select a.id, a.at, y from a join b on a.id = b.id'}", "key: [id], order_by: at", True),
+        ("{sql: with q as (select * from a) select * from q}", "key: [id], order_by: at", False),
+        ("{sql: 'select id, at from a union all select id, at from b'}", "key: [id], order_by: at", False),
+        ("{sql: 'select distinct id, at, x from a'}", "key: [id], order_by: x", True),
+        ("{sql: 'select distinct id, at, x from a'}", "key: [id, at], order_by: x", False),
+        ("{from: a, by: [id], window: {column: at, gap: 1 minute}, aggregate: {n: count(*)}}",
+         "key: [id], order_by: n", True),
+        ("{from: a, by: [id], window: {column: at, gap: 1 minute}, aggregate: {n: count(*)}}",
+         "key: [id], order_by: window_start", False),
+    ],
+)  # fmt: skip
+def test_an_order_with_equal_values_is_a_warning_if_rows_have_no_other(step: str, end: str, is_warned: bool) -> None:
+    lines = reported_for(
+        f"steps:\n  s: {step}\nwarehouse: sqlite:///w.db\nviews: {{o: {{from: s, {end}}}}}\n", head=HEAD
+    )
+    assert [line for line in lines if line.startswith("error")] == []
+    found = [line for line in lines if "depends on the batches" in line]
+    assert [line.startswith("warning: 'o' keeps the row of each id") for line in found] == [True] * is_warned, lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,6 +140,22 @@ def test_the_row_that_arrived_last_is_kept_in_whatever_order_rows_are_read(spark
     latest = latest_rows(frame.drop("__origin"), LatestRows(("k",)))
     assert sorted(map(tuple, latest.collect())) == [(1, "early"), (2, "b")]
     assert len(table_rows(frame.drop("__origin"), target).collect()) == 4
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("cuts", [[0, 2], [0, 1, 2]])
+def test_of_equal_rows_the_last_to_arrive_is_kept_without_an_origin(
+    spark: SparkSession, tmp_path: Path, cuts: list[int]
+) -> None:
+    """Rows of a query with a subquery, of a Python function and of files are in the order of their arrival."""
+    warehouse = Warehouse(f"sqlite:///{tmp_path / 'w.db'}")
+    target = TableTarget("t", ("k",), order_by="o")
+    rows = [(1, NOON, 9), (1, NOON, 4)]
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        frame = spark.createDataFrame(rows[start:end], "k BIGINT, o TIMESTAMP, v BIGINT").coalesce(1)
+        change = change_of(table_rows(frame, target), "t", target.key, target.order_by)
+        warehouse.write(BatchNumber("q", number), [change])
+    assert read_positions(warehouse, "t") == {1: 4}
 
 
 @pytest.mark.spark

@@ -15,7 +15,7 @@ from odradek.pipelines.definition.model import FileOrigin, LakehouseTarget, Sink
 from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
 from odradek.pipelines.definition.sql_written import is_star
-from odradek.pipelines.planning.kept_rows import key_of
+from odradek.pipelines.planning.kept_rows import key_of, warn_of_ties
 from odradek.pipelines.planning.origins import kept_origins
 from odradek.pipelines.planning.queries import own_queries, query_of
 from odradek.pipelines.planning.query_rows import alias_of, has_own_literals
@@ -45,8 +45,6 @@ class Arrival(Enum):
 def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
     """Checks that a table or view without `order_by` reads rows whose order of arrival is known."""
     key, order_by = key_of(end)
-    if order_by is not None:
-        return
     found: dict[str, Arrival] = {}  # by lower-case name
     keys = keys_of_steps(pipeline, end, graph)
     sources = {each.name: each for each in pipeline.sources}
@@ -59,6 +57,9 @@ def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: S
         else:
             arrival = arrival_of(steps[name], found, keys[name], streams)
         found[name.lower()] = arrival
+        if arrival is Arrival.LOST and order_by is not None:
+            warn_of_ties(end, problems)
+            return
         if arrival is Arrival.LOST:
             what = f"source '{name}', which reads files," if name in sources else f"step '{name}'"
             is_table = isinstance(end, Sink) and isinstance(end.target, LakehouseTarget)

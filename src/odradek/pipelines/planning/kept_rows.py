@@ -105,13 +105,28 @@ def check_key(end: Sink | View, rows: Rows, problems: Problems, *, is_final: boo
         )
         return
     held = frozenset().union(*(rows.column(name).parts for name in (*key, *((order_by,) if order_by else ()))))
-    if rows.parts - held and not (order_by is not None and (is_final or rows.is_fixed)):
-        problems.error(
-            place_of(end, "key"),
-            f"'{end.name}' keeps one row of each {', '.join(key)}, and several groups may have the same: nothing in "
-            f"its key tells {shown_parts(rows.parts - held)} apart",
-            "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart",
-        )
+    if not rows.parts - held:
+        return
+    if order_by is not None and (is_final or rows.is_fixed):
+        warn_of_ties(end, problems)
+        return
+    problems.error(
+        place_of(end, "key"),
+        f"'{end.name}' keeps one row of each {', '.join(key)}, and several groups may have the same: nothing in "
+        f"its key tells {shown_parts(rows.parts - held)} apart",
+        "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart",
+    )
+
+
+def warn_of_ties(end: Sink | View, problems: Problems) -> None:
+    """Of rows that are in no order, `order_by` does not choose between those with equal values."""
+    key, order_by = key_of(end)
+    problems.warning(
+        place_of(end, "order_by"),
+        f"'{end.name}' keeps the row of each {', '.join(key)} with the greatest '{order_by}': if several have it, the "
+        "one that stays depends on the batches, because these rows have no order of arrival",
+        "order by a column that differs between the rows of a key, or add one that does to the key",
+    )
 
 
 def shown(removal: str) -> str:
