@@ -171,8 +171,11 @@ class StreamJoin:
 
 @dataclass(frozen=True)
 class Union:
+    """`has_star`: the columns of both are `*`, of which the last is named behind it."""
+
     left: str
     right: str
+    has_star: bool = False
 
 
 @dataclass(frozen=True)

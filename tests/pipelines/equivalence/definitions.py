@@ -151,7 +151,7 @@ def operation_of(operation: Operation) -> dict[str, Any]:
         return join_of(operation)
     if isinstance(operation, Python):
         return {"from": operation.input, "python": f"processors:{operation.function}"}
-    rows = ", ".join(ROW)
+    rows = f"* except ({ROW[-1]}), {ROW[-1]}" if operation.has_star else ", ".join(ROW)
     return {"sql": f"select {rows} from {operation.left} union all select {rows} from {operation.right}"}
 
 

@@ -230,7 +230,8 @@ def declared_join(draft: Draft, read: str, shape: Shape) -> Drawn:
 def union(draft: Draft, read: str, shape: Shape) -> Drawn:
     right = draft.draw(st.sampled_from(others(draft, shape)[::-1]))
     other = draft.shapes[right]
-    return Union(read, right), Shape(
+    has_star = shape.columns == other.columns == ROW and draft.draw(st.booleans())
+    return Union(read, right, has_star), Shape(
         ROW,
         shape.has_time and other.has_time,
         has_unique_ids=False,

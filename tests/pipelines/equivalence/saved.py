@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.pipelines.equivalence.cases import (
@@ -147,6 +148,12 @@ def union_of_one_stream_that_keeps_the_last_row() -> Case:
     return Case((source,), steps, sinks, (View("seen", "s2", "arrived"),), fed)
 
 
+def union_with_a_star_that_keeps_the_last_row() -> Case:
+    """Rows had no offsets, and all rows of the second query were written after those of the first."""
+    case = union_of_one_stream_that_keeps_the_last_row()
+    return replace(case, steps=(*case.steps[:-1], Step("s2", Union("s0", "s1", has_star=True))))
+
+
 def all_columns_of_records() -> Case:
     """Sinks left them out."""
     source = Source("a", 5)
@@ -175,6 +182,7 @@ SAVED = {
         late_row_of_a_deduplicated_view,
         view_of_one_group,
         union_of_one_stream_that_keeps_the_last_row,
+        union_with_a_star_that_keeps_the_last_row,
         all_columns_of_records,
     )
 }

@@ -31,7 +31,7 @@ spark:
   spark.sql.warehouse.dir: {warehouse}/spark
 sources:
   rows:
-    files: {{path: in, format: json}}
+    files: {{path: in, format: json, options: {{maxFilesPerTrigger: 1}}}}
     stream: true
     schema: "id BIGINT, region STRING, lsn BIGINT, value BIGINT, odradek_is_deleted BOOLEAN"
 steps:

@@ -1,4 +1,4 @@
-"""The order of arrival behind joins with tables that are topics."""
+"""The order of arrival, by which a table without `order_by` keeps a row of each key."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.pipelines.definition.definitions import reported_for
 from tests.pipelines.planning.test_query_checks import HEAD
+from tests.pipelines.planning.test_stream_checks import analysed_errors
 
 STATIC_TOPIC = '  u: {topic: u, schema: "id BIGINT, name STRING", stream: false}\n'
 TABLE = "warehouse: sqlite:///w.db\nsinks: {o: {from: s, table: o, key: [id]}}\n"
@@ -25,3 +26,141 @@ def test_rows_joined_with_a_static_topic_keep_the_offset_of_the_stream(steps: st
     lines = reported_for(f"steps: {{{steps}}}\n{TABLE}", head=HEAD + STATIC_TOPIC)
     assert [line for line in lines if "error" in line and "are not in the order of their arrival" not in line] == []
     assert bool([line for line in lines if "are not in the order of their arrival" in line]) is is_refused, lines
+
+
+SPLIT = "select *, 'big' as kind from a where x > 1 union all select *, 'small' as kind from a where x <= 1"
+
+
+def arrival_errors(steps: str, end: str = TABLE, head: str = HEAD) -> list[str]:
+    """What is said of the order of rows; other errors fail the test."""
+    lines = [line for line in reported_for(f"steps:\n{steps}{end}", head=head) if line.startswith("error")]
+    found = [line for line in lines if "are not in the order of their arrival; " in line]
+    assert found == lines, lines
+    return found
+
+
+def sql_step(sql: str) -> str:
+    return f'  s: {{sql: "{sql}"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        (SPLIT, False),
+        ("select a.*, t.name from a join t using (id) union all select b.*, 'b' from b", False),
+        ("select a.id, to_json(struct(a.*)) as j, t.name from a join t on a.id = t.id", True),
+        ("select id, to_json(struct(v.*)) as j from a v", False),
+        ("select id, to_json(struct(v.*)) as j from a v union all select id, 'b' from b", True),
+    ],
+)
+def test_rows_have_an_offset_if_it_can_be_added_to_the_query(sql: str, is_refused: bool) -> None:
+    assert len(arrival_errors(sql_step(sql))) == is_refused
+    assert arrival_errors(sql_step(sql), TABLE.replace("[id]", "[id], order_by: id")) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        ("select /*+ REPARTITION(8) */ id, x from a", True),
+        ("select /*+ rebalance */ id, x from a", True),
+        ("select /*+ REPARTITION_BY_RANGE(3, id) */ id, x from a", True),
+        ("select /*+ COALESCE(1) */ id, x from a", False),
+        ("select id, (select max(t.name) from t where t.id = a.id) as name from a", True),
+        ("select v.id, (select max(name) from t where id = v.id) as name from a v", True),
+        ("select id, (select max(name) from t where id = x) as name from a", True),
+        ("select id, x from a where x > (select min(id) from t where name = 'low')", False),
+        ("select id, (select max(m) from (select id as m from t) u where u.m > 3) as most from a", False),
+    ],
+)
+def test_rows_that_a_query_divides_anew_or_joins_are_not_in_order(sql: str, is_refused: bool) -> None:
+    assert len(arrival_errors(sql_step(sql))) == is_refused
+    assert arrival_errors(sql_step(sql), TABLE.replace("[id]", "[id], order_by: id")) == []
+
+
+@pytest.mark.parametrize("clause", ["cluster by x", "distribute by x", "sort by x"])
+def test_a_stream_is_not_sorted_or_distributed(clause: str) -> None:
+    lines = reported_for(f"steps:\n{sql_step(f'select id, x from a {clause}')}{TABLE}", head=HEAD)
+    assert [line for line in lines if line.startswith("error: step 's' sorts a stream")], lines
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_refused"),
+    [
+        ({"keeps_state": False}, False),
+        ({"keeps_state": True}, True),
+        ({"keeps_state": False, "mixes_rows": True}, True),
+    ],
+)
+def test_a_function_that_keeps_state_or_mixes_rows_loses_their_order(flags: dict[str, bool], is_refused: bool) -> None:
+    found = analysed_errors("{s: {from: [a], python: 'own:some', schema: 'id BIGINT'}}", **flags)
+    assert ["are not in the order of their arrival" in line for line in found] == [True] * is_refused, found
+
+
+STATE = "  v: {from: a, state: {key: [ID], processor: 'json:JSONDecoder'}, schema: 'id BIGINT, k BIGINT'}\n"
+UNIQUE = (
+    "  u: {sql: 'with q as (select * from a) select id, x as k from q'}\n  v: {from: u, deduplicate: {key: [id]}}\n"
+)
+
+
+@pytest.mark.parametrize("before", [STATE, UNIQUE])
+@pytest.mark.parametrize(
+    ("sql", "key", "is_refused"),
+    [
+        ("select * from v", "[k]", True),
+        ("select * from v", "[id]", False),
+        ("select * from v", "[k, id]", False),
+        ("select v.id as k, k as id from v", "[k]", False),
+        ("select id as k, k as id from v", "[id]", True),
+        ("select * except (k), k + 1 as k from v", "[id, k]", False),
+        ("select k, abs(id) as id from v", "[id]", True),
+        ("with w as (select id, k from v) select id, k from w", "[id]", False),
+        ("with w as (select k as id from v) select id from w", "[id]", True),
+    ],
+)
+def test_rows_of_a_state_are_in_order_for_its_own_key(before: str, sql: str, key: str, is_refused: bool) -> None:
+    end = TABLE.replace("[id]", key)
+    assert len(arrival_errors(before + sql_step(sql), end)) == is_refused
+    assert arrival_errors(before + sql_step(sql), end.replace("]}", "], order_by: id}")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "is_refused"),
+    [
+        ("", True),
+        (", options: {maxFilesPerTrigger: 2}", True),
+        (", options: {maxFilesPerTrigger: 1}", False),
+        (", options: {maxFilesPerTrigger: 1, latestFirst: true}", True),
+    ],
+)
+@pytest.mark.parametrize("end", [TABLE, TABLE.replace("sinks", "views").replace("table: o, ", "")])
+def test_rows_of_several_files_in_a_batch_are_not_in_order(end: str, options: str, is_refused: bool) -> None:
+    head = f'{HEAD}  f: {{files: {{path: in, format: json{options}}}, stream: true, schema: "id BIGINT, x DOUBLE"}}\n'
+    step = sql_step("select id, x from f")
+    found = arrival_errors(step, end, head)
+    assert ["source 'f', which reads files, are not in" in line for line in found] == [True] * is_refused, found
+    assert arrival_errors(step, end.replace("[id]", "[id], order_by: x"), head) == []
+    groups = sql_step("select id, max(x) as x from f group by id")
+    assert arrival_errors(groups, end, head) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "end", "is_warned"),
+    [
+        ("{sql: 'select a.id, a.at, y from a join b on a.id = b.id'}", "key: [id], order_by: at", True),
+        ("{sql: with q as (select * from a) select * from q}", "key: [id], order_by: at", False),
+        ("{sql: 'select id, at from a union all select id, at from b'}", "key: [id], order_by: at", False),
+        ("{sql: 'select distinct id, at, x from a'}", "key: [id], order_by: x", True),
+        ("{sql: 'select distinct id, at, x from a'}", "key: [id, at], order_by: x", False),
+        ("{from: a, by: [id], window: {column: at, gap: 1 minute}, aggregate: {n: count(*)}}",
+         "key: [id], order_by: n", True),
+        ("{from: a, by: [id], window: {column: at, gap: 1 minute}, aggregate: {n: count(*)}}",
+         "key: [id], order_by: window_start", False),
+    ],
+)  # fmt: skip
+def test_an_order_with_equal_values_is_a_warning_if_rows_have_no_other(step: str, end: str, is_warned: bool) -> None:
+    lines = reported_for(
+        f"steps:\n  s: {step}\nwarehouse: sqlite:///w.db\nviews: {{o: {{from: s, {end}}}}}\n", head=HEAD
+    )
+    assert [line for line in lines if line.startswith("error")] == []
+    found = [line for line in lines if "depends on the batches" in line]
+    assert [line.startswith("warning: 'o' keeps the row of each id") for line in found] == [True] * is_warned, lines

@@ -265,3 +265,42 @@ sinks: {{o: {{from: s, table: o, key: [k, id]}}}}
 def test_the_first_of_columns_that_a_left_join_equates_tells_groups_apart(sql: str, is_refused: bool) -> None:
     refused = refusals("key: [k]", "select id, count(*) n from a group by id", sql)
     assert ["tells id apart" in line for line in refused] == [True] * is_refused, refused
+
+
+STRUCTS = HEAD.replace("x DOUBLE", "k BIGINT, c STRUCT<id: BIGINT>, p STRUCT<id: BIGINT>", 1)
+BOTH = "select %s as one, %s as two, count(*) n from a group by %s, %s"
+OF_TABLES = "select a.id as one, t.id as two, count(*) n from a join t on a.k = t.id group by a.id, t.id"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        OF_TABLES,
+        OF_TABLES.replace("a.id", "cast(a.id as string)").replace("t.id", "cast(t.id as string)"),
+        BOTH % (("c.id", "p.id") * 2),
+        BOTH % ("a.c.id", "a.p.id", "c.id", "p.id"),
+        BOTH % (("id", "c.id") * 2),
+        BOTH % ("a.id", "c.id", "ID", "C.ID"),
+        BOTH % (("cast(c.id as string)", "cast(id as string)") * 2),
+        BOTH % (("if(cast(id as string) = 'A', 1, 2)", "if(cast(id as string) = 'a', 1, 2)") * 2),
+    ],
+)
+def test_columns_of_the_same_name_are_different_parts_of_a_group(query: str) -> None:
+    for key in ("[one]", "[two]"):
+        (refused,) = refusals(f"key: {key}", query, head=STRUCTS)
+        assert "several groups may have the same" in refused
+    assert refusals("key: [one, two]", query, head=STRUCTS) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select a.id as one, count(*) n from a group by id",
+        "select ID as one, count(*) n from a group by a.id, id",
+        "select cast(a.id as string) as one, count(*) n from a group by cast(Id as string)",
+        "select a.id as one, count(*) n from a join t using (id) group by id",
+        "select v.id as one, count(*) n from a v join t on v.id = t.id group by v.id",
+    ],
+)
+def test_a_column_with_and_without_its_table_is_one_part_of_a_group(query: str) -> None:
+    assert refusals("key: [one]", query, head=STRUCTS) == []

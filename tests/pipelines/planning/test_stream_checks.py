@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,11 @@ def test_the_clock_is_a_warning() -> None:
         (f"{COUNTS} having id > 3", False),
         (f"select * from ({COUNTS}) c where n < 5", True),
         ("select id, count(*) n from a where x > 1 group by id", False),
+        ("select id, struct(avg(x) as mean, count(*) as n) as s from a group by id having s.mean > 3", True),
+        ("select id, struct(id as n) as s, count(*) n from a group by id having s.n > 0", False),
+        ("select id, count(*) n from (select *, struct(x as n) s from a) v group by id, s having s.n > 0", False),
+        ("select id, sum(x) as x from a group by id, x having x > 3", True),
+        ("select id, sum(x) as y from a group by id having a.id > 3", False),
     ],
 )
 def test_a_table_keeps_no_row_of_a_group_that_was_filtered_out_later(sql: str, is_refused: bool) -> None:
@@ -75,6 +81,13 @@ def test_a_table_keeps_no_row_of_a_group_that_was_filtered_out_later(sql: str, i
         ("s: {sql: select * from c where id > 1}", False),
         ("s: {sql: select * from c, expect: {few: {check: n < 9, otherwise: drop}}}", True),
         ("s: {sql: select * from c, expect: {few: n < 9}}", False),
+        ("s: {sql: 'select id, struct(n, id) as v from c', expect: {few: {check: v.n < 9, otherwise: drop}}}", True),
+        ("s: {sql: 'select id, struct(n) as v from c', expect: {few: {check: v.n < 9, otherwise: quarantine}}}", True),
+        ("s: {sql: 'select id, n from c', expect: {few: {check: c.n < 9, otherwise: drop}}}", True),
+        (
+            "s: {sql: 'select id, struct(id as n) as v, n from c', expect: {few: {check: v.n < 9, otherwise: drop}}}",
+            False,
+        ),
         ("s: {from: c, join: {table: levels, on: [n], how: semi}}", True),
         ("s: {from: c, join: {table: levels, on: [n], how: left}}", False),
         ("s: {from: c, join: {table: t, on: [id], how: anti}}", False),
@@ -104,17 +117,31 @@ def test_filters_behind_an_aggregation(step: str, is_refused: bool) -> None:
 
 @pytest.mark.parametrize(("removes_rows", "is_refused"), [(True, True), (False, False)])
 def test_a_function_behind_an_aggregation_removes_no_groups(removes_rows: bool, is_refused: bool) -> None:
-    """Whether it removes rows is known when Spark has analysed its plan."""
     step = "s: {from: [c], python: 'own:some', schema: 'id BIGINT, n BIGINT'}"
-    pipeline = define(f"{HEAD}steps: {{c: {{sql: '{COUNTS}'}}, {step}}}\n{TABLE}").pipeline
+    found = analysed_errors(f"{{c: {{sql: '{COUNTS}'}}, {step}}}", keeps_state=False, removes_rows=removes_rows)
+    assert ["a row that its function removes" in line for line in found] == [True] * is_refused, found
+
+
+@pytest.mark.parametrize(("removes_groups", "is_refused"), [(True, True), (False, False)])
+def test_a_function_removes_no_groups_of_its_own(removes_groups: bool, is_refused: bool) -> None:
+    """It may remove records before it groups them."""
+    step = "{s: {from: [a], python: 'own:hot', schema: 'id BIGINT, mean DOUBLE'}}"
+    flags = {"keeps_state": True, "updates_rows": True, "removes_rows": True}
+    found = analysed_errors(step, **flags, removes_groups=removes_groups)
+    assert ["a row that its function removes" in line for line in found] == [True] * is_refused, found
+
+
+def analysed_errors(steps: str, **flags: Any) -> list[str]:
+    """The problems of a table behind a Python step of whose plan Spark has found this."""
+    pipeline = define(f"{HEAD}steps: {steps}\n{TABLE}").pipeline
     assert pipeline is not None
-    function = pipeline.steps[1].operation
+    function = pipeline.steps[-1].operation
     assert isinstance(function, PythonFunction)
-    known = replace(pipeline.steps[1], operation=replace(function, keeps_state=False, removes_rows=removes_rows))
-    analysed = replace(pipeline, steps=(pipeline.steps[0], known))
+    known = replace(pipeline.steps[-1], operation=replace(function, **flags))
+    analysed = replace(pipeline, steps=(*pipeline.steps[:-1], known))
     graph, problems = build_graph(analysed), Problems()
     check_ends(analysed, graph, Streams.of(analysed, graph), problems)
-    assert bool([each for each in problems if "a row that its function removes" in str(each)]) is is_refused
+    return [str(each) for each in problems]
 
 
 GROUPS = "s: {from: a, by: [id], aggregate: {total: sum(x), last: max(at), n: count(*)}}"

@@ -18,7 +18,7 @@ from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
-from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, removes_rows
+from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, mixes_rows, removes_groups, removes_rows
 from odradek.pipelines.spark.steps import StepBroken
 from tests.pipelines.spark.stage import WAIT_S
 
@@ -233,6 +233,18 @@ def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> N
     assert removes_rows(stream.select(F.explode(F.array("value"))))
     assert not removes_rows(stream.select((stream.value + 1).alias("value")).join(static, "value", "left"))
     assert not removes_rows(stream.select(F.explode_outer(F.array("value"))))
+
+    means = stream.groupBy("value").agg(F.avg(F.second("timestamp")).alias("mean"))
+    assert removes_groups(means.where("mean > 3").select("value"))
+    assert removes_groups(means.join(static, "value"))
+    assert not removes_groups(stream.where("value > 1").join(static, "value").groupBy("value").count())
+    assert not removes_groups(means.join(static, "value", "left"))
+    assert not removes_groups(stream.join(static.groupBy("value").count(), "value"))
+
+    for mixed in (stream.repartition(8), stream.repartition("value"), stream.union(stream)):
+        assert mixes_rows(mixed.where("value > 1"))
+    assert mixes_rows(stream.join(static, "value"))
+    assert not mixes_rows(stream.where("value > 1").coalesce(1).select("value"))
 
     class Unreadable:
         def __getattr__(self, name: str) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +18,9 @@ from odradek.pipelines.definition.model import LatestRows, TableTarget
 from odradek.pipelines.spark.sinks.batches import change_of, table_rows
 from odradek.pipelines.spark.sinks.table_changes import TableChange
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
+from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.views import latest_rows
+from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,3 +140,35 @@ def test_the_row_that_arrived_last_is_kept_in_whatever_order_rows_are_read(spark
     latest = latest_rows(frame.drop("__origin"), LatestRows(("k",)))
     assert sorted(map(tuple, latest.collect())) == [(1, "early"), (2, "b")]
     assert len(table_rows(frame.drop("__origin"), target).collect()) == 4
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("cuts", [[0, 2], [0, 1, 2]])
+def test_of_equal_rows_the_last_to_arrive_is_kept_without_an_origin(
+    spark: SparkSession, tmp_path: Path, cuts: list[int]
+) -> None:
+    """Rows of a query with a subquery, of a Python function and of files are in the order of their arrival."""
+    warehouse = Warehouse(f"sqlite:///{tmp_path / 'w.db'}")
+    target = TableTarget("t", ("k",), order_by="o")
+    rows = [(1, NOON, 9), (1, NOON, 4)]
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        frame = spark.createDataFrame(rows[start:end], "k BIGINT, o TIMESTAMP, v BIGINT").coalesce(1)
+        change = change_of(table_rows(frame, target), "t", target.key, target.order_by)
+        warehouse.write(BatchNumber("q", number), [change])
+    assert read_positions(warehouse, "t") == {1: 4}
+
+
+@pytest.mark.spark
+def test_a_batch_reads_files_in_the_order_of_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads larger files first."""
+    for number, size in enumerate((1, 40, 3)):
+        file = tmp_path / f"{9 - number}.json"
+        file.write_text("".join(f'{{"k": 1, "v": {100 * number + row}}}\n' for row in range(size)))
+        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+    files = f"{{path: {tmp_path}, format: json, options: {{maxFilesPerTrigger: 1}}}}"
+    source = f"{{files: {files}, stream: true, schema: 'k BIGINT, v BIGINT'}}"
+    pipeline = sound(f"pipeline: p\nsources: {{f: {source}}}\nsinks: {{o: {{from: f, table: o, key: [k]}}}}\n")
+    frame = read_once(spark, pipeline.sources[0], pipeline, lambda _topic, _origin: 1)
+    assert frame.columns == ["k", "v"]
+    assert [row.v for row in frame.collect()] == [0, *range(100, 140), 200, 201, 202]
+    assert [tuple(row) for row in latest_rows(frame, LatestRows(("k",))).collect()] == [(1, 202)]

@@ -31,6 +31,8 @@ class PythonFunction:
     keeps_state: bool | None = None  # over a stream; None until Spark has analysed its plan
     updates_rows: bool = False  # whether its state is an aggregation, whose rows change with later records
     removes_rows: bool = False  # whether it may remove rows of its inputs
+    removes_groups: bool = False  # whether it may remove rows of its own aggregation
+    mixes_rows: bool = False  # whether it may return rows in another order than they arrived in
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Whether rows keep the order in which they arrived, by which a table or view without `order_by` chooses.
 
 Rows that derive from one record keep its offset. Other rows keep their order as long as each step handles them one by
-one: a join, a union or a deduplication may put the rows of a batch in any order.
+one: a join, a union, a deduplication or a new partitioning may put the rows of a batch in any order.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import LakehouseTarget, Sink, TopicOrigin
-from odradek.pipelines.definition.operations import Deduplication, Join, PythonFunction, Sql, StreamJoin
-from odradek.pipelines.planning.kept_rows import key_of
-from odradek.pipelines.planning.origins import origin_tables
-from odradek.pipelines.planning.queries import query_of
-from odradek.pipelines.planning.query_rows import has_own_literals
+from odradek.pipelines.definition.model import FileOrigin, LakehouseTarget, Sink, TopicOrigin
+from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, PythonFunction, Sql, StreamJoin
+from odradek.pipelines.definition.sql_text import SqlError, parse_query
+from odradek.pipelines.definition.sql_written import is_star
+from odradek.pipelines.planning.kept_rows import key_of, warn_of_ties
+from odradek.pipelines.planning.origins import kept_origins
+from odradek.pipelines.planning.queries import own_queries, query_of
+from odradek.pipelines.planning.query_rows import alias_of, has_own_literals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -23,8 +26,12 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Step, View
+    from odradek.pipelines.definition.model import Pipeline, Source, Step, View
     from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.planning.streams import Streams
+
+ONE_FILE = ", or read one file after the other with options: {maxFilesPerTrigger: 1} of the source"
+DIVIDING = ("repartition", "rebalance")  # hints that divide the rows of a batch into other partitions
 
 
 class Arrival(Enum):
@@ -35,73 +42,139 @@ class Arrival(Enum):
     LOST = auto()
 
 
-def check_arrival(
-    pipeline: Pipeline, end: Sink | View, graph: Graph, streaming: Collection[str], problems: Problems
-) -> None:
+def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
     """Checks that a table or view without `order_by` reads rows whose order of arrival is known."""
     key, order_by = key_of(end)
-    if order_by is not None:
-        return
     found: dict[str, Arrival] = {}  # by lower-case name
+    keys = keys_of_steps(pipeline, end, graph)
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
     for name in graph.upstream(end.input):
-        if name not in streaming:
+        if name not in streams.names:
             arrival = Arrival.ORDERED  # of a table, whose rows a join adds
         elif name in sources:
-            is_topic = isinstance(sources[name].origin, TopicOrigin)
-            arrival = Arrival.RECORD if is_topic else Arrival.ORDERED
+            arrival = source_arrival(sources[name])
         else:
-            arrival = arrival_of(steps[name], found, key)
+            arrival = arrival_of(steps[name], found, keys[name], streams)
         found[name.lower()] = arrival
+        if arrival is Arrival.LOST and order_by is not None:
+            warn_of_ties(end, problems)
+            return
         if arrival is Arrival.LOST:
+            what = f"source '{name}', which reads files," if name in sources else f"step '{name}'"
             is_table = isinstance(end, Sink) and isinstance(end.target, LakehouseTarget)
+            hint = "use changes: {key, sequence}" if is_table else "add order_by: a column that says which row is newer"
             problems.error(
                 place_of(end, "key"),
-                f"'{end.name}' keeps the row of each {', '.join(key)} that arrived last, and the rows of step '{name}' "
-                "are not in the order of their arrival",
-                "use changes: {key, sequence}" if is_table else "add order_by: a column that says which row is newer",
+                f"'{end.name}' keeps the row of each {', '.join(key)} that arrived last, and the rows of {what} are "
+                "not in the order of their arrival",
+                f"{hint}{ONE_FILE if name in sources else ''}",
             )
             return
 
 
-def arrival_of(step: Step, found: Mapping[str, Arrival], key: Collection[str]) -> Arrival:
+def source_arrival(source: Source) -> Arrival:
+    if isinstance(source.origin, TopicOrigin):
+        return Arrival.RECORD
+    is_ordered = isinstance(source.origin, FileOrigin) and source.origin.has_ordered_files
+    return Arrival.ORDERED if is_ordered else Arrival.LOST
+
+
+def arrival_of(step: Step, found: Mapping[str, Arrival], key: Collection[str], streams: Streams) -> Arrival:
     """The order of a step's rows; none of its inputs has lost it."""
     operation = step.operation
     if isinstance(operation, Sql):
-        return query_arrival(step, found, key)
+        return query_arrival(operation, found, key, streams)
     if isinstance(operation, Join):
         has_record = found[operation.input.lower()] is Arrival.RECORD
         return Arrival.RECORD if has_record else Arrival.LOST
     if isinstance(operation, Deduplication):
         before = found[operation.input.lower()]
-        is_unique = operation.within is None and set(operation.key).issubset(key)
+        is_unique = operation.within is None and is_part(operation.key, key)
         return before if before is Arrival.RECORD or is_unique else Arrival.LOST
-    if isinstance(operation, StreamJoin) or (isinstance(operation, PythonFunction) and len(operation.inputs) > 1):
-        return Arrival.LOST
-    return Arrival.ORDERED
+    if isinstance(operation, KeyedState):  # rows are in order for each of its keys
+        return Arrival.ORDERED if is_part(operation.key, key) else Arrival.LOST
+    if isinstance(operation, PythonFunction):
+        is_mixed = len(operation.inputs) > 1 or operation.keeps_state or operation.mixes_rows
+        return Arrival.LOST if is_mixed else Arrival.ORDERED
+    return Arrival.LOST if isinstance(operation, StreamJoin) else Arrival.ORDERED
 
 
-def query_arrival(step: Step, found: Mapping[str, Arrival], key: Collection[str]) -> Arrival:
-    query = query_of(step)
-    if query is None:
+def is_part(names: Collection[str], key: Collection[str]) -> bool:
+    return {name.lower() for name in names}.issubset(key)
+
+
+def keys_of_steps(pipeline: Pipeline, end: Sink | View, graph: Graph) -> dict[str, frozenset[str]]:
+    """The columns of each step before a table or view that become columns of its key, in lower case."""
+    steps = {each.name: each for each in pipeline.steps}
+    keys = {end.input: frozenset(name.lower() for name in key_of(end)[0])}
+    for name in reversed(graph.upstream(end.input)):
+        query = query_of(steps[name]) if name in steps else None
+        before = keys[name] if query is None else selected_columns(query, keys[name])
+        for each in graph.inputs.get(name, ()):
+            keys[each] = keys.get(each, before) & before
+    return keys
+
+
+def selected_columns(query: exp.Expr, names: frozenset[str]) -> frozenset[str]:
+    """The columns of a query's table that it selects under these names, as far as they are known."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    selects = list(query.find_all(exp.Select))
+    if len(selects) != 1:
+        made = [each for each in query.find_all(exp.Alias) if each.this.name.lower() != each.alias.lower()]
+        return names - {each.alias.lower() for each in made}
+    tables = {alias_of(each) for each in query.find_all(exp.Table)}
+    stars = [each for each in selects[0].expressions if is_star(each)]
+    items = {alias_of(each): each.unalias() for each in selects[0].expressions if each not in stars}
+    columns = {name: item for name, item in items.items() if name in names and isinstance(item, exp.Column)}
+    kept = {each.name.lower() for each in columns.values() if not each.table or each.table.lower() in tables}
+    return frozenset(kept) | (names - set(items) if stars else frozenset())
+
+
+def query_arrival(operation: Sql, found: Mapping[str, Arrival], key: Collection[str], streams: Streams) -> Arrival:
+    try:
+        query = parse_query(operation.text)
+    except SqlError:
         return Arrival.ORDERED
-    if origin_tables(query, [name for name, each in found.items() if each is Arrival.RECORD]) is not None:
+    with_records = [name for name, each in found.items() if each is Arrival.RECORD]
+    if kept_origins(operation.text, with_records) is not None:
         return Arrival.RECORD
-    return Arrival.LOST if mixes_rows(query, key) else Arrival.ORDERED
+    return Arrival.LOST if mixes_rows(query, key, streams) else Arrival.ORDERED
 
 
-def mixes_rows(query: exp.Expr, key: Collection[str]) -> bool:
-    """Whether a query has a join, or a UNION whose queries may have rows of the same key."""
+def mixes_rows(query: exp.Expr, key: Collection[str], streams: Streams) -> bool:
+    """Whether a query has a join, divides its rows anew, or has a UNION whose queries may have rows of the same key."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     subqueries = [each for each in query.find_all(exp.In, exp.Exists) if each.find(exp.Select) is not None]
     if subqueries or query.find(exp.Join) is not None:
         return True
+    if any(word in each.sql(dialect="spark").lower() for each in query.find_all(exp.Hint) for word in DIVIDING):
+        return True
+    scalars = [each for select in query.find_all(exp.Select) for each in own_queries(select)]
+    if any(is_correlated(each, streams) for each in scalars):
+        return True
     return any(not tells_queries_apart(each, key) for each in query.find_all(exp.Union))
 
 
+def is_correlated(subquery: exp.Expr, streams: Streams) -> bool:
+    """Whether a subquery in an expression names a column of the query around it, so that Spark runs it as a join."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    tables = list(subquery.find_all(exp.Table))
+    inner = {alias_of(each) for each in (*tables, *subquery.find_all(exp.Subquery, exp.CTE))}
+    outer = {alias_of(each) for each in subquery.root().find_all(exp.Table)} - inner
+    known = [lookup(streams.columns, each.name) for each in tables]
+    aliases = {each.alias.lower() for each in subquery.find_all(exp.Alias)}
+    for names in ([part.name.lower() for part in each.parts] for each in subquery.find_all(exp.Column)):
+        is_qualified = len(names) > 1 and names[0] in inner | outer
+        is_inner = names[0] in aliases or any(each is None or names[0] in each for each in known)
+        if (is_qualified and names[0] in outer) or not (is_qualified or is_inner):
+            return True
+    return False
+
+
 def tells_queries_apart(union: exp.Union, key: Collection[str]) -> bool:
-    named = {name.lower() for name in key}
     columns = [each.alias_or_name.lower() for each in union.selects]
-    return any(name in named and has_own_literals(union, at) for at, name in enumerate(columns))
+    return any(name in key and has_own_literals(union, at) for at, name in enumerate(columns))

@@ -70,7 +70,7 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     if is_keyed(end) and grouped:
         check_kept_rows(end, path, streams, problems)
     elif is_keyed(end):
-        check_arrival(pipeline, end, graph, streams.names, problems)
+        check_arrival(pipeline, end, graph, streams, problems)
     joined = [step for step in path if State.STREAM_JOIN in states[step.name]]
     if joined and (grouped or is_grouping):
         problems.error(

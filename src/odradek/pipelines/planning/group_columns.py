@@ -6,6 +6,7 @@ part of a query; the functions of this file derive the description of a result f
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from odradek.pipelines.planning.window_parts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from sqlglot import exp
 
@@ -90,13 +91,13 @@ UNKNOWN = Rows(default=Column(Kind.CHANGING), is_known=False)
 
 def identifying(name: str, step: str | None) -> Column:
     """A column that is a part of its row's identity."""
-    return Column(Kind.FIXED, frozenset((stepped_part(name.lower(), step),)), step)
+    return Column(Kind.FIXED, frozenset((stepped_part(name, step),)), step)
 
 
 def grouped(by: Mapping[str, str | None], aggregates: Mapping[str, Kind], window: str | None) -> Rows:
     """The rows of an aggregation by columns with these steps; each end of a window determines the window, whose part is
     given."""
-    columns = {name.lower(): identifying(name, step) for name, step in by.items()}
+    columns = {name.lower(): identifying(name.lower(), step) for name, step in by.items()}
     parts = frozenset().union(*(each.parts for each in columns.values()), () if window is None else (window,))
     if window is not None:
         columns |= {name: Column(Kind.FIXED, frozenset((window,))) for name in ("window_start", "window_end")}
@@ -223,14 +224,32 @@ def is_new_name(node: exp.Expr) -> bool:
     return node.alias.lower() not in {each.name.lower() for each in node.this.find_all(exp.Column)}
 
 
-def group_part(node: exp.Expr) -> str:
-    """The name of a part of a group's identity: the text of its expression, without the tables of its columns."""
+def part_finder(expressions: Sequence[exp.Expr], tables: Collection[str]) -> Callable[[exp.Expr], str | None]:
+    """Finds the part of a group's identity that an expression is, among those that a SELECT over these tables groups
+    by. Tables are left out of the names of parts, unless columns of several tables would then have the same."""
+    whole = {group_part(each, ()): group_part(each, tables) for each in expressions}
+    uses = Counter(whole.values())
+    parts = {text: part if uses[part] == 1 or len(tables) == 1 else text for text, part in whole.items()}
+
+    def found(node: exp.Expr) -> str | None:
+        text, part = group_part(node, ()), group_part(node, tables)
+        return parts.get(text, part if part in parts.values() else None)
+
+    return found
+
+
+def group_part(node: exp.Expr, tables: Collection[str]) -> str:
+    """The text of an expression, in which columns are without the names of these tables, and names in lower case."""
     from sqlglot import exp  # noqa: PLC0415
+
+    def plain(each: exp.Expr) -> exp.Expr:
+        if isinstance(each, exp.Column):
+            names = [exp.to_identifier(part.name.lower()) for part in each.parts]
+            path = names[1:] if len(names) > 1 and names[0].name in tables else names
+            return exp.Dot.build(path) if len(path) > 1 else exp.column(path[0])
+        return exp.to_identifier(each.name.lower()) if isinstance(each, exp.Identifier) else each
 
     calls = window_calls(node)
     if calls:
         return called_window_part(calls[0])
-    if isinstance(node, exp.Column):
-        return node.name.lower()
-    plain = node.transform(lambda each: exp.column(each.name) if isinstance(each, exp.Column) else each)
-    return str(plain.sql(dialect="spark")).lower()
+    return str(node.transform(plain).sql(dialect="spark", normalize_functions="lower"))

@@ -34,7 +34,7 @@ from odradek.pipelines.planning.group_columns import (
     joined,
 )
 from odradek.pipelines.planning.queries import query_of
-from odradek.pipelines.planning.query_rows import QueryRows
+from odradek.pipelines.planning.query_rows import QueryRows, changing_paths
 from odradek.pipelines.planning.window_parts import STEP, WINDOW, WINDOW_PART, window_part
 
 if TYPE_CHECKING:
@@ -105,13 +105,28 @@ def check_key(end: Sink | View, rows: Rows, problems: Problems, *, is_final: boo
         )
         return
     held = frozenset().union(*(rows.column(name).parts for name in (*key, *((order_by,) if order_by else ()))))
-    if rows.parts - held and not (order_by is not None and (is_final or rows.is_fixed)):
-        problems.error(
-            place_of(end, "key"),
-            f"'{end.name}' keeps one row of each {', '.join(key)}, and several groups may have the same: nothing in "
-            f"its key tells {shown_parts(rows.parts - held)} apart",
-            "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart",
-        )
+    if not rows.parts - held:
+        return
+    if order_by is not None and (is_final or rows.is_fixed):
+        warn_of_ties(end, problems)
+        return
+    problems.error(
+        place_of(end, "key"),
+        f"'{end.name}' keeps one row of each {', '.join(key)}, and several groups may have the same: nothing in "
+        f"its key tells {shown_parts(rows.parts - held)} apart",
+        "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart",
+    )
+
+
+def warn_of_ties(end: Sink | View, problems: Problems) -> None:
+    """Of rows that are in no order, `order_by` does not choose between those with equal values."""
+    key, order_by = key_of(end)
+    problems.warning(
+        place_of(end, "order_by"),
+        f"'{end.name}' keeps the row of each {', '.join(key)} with the greatest '{order_by}': if several have it, the "
+        "one that stays depends on the batches, because these rows have no order of arrival",
+        "order by a column that differs between the rows of a key, or add one that does to the key",
+    )
 
 
 def shown(removal: str) -> str:
@@ -119,8 +134,8 @@ def shown(removal: str) -> str:
 
 
 def shown_parts(parts: frozenset[str]) -> str:
-    """The parts of an identity as a user knows them; those of a UNION are numbered by its sides."""
-    plain = {WINDOW if WINDOW_PART.fullmatch(each) else STEP.sub("", each) for each in parts}
+    """The parts of an identity as a user knows them, in lower case; those of a UNION are numbered by its sides."""
+    plain = {WINDOW if WINDOW_PART.fullmatch(each) else STEP.sub("", each).lower() for each in parts}
     names = {each[2:] if each[:2] in {"1 ", "2 "} else each for each in plain}
     return ", ".join(sorted({"the queries of the UNION" if each == "side" else each for each in names}))
 
@@ -130,7 +145,7 @@ def rows_of(step: Step, tables: Mapping[str, Rows], streams: Streams) -> tuple[R
     rows, removals = operation_rows(step, tables, streams)
     for each in step.expectations:
         if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}:
-            removals += [name for name in column_names(each.check) if rows.column(name).kind]
+            removals += changing_names(each.check, rows)
     return rows, removals
 
 
@@ -153,7 +168,8 @@ def operation_rows(step: Step, tables: Mapping[str, Rows], streams: Streams) -> 
     if isinstance(operation, PythonFunction):
         are_groups = any(not tables.get(name.lower(), STATIC).is_fixed for name in operation.inputs)
         is_plain = operation.keeps_state is False and not are_groups
-        return RECORDS if is_plain else UNKNOWN, [UNSEEN] if are_groups and operation.removes_rows else []
+        is_filter = operation.removes_groups or (are_groups and operation.removes_rows)
+        return RECORDS if is_plain else UNKNOWN, [UNSEEN] if is_filter else []
     query = query_of(step)
     if query is None:
         return UNKNOWN, []
@@ -185,10 +201,9 @@ def as_input(node: exp.Expr) -> Column | None:
     return Column() if isinstance(node, exp.Column) else None
 
 
-def column_names(text: str) -> list[str]:
-    from sqlglot import exp  # noqa: PLC0415
-
+def changing_names(text: str, rows: Rows) -> list[str]:
+    """The columns of a condition that change."""
     try:
-        return [each.name.lower() for each in parse_expression(text).find_all(exp.Column)]
+        return changing_paths(parse_expression(text), rows, lambda name: name not in rows.columns)
     except SqlError:
         return []

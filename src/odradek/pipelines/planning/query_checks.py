@@ -60,6 +60,7 @@ def check_clauses(step: Step, operation: Sql, query: exp.Expr, problems: Problem
     what = f"step '{step.name}'"
     refused = (
         (exp.Order, "sorts"),
+        (exp.Cluster, "sorts"),
         (exp.Limit, "limits"),
         (exp.Offset, "skips rows of"),
         (exp.Window, "uses OVER on"),

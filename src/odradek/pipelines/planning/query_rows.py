@@ -20,10 +20,10 @@ from odradek.pipelines.planning.group_columns import (
     column_of,
     distinct,
     group_expressions,
-    group_part,
     holding,
     identifying,
     joined,
+    part_finder,
     united,
 )
 from odradek.pipelines.planning.queries import JoinType, argument, has_aggregates, is_aggregate, join_type, window_calls
@@ -167,17 +167,19 @@ class QueryRows:
         """The rows of a SELECT with groups: those that it selects, with what it groups by as their identity."""
         from sqlglot import exp  # noqa: PLC0415
 
-        steps = {group_part(each): column_of(each, scope.resolve).step for each in group_expressions(node)}
+        expressions = group_expressions(node)
+        part_of = part_finder(expressions, scope.by_name)
+        steps = {part_of(each) or "": column_of(each, scope.resolve).step for each in expressions}
         window = next(filter(WINDOW_PART.fullmatch, steps), WINDOW)
 
         def resolve(each: exp.Expr) -> Column | None:
             if isinstance(each, exp.Column):
                 is_window = WINDOWS.intersection((each.name.lower(), each.table.lower()))
-                part = window if is_window and window in steps else each.name.lower()
+                part = window if is_window and window in steps else part_of(each)
             elif isinstance(each, exp.Dot | exp.Anonymous) and window_calls(each):
                 part = window
             else:
-                part = "" if is_aggregate(each) or not each.args else group_part(each)
+                part = None if is_aggregate(each) or not each.args else part_of(each)
             if part in steps:
                 return identifying(part, steps[part])
             return Column() if isinstance(each, exp.Column) else None
@@ -185,8 +187,7 @@ class QueryRows:
         columns = {each.alias_or_name.lower(): column_of(each, resolve) for each in node.expressions}
         having = node.args.get("having")
         if having is not None:
-            names = [each.name.lower() for each in having.find_all(exp.Column)]
-            found = [name for name in names if name not in steps and columns.get(name, Column()).kind]
+            found = changing_paths(having, Rows(columns), lambda name: name in scope.by_name and name not in columns)
             found += [AN_AGGREGATE] if any(map(is_aggregate, having.walk())) else []
             self.removals += found[:1]
         return Rows(columns, frozenset().union(*(identifying(each, step).parts for each, step in steps.items())))
@@ -302,6 +303,15 @@ class _Scope:
             name = star.parts[0].name.lower()
             rows = self.by_name[name] if name in self.by_name else Rows(default=Column(self.rows.column(name).kind))
         return replace(rows, columns={name: each for name, each in rows.columns.items() if name not in left_out})
+
+
+def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bool]) -> list[str]:
+    """The columns of a condition over these rows that change, and the fields of structs that do."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    paths = [[part.name.lower() for part in each.parts] for each in condition.find_all(exp.Column)]
+    named = [path[1:] if len(path) > 1 and is_table(path[0]) else path for path in paths]
+    return [".".join(path) for path in named if rows.column(path[0]).kind]
 
 
 def equated(condition: exp.Expr) -> list[list[exp.Column]]:

@@ -17,7 +17,7 @@ from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
 from odradek.pipelines.spark.private_names import LOG
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
-from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, removes_rows
+from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, mixes_rows, removes_groups, removes_rows
 from odradek.pipelines.spark.steps import StepBroken, call_function
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: 
         keeps_state=is_stateful,
         updates_rows=is_stateful and aggregates(frame),
         removes_rows=removes_rows(frame),
+        removes_groups=removes_groups(frame),
+        mixes_rows=mixes_rows(frame),
     )
     return replace(step, operation=known)
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.planning.sql_tokens import Kind, counts_rows, is_plain_star, is_star, tokenize
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.sql_tokens import Kind, is_star, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from odradek.pipelines.spark.sql_tokens import Token
+    from odradek.pipelines.planning.sql_tokens import Token
 
 ORIGIN = "__origin"
 REJECTED = "__rejected"  # why a record failed to parse; null if it parsed
@@ -120,14 +120,3 @@ def replaced_stars(text: str, tokens: Sequence[Token], stars: Iterable[int], nam
 
 def names_hidden(token: Token) -> bool:
     return token.is_name and token.name.lower() in HIDDEN
-
-
-def counts_rows(tokens: Sequence[Token], index: int) -> bool:
-    """Whether this is the `*` of `count(*)`."""
-    return index >= 2 and tokens[index - 1].is_symbol("(") and tokens[index - 2].is_word("count")
-
-
-def is_plain_star(tokens: Sequence[Token], index: int) -> bool:
-    """Whether this `*` stands for all columns: no qualifier before it, no EXCEPT behind it."""
-    is_ended = index + 1 == len(tokens) or tokens[index + 1].is_symbol(")", ",")
-    return is_ended and not (index and tokens[index - 1].is_symbol("."))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
 from odradek.pipelines.definition.model import FileOrigin, Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, FileFormat, OnDataLoss, StartAt
 from odradek.pipelines.spark.connector_choice import connector_of
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 FETCH_WAIT_MS = "20"  # at the end of a log Spark waits for this long; Kafka's default of 500 ms would add latency
 EARLIEST_OFFSET, LATEST_OFFSET = -2, -1
 MOST_IN_TRANSACTION = 500_000
+FILE_ORDER = ("file_modification_time", "file_path", "file_block_start")
+PLACE = "__place"
 NOTHING_OFFSET = 0  # sentinels for start and end
 
 
@@ -87,8 +91,16 @@ def read_once(
         reader = session.read.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
-        return reader.load(below(pipeline, origin.path))
+        frame = reader.load(below(pipeline, origin.path))
+        return in_order_of_files(frame) if source.is_stream and origin.has_ordered_files else frame
     return read_table(session, origin, pipeline)
+
+
+def in_order_of_files(frame: DataFrame) -> DataFrame:
+    """The rows of files in the order of a stream that reads one file after the other."""
+    file = F.struct(*(F.col(f"_metadata.{name}") for name in FILE_ORDER))
+    placed = frame.select("*", F.struct(file, F.monotonically_increasing_id()).alias(PLACE))
+    return placed.orderBy(PLACE).drop(PLACE)
 
 
 def read_table(session: SparkSession, origin: JdbcOrigin, pipeline: Pipeline) -> DataFrame:

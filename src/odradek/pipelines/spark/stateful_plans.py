@@ -19,8 +19,10 @@ STATELESS = frozenset(
     StreamingRelation StreamingRelationV2 SubqueryAlias TypedFilter Union UpdateEventTimeWatermarkColumn View WithCTE
     """.split()  # noqa: SIM905 - a list would have a line for each name
 )
-AGGREGATING = frozenset(("Aggregate", "Distinct"))
+GROUPING = frozenset(("Aggregate",))
+AGGREGATING = frozenset((*GROUPING, "Distinct"))
 REMOVING = frozenset(("Filter", "MapInArrow", "MapInPandas", "MapPartitions", "PythonMapInArrow", "TypedFilter"))
+MIXING = frozenset(("Join", "RebalancePartitions", "RepartitionByExpression", "Sort", "Union"))
 # The joins with a static table whose rows depend on one row of the stream only, by the side of the stream.
 ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
 
@@ -40,16 +42,41 @@ def removes_rows(frame: DataFrame) -> bool:
     return or_plainly(STATE, lambda: has_removal(analysed_plan(frame)), False)
 
 
-def has_removal(node: Any) -> bool:
+def removes_groups(frame: DataFrame) -> bool:
+    """Whether the plan may remove rows of an aggregation of its own; False if it cannot be read."""
+    return or_plainly(STATE, lambda: has_removed_groups(analysed_plan(frame)), False)
+
+
+def mixes_rows(frame: DataFrame) -> bool:
+    """Whether the plan may change the order of the stream's rows; True if it cannot be read."""
+    return or_plainly(STATE, lambda: has_mixed_rows(analysed_plan(frame)), True)
+
+
+def has_mixed_rows(node: Any) -> bool:
     if not is_streaming(node):
         return False
     name = private(node, "node")()
-    is_removal = name in REMOVING
+    is_mixing = node.shuffle() if name == "Repartition" else name in MIXING
+    return is_mixing or any(map(has_mixed_rows, items(private(node, "children")())))
+
+
+def has_removal(node: Any) -> bool:
+    return is_streaming(node) and (is_removal(node) or any(map(has_removal, items(private(node, "children")()))))
+
+
+def has_removed_groups(node: Any) -> bool:
+    if not is_streaming(node):
+        return False
+    children = items(private(node, "children")())
+    is_above = is_removal(node) and any(has_operator(each, GROUPING) for each in children)
+    return is_above or any(map(has_removed_groups, children))
+
+
+def is_removal(node: Any) -> bool:
+    name = private(node, "node")()
     if name == "Join":
-        is_removal = str(node.joinType()) not in {"LeftOuter", "RightOuter", "FullOuter"}
-    elif name == "Generate":
-        is_removal = not node.outer()
-    return is_removal or any(map(has_removal, items(private(node, "children")())))
+        return str(node.joinType()) not in {"LeftOuter", "RightOuter", "FullOuter"}
+    return not node.outer() if name == "Generate" else name in REMOVING
 
 
 def has_operator(node: Any, names: frozenset[str]) -> bool:

@@ -20,15 +20,11 @@ POSITION = "__position"
 
 def latest_rows(frame: DataFrame, content: LatestRows) -> DataFrame:
     """The latest row of each key in a batch: the greatest `order_by`, null being the least; of equal ones the row that
-    arrived last, or without an origin record the one with the greatest columns; of equal ones, such as the rows of one
-    record, the last in the order of the frame."""
+    arrived last; of the rows of one record, or without an origin record, the last in the order of the frame."""
     names = visible_columns(frame)
     order = [] if content.order_by is None else [order_value(frame, content.order_by)]
     if has_origin(frame):
         order += [F.col(f"{ORIGIN}.offset"), F.col(f"{ORIGIN}.partition")]
-    elif order:
-        kinds = {each.name: each.dataType for each in frame.schema.fields}
-        order += [F.col(quoted(name)) for name in names if is_orderable(kinds[name])]
     row = F.struct(*(F.col(quoted(name)) for name in names))
     latest = F.max_by(row, F.struct(*order, F.col(POSITION)))
     keys = [F.col(quoted(name)) for name in content.key]
@@ -42,10 +38,6 @@ def order_value(frame: DataFrame, name: str) -> Column:
     if not isinstance(frame.select(column).schema.fields[0].dataType, T.FloatType | T.DoubleType):
         return column
     return F.when(~F.isnan(column), column)
-
-
-def is_orderable(kind: T.DataType) -> bool:
-    return isinstance(kind, T.AtomicType) and not isinstance(kind, T.VariantType)
 
 
 def running_aggregate(frame: DataFrame, content: RunningAggregate) -> DataFrame:

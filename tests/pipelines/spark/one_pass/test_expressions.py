@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.pipelines.planning.sql_tokens import Kind, tokenize
 from odradek.pipelines.spark.one_pass.expressions import parse_expression
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.one_pass.select_statement import Item, Star, parse_select
-from odradek.pipelines.spark.sql_tokens import Kind, tokenize
 
 
 def resolved(parts: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from odradek.pipelines.planning.sql_tokens import Kind
 from odradek.pipelines.spark.hidden_columns import quoted
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.one_pass.safe_functions import SAFE_FUNCTIONS
 from odradek.pipelines.spark.one_pass.token_reader import ColumnName, TokenReader
-from odradek.pipelines.spark.sql_tokens import Kind
 
 INFIX_WORDS = frozenset({"and", "or", "div", "like", "ilike", "rlike", "regexp", "between", "escape"})
 INFIX_SYMBOLS = frozenset({*"+-*/%&|^=<>", "||", "==", "<=>", "<=", ">=", "<>", "!=", "<<", ">>", ">>>"})

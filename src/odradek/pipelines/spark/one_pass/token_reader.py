@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odradek.pipelines.planning.sql_tokens import Kind, Token, tokenize
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.sql_tokens import Kind, Token, tokenize
 
 # Words that are never taken for column names or aliases; as such they must be in backquotes.
 GRAMMAR_WORDS = """select from where as and or not is null true false unknown in between like ilike rlike regexp escape

@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Kind(Enum):
@@ -82,7 +86,7 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-def is_star(tokens: list[Token], index: int) -> bool:
+def is_star(tokens: Sequence[Token], index: int) -> bool:
     """Whether this token is a `*` that stands for columns, and not a multiplication."""
     if not tokens[index].is_symbol("*"):
         return False
@@ -90,3 +94,14 @@ def is_star(tokens: list[Token], index: int) -> bool:
         return True
     before = tokens[index - 1]
     return before.is_symbol("(", ",", ".") or before.is_word("distinct", "all", "select")
+
+
+def counts_rows(tokens: Sequence[Token], index: int) -> bool:
+    """Whether this is the `*` of `count(*)`."""
+    return index >= 2 and tokens[index - 1].is_symbol("(") and tokens[index - 2].is_word("count")
+
+
+def is_plain_star(tokens: Sequence[Token], index: int) -> bool:
+    """Whether this `*` stands for all columns: no qualifier before it, no EXCEPT behind it."""
+    is_ended = index + 1 == len(tokens) or tokens[index + 1].is_symbol(")", ",")
+    return is_ended and not (index and tokens[index - 1].is_symbol("."))
