@@ -103,7 +103,8 @@ LIKE_OTHERS = [
     ("select readings.*, r2.n from readings join (select 1 as n) r2", False),
     ("select distinct pump from readings", False),
     ("select id -- from here\n from readings", True),
-    ("select *, 1 as x from readings union all select *, 2 from readings", False),
+    ("select *, id from readings union all select r.*, pump from readings r where id = 2", True),
+    ("select *, to_json(struct(r.*)) as j from readings r union all select *, 'x' from readings", False),
     ("select id from readings union select pump from readings", False),
     ("(select id from readings) union all select pump from readings", False),
     ("select id, * from readings union all select pump, * from readings where id = 2", True),
@@ -126,13 +127,7 @@ LIKE_OTHERS = [
         ("select id from readings where id in (select max(pump) from readings)", False),
         ("select id, pump from readings where id > 1 union all -- more\nselect id, -pump from readings", True),
         ("select * from readings -- all\nunion all select r.* from readings r union all select * from readings", True),
-        ("select id, * from readings union all select pump, * from readings where id = 2", True),
         ("select *, 1 as x from readings union all select *, 2 from readings", True),
-        (
-            "select *, id from readings union all select r.*, pump from readings r where id = 2",
-            True,
-        ),
-        ("select *, to_json(struct(r.*)) as j from readings r union all select *, 'x' from readings", False),
         *(pytest.param(*each, marks=pytest.mark.soak) for each in LIKE_OTHERS),
     ],
 )
