@@ -105,6 +105,15 @@ def test_a_group_that_has_not_had_a_generation_is_upgraded_too() -> None:
     assert set(bench.consumers.members) == {member_id, "a"}
 
 
+def test_a_group_whose_members_left_before_its_first_generation_is_upgraded_too() -> None:
+    bench = MixedBench(initial_rebalance_delay_ms=3000)
+    member_id, _ = bench.new_classic()
+    assert bench.leave((member_id, None)) == [ErrorCode.NONE]
+    assert bench.assigned(bench.join_consumer("a")) == ALL
+    assert set(bench.consumers.members) == {"a"}
+    assert not bench.timers.is_running(TimerKey(TimerKind.JOIN, GROUP))
+
+
 @pytest.mark.parametrize("policy", ["disabled", "downgrade"])
 def test_no_upgrade_against_the_policy(policy: str) -> None:
     bench = MixedBench(policy)

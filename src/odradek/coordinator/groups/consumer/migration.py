@@ -79,10 +79,11 @@ def _upgrade(classic: ClassicGroup, decision: Decision) -> Draft | Refusal:
 
 
 def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | None:
-    """All members keep the assignment of the last generation; None when a custom assignor would lose its data."""
+    """All members keep the assignment of the last generation; None when a custom assignor would lose its data. A group
+    whose last member left before its first generation has no members and no protocol."""
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.target_epoch = classic.generation
-    chosen = classic.protocol_name or classic.select_protocol()
+    chosen = classic.protocol_name or (classic.select_protocol() if classic.members else "")
     for member in classic.members.values():
         target: Partitions = {}
         if member.assignment:
