@@ -120,7 +120,7 @@ def test_aggregates_of_all_values_take_few_milliseconds() -> None:
     store = ClientValueStore()
     for number in range(80):
         take(store, number, *(total(f"metric.{each:04}", 1) for each in range(620)))
-    assert sum(len(values.series) for _, values in store.items()) > 35_000
+    assert sum(len(values.series) for _, values in store.items()) > 15_000
 
     def read() -> float:
         began = time.process_time()

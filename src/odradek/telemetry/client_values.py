@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.telemetry.totals import Aggregate, SeriesKey
 
 MOST_BYTES_OF_A_CLIENT = 256 << 10
-MOST_BYTES = 16 << 20
+MOST_BYTES = 8 << 20
 SERIES_BYTES = 400  # of the objects of one value, beside its text
 LARGEST_COUNT = (1 << 63) - 1  # the largest INT64 of a response
 
