@@ -87,7 +87,7 @@ def _properties(node_id: int) -> Mapping[str, str]:
 
 def _wait_until_ready(kind: BrokerKind, processes: "Sequence[subprocess.Popen[bytes]]", address: str) -> None:
     deadline = time.monotonic() + START_DEADLINE_S
-    while not all(_knows_all(each) for each in address.split(",")):
+    while not all(knows_brokers(each, BROKERS) for each in address.split(",")):
         if any(process.poll() is not None for process in processes):
             raise BrokerError(f"{kind.title}: a broker of the cluster ended")
         if time.monotonic() > deadline:
@@ -95,9 +95,9 @@ def _wait_until_ready(kind: BrokerKind, processes: "Sequence[subprocess.Popen[by
         time.sleep(READY_PAUSE_S)
 
 
-def _knows_all(address: str) -> bool:
+def knows_brokers(address: str, count: int) -> bool:
     try:
         admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-        return len(admin.list_topics(timeout=5).brokers) == BROKERS
+        return len(admin.list_topics(timeout=5).brokers) == count
     except KafkaException:
         return False

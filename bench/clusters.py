@@ -3,17 +3,15 @@
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.brokers import BrokerError, BrokerKind
 from bench.cluster_brokers import BROKERS, NODE_IDS, RunningCluster, running_cluster
-from bench.generator import Generator
 from bench.processes import raise_open_files_limit
 from bench.reassignment import is_reassigning, reassign
 from bench.results import Experiment, Run
 from bench.topics import create, create_many, create_on, fresh_topic
-from bench.turns import OnRun, in_turns
+from bench.turns import Experiments, in_turns
 from bench.workloads import (
     CAUGHT_UP_BYTES,
     CLUSTER_LATENCY_SECONDS,
@@ -35,14 +33,7 @@ IDLE_TOPIC_PARTITIONS = 100
 SPARE_FILES = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
-    generator: Generator
-    kinds: Sequence[BrokerKind]
-    directory: Path
-    scale: float
-    on_run: OnRun
-
+class Clusters(Experiments):
     def measure(self, name: str, rounds: range) -> Experiment:
         if name == CATCH_UP:
             measure = self._catch_up

@@ -7,8 +7,7 @@ Each is measured on newly started brokers, so that memory left by an earlier wor
 import contextlib
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from bench.generator import Generator, GeneratorError, read_line
 from bench.processes import cpu_seconds, is_alive, raise_open_files_limit, resident_mb
 from bench.results import Experiment, Run
 from bench.topics import create, fresh_topic
-from bench.turns import Measure, OnRun, in_turns
+from bench.turns import Experiments
 from bench.workloads import (
     GROUPS,
     GROUPS_SECONDS,
@@ -31,18 +30,7 @@ from bench.workloads import (
 SPARE_FILES = 1_000  # descriptors of a broker and a generator besides the connections
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    generator: Generator
-    kinds: Sequence[BrokerKind]
-    directory: Path
-    scale: float
-    on_run: OnRun
-
-    def measure(self, name: str, rounds: range) -> Experiment:
-        measure_run: Measure = getattr(self, f"_{name}")
-        return in_turns(name, rounds, self.kinds, self.directory, measure_run, self.on_run)
-
+class Footprint(Experiments):
     def _start(self, kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
         """From the start of the process; the client is started first and waits for the port."""
         directory.mkdir(parents=True)

@@ -7,41 +7,23 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from bench.brokers import PROPERTIES, START_DEADLINE_S, BrokerError, BrokerKind, RunningBroker, free_port, running
+from bench.cluster_brokers import READY_PAUSE_S, knows_brokers
 from bench.costs import alternate, costs
-from bench.generator import Generator
 from bench.odradek_broker import Odradek
 from bench.results import Experiment, Run
-from bench.turns import OnRun, in_turns
+from bench.turns import Experiments
 from bench.workloads import GUARDED_RECORDS, SMALL_BATCH_BYTES, SMALL_BATCH_RECORDS, Workload
 from odradek.testing import zookeeper
 
 UNMEASURED = Path(__file__).parent / "unmeasured_broker.py"
-METRICS = "metrics"
-PAUSE_S = 0.1
 SCRAPE_EVERY_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class OwnRates:
-    generator: Generator
-    kinds: Sequence[BrokerKind]
-    directory: Path
-    scale: float
-    on_run: OnRun
-
-    def measure(self, name: str, rounds: range) -> Experiment:
-        kinds = [kind for kind in self.kinds if kind.is_odradek]
-        measure = self._metrics if name == METRICS else self._processes
-        return in_turns(name, rounds, kinds, self.directory, measure, self.on_run)
-
+class OwnRates(Experiments):
     def _metrics(self, kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
         """The metrics are read once a second, as by a Prometheus with a short interval."""
         workload = Workload("metrics", "", "produce", GUARDED_RECORDS, 100, batch_bytes=16_384).scaled(self.scale)
@@ -91,14 +73,11 @@ def broker_command(program: str, properties: dict[str, str]) -> Odradek:
 
 
 def wait_for_brokers(address: str, count: int) -> None:
-    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
     deadline = time.monotonic() + START_DEADLINE_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(KafkaException):
-            if len(admin.list_topics(timeout=5).brokers) == count:
-                return
-        time.sleep(PAUSE_S)
-    raise BrokerError(f"{count} broker processes did not find each other in {START_DEADLINE_S} s")
+    while not knows_brokers(address, count):
+        if time.monotonic() > deadline:
+            raise BrokerError(f"{count} broker processes did not find each other in {START_DEADLINE_S} s")
+        time.sleep(READY_PAUSE_S)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ Each is measured on newly started brokers.
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from bench.brokers import BrokerKind, RunningBroker, kill, running, start, stop
 from bench.cold_reads import CAN_EVICT, COLD_RECORD_BYTES, cold_reads
 from bench.dirty_logs import DirtyLog, fill
 from bench.footprint import SPARE_FILES, waiting
-from bench.generator import Generator
 from bench.probes import Partition, write_everywhere
 from bench.processes import (
     children_resident_mb,
@@ -29,7 +27,7 @@ from bench.processes import (
 )
 from bench.results import Experiment, Run
 from bench.topics import create, create_many, fresh_topic
-from bench.turns import Measure, OnRun, in_turns
+from bench.turns import Experiments
 from bench.workloads import (
     CALM_COMPACTED_BYTES,
     CALM_SECONDS,
@@ -47,18 +45,7 @@ from bench.workloads import (
 STOP_MANY_DEADLINE_S = 300  # thousands of logs are flushed
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    generator: Generator
-    kinds: Sequence[BrokerKind]
-    directory: Path
-    scale: float
-    on_run: OnRun
-
-    def measure(self, name: str, rounds: range) -> Experiment:
-        measure_run: Measure = getattr(self, f"_{name}")
-        return in_turns(name, rounds, self.kinds, self.directory, measure_run, self.on_run)
-
+class Scale(Experiments):
     def _recovery(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         """From the start of the process until each partition has acknowledged a record."""
         partitions = max(4, int(RECOVERED_PARTITIONS * self.scale))

@@ -7,8 +7,7 @@ import contextlib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __all__
@@ -22,18 +21,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __al
 
 from bench.brokers import BrokerKind, RunningBroker, running
 from bench.costs import alternate, costs
-from bench.generator import Generator
 from bench.processes import cpu_seconds
 from bench.results import Experiment, Run
 from bench.tls_brokers import running_with_tls
 from bench.topics import fresh_topic
-from bench.turns import Measure, OnRun, in_turns
+from bench.turns import Experiments
 from bench.workloads import (
     ACLS,
     GUARDED_RECORDS,
     HANDSHAKE_SECONDS,
     HANDSHAKES_PER_S,
-    OF_ODRADEK,
     RATE_RECORDS_PER_S,
     Workload,
 )
@@ -48,19 +45,7 @@ AUTHORIZER = {
 HIGH_QUOTAS = ("producer_byte_rate=1e12", "consumer_byte_rate=1e12", "request_percentage=1000000")
 
 
-@dataclass(frozen=True, slots=True)
-class Security:
-    generator: Generator
-    kinds: Sequence[BrokerKind]
-    directory: Path
-    scale: float
-    on_run: OnRun
-
-    def measure(self, name: str, rounds: range) -> Experiment:
-        measure_run: Measure = getattr(self, f"_{name}")
-        kinds = [kind for kind in self.kinds if kind.is_odradek] if name in OF_ODRADEK else self.kinds
-        return in_turns(name, rounds, kinds, self.directory, measure_run, self.on_run)
-
+class Security(Experiments):
     def _acls(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         def add_rules(broker: RunningBroker) -> None:
             count = max(100, int(ACLS * min(1.0, self.scale)))

@@ -2,12 +2,14 @@
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from bench.brokers import BrokerKind
+from bench.generator import Generator
 from bench.results import Experiment, Run
-from bench.workloads import OTHERS
+from bench.workloads import OF_ODRADEK, OTHERS
 
 T = TypeVar("T")
 
@@ -38,3 +40,19 @@ def in_turns(
             experiment.add(kind.key, run)
             on_run(title, kind.title, f"round {number}", run)
     return experiment
+
+
+@dataclass(frozen=True, slots=True)
+class Experiments:
+    """A group of experiments; the method that measures one run has the experiment's name, with an underscore before."""
+
+    generator: Generator
+    kinds: Sequence[BrokerKind]
+    directory: Path
+    scale: float
+    on_run: OnRun
+
+    def measure(self, name: str, rounds: range) -> Experiment:
+        measure_run: Measure = getattr(self, f"_{name}")
+        kinds = [kind for kind in self.kinds if kind.is_odradek] if name in OF_ODRADEK else self.kinds
+        return in_turns(name, rounds, kinds, self.directory, measure_run, self.on_run)

@@ -144,7 +144,7 @@ def query_arrival(operation: Sql, found: Mapping[str, Arrival], key: Collection[
 
 
 def mixes_rows(query: exp.Expr, key: Collection[str], streams: Streams) -> bool:
-    """Whether a query has a join, divides its rows anew, or has a UNION whose queries may have rows of the same key."""
+    """Whether a query has a join, repartitions its rows, or has a UNION whose queries may have rows of the same key."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     subqueries = [each for each in query.find_all(exp.In, exp.Exists) if each.find(exp.Select) is not None]
