@@ -9,7 +9,7 @@ import pytest
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.topic_decisions import Assignment, NewTopic
-from odradek.handlers.broker_endpoints import LISTED_AFTER_FENCING_MS
+from odradek.handlers.broker_endpoints import JAVA_CLIENT, LISTED_AFTER_FENCING_MS
 from odradek.handlers.context import RequestContext
 from odradek.handlers.leader_hints import add_leader_hints, add_produce_leader_hints
 from odradek.metadata.entities import BrokerImage
@@ -141,3 +141,9 @@ def test_a_broker_that_was_fenced_lately_is_listed_but_leads_nothing(cluster: Si
     response = cluster.call(MetadataRequest(topics=None), MetadataResponse, 13)
     assert FENCED in [broker.node_id for broker in response.brokers]
     assert FENCED not in [partition.leader_id for partition in response.topics[0].partitions]
+
+
+def test_a_java_client_is_not_told_of_a_broker_that_was_fenced_lately(cluster: SimulatedBroker) -> None:
+    cluster.client.software_name = JAVA_CLIENT
+    response = cluster.call(MetadataRequest(topics=None), MetadataResponse, 13)
+    assert [broker.node_id for broker in response.brokers] == [HERE, REACHABLE]

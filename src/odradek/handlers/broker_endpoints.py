@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # Longer than a client with a socket timeout of 10 s waits for a broker that hangs.
 LISTED_AFTER_FENCING_MS = 15_000.0
+JAVA_CLIENT = "apache-kafka-java"
 
 
 def reachable_brokers(
@@ -30,7 +31,10 @@ def listed_brokers(context: RequestContext) -> dict[int, tuple[BrokerImage, Endp
     """The brokers of a Metadata response: those that can be reached, and those that were fenced lately.
 
     librdkafka removes a broker that is missing in a response. If partitions are still assigned to it, it then finds
-    their new leaders only with its next refresh, a second later."""
+    their new leaders only with its next refresh, a second later. Kafka's Java clients do not need it: they get what
+    Kafka answers."""
+    if context.connection.software_name == JAVA_CLIENT:
+        return reachable_brokers(context)
     metadata = context.services.metadata
     return {
         node_id: found

@@ -2,7 +2,7 @@
 
 Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it, unless
 that takes more than 2 s; Kafka answers that request with an error that makes the client retry. A broker is listed for
-15 s after it was fenced.
+15 s after it was fenced, except to Kafka's Java clients.
 """
 
 from __future__ import annotations
