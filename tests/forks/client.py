@@ -34,7 +34,7 @@ OF_COMMANDS = (
     "importlib.metadata",
     "rich_click.rich_help_rendering",
     *command_modules(),
-    "odradek.cli.pipeline.validate",
+    *(f"odradek.cli.pipeline.{name}" for name in ("redrive", "start", "status", "validate")),
     "odradek.pipelines.planning.checks",
     "sqlglot.dialects.databricks",
 )
