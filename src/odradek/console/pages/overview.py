@@ -29,7 +29,7 @@ async def show(request: Request) -> Response:
     console = console_of(request)
     watch = console.watch
     snapshot = await console.run(watch.snapshot)
-    view = overview(snapshot, watch.samples, watch.topic_rates)
+    view = overview(snapshot, watch.samples, watch.topic_rates, is_answering=not watch.trouble)
     charts = MEASURED_CHARTS if snapshot.traffic else CHARTS
     template = "overview_panel.html" if request.url.path.endswith("/panel") else "overview.html"
     return console.renderer.page(request, template, section="overview", view=view, charts=charts, snapshot=snapshot)
