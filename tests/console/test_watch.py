@@ -6,7 +6,7 @@ import asyncio
 import re
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -227,6 +227,19 @@ def test_a_page_does_not_wait_long_for_lags(monkeypatch: pytest.MonkeyPatch) -> 
         assert not watch.wait_for_lags()
         goes_on.set()
         wait_for(watch.wait_for_lags)
+
+
+def test_no_page_calls_brokers_running_while_the_cluster_does_not_answer() -> None:
+    with ExitStack() as opened:
+        cluster = opened.enter_context(fake_cluster(1))
+        with running_console(cluster.client().bootstrap_servers) as address:
+            visitor = Visitor(address)
+            for path in ("/", "/brokers"):
+                assert ">running</span>" in visitor.get(path).source
+            opened.close()
+            wait_for(lambda: "The cluster does not answer" in visitor.get("/").text)
+            for path in ("/", "/brokers"):
+                assert ">running</span>" not in visitor.get(path).source
 
 
 def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
