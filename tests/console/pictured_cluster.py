@@ -45,7 +45,8 @@ def order_of(number: int, drawn: random.Random) -> dict[str, object]:
 
 def write(bootstrap_servers: str, is_over: threading.Event) -> None:
     drawn = random.Random(7)
-    producer, number = Producer({"bootstrap.servers": bootstrap_servers}), 0
+    # Few requests at a time, so that a machine with other work batches records and does not fall behind.
+    producer, number = Producer({"bootstrap.servers": bootstrap_servers, "max.in.flight": 5}), 0
     while not is_over.wait(0.1):
         for _ in range(drawn.randint(8, 30)):
             number += 1

@@ -149,6 +149,17 @@ def take_pipeline(browser: Browser, address: str, directory: Path) -> None:
         page.context.close()
 
 
+def take_redrive(browser: Browser, address: str, directory: Path) -> None:
+    """The preview of what is written back."""
+    for screen in SCREENS:
+        page = open_screen(browser, address, screen)
+        page.goto(PAGES_OF_THE_DEMO["dead-letters"])
+        page.click("button:has-text('Redrive all')")
+        page.wait_for_selector("h2:has-text('Preview')")
+        shoot(page, directory / f"redrive-{screen.name}.png")
+        page.context.close()
+
+
 def take_login(browser: Browser, bootstrap_servers: str, directory: Path) -> None:
     """The page alone: no user logs in."""
     with running_console(bootstrap_servers, {"security.protocol": "SASL_PLAINTEXT"}, login=SaslLogin()) as address:
@@ -168,6 +179,7 @@ def main() -> None:
             await_history(browser, given.history)
             take(browser, address, PAGES_OF_THE_DEMO, directory)
             take_pipeline(browser, address, directory)
+            take_redrive(browser, address, directory)
         return
     with (
         cluster(properties=PROPERTIES) as running,

@@ -34,6 +34,23 @@ def page(browser: Browser, console_address: str) -> Iterator[Page]:
         yield page
 
 
+def test_a_live_tail_keeps_no_nodes_of_rows_that_it_removes(
+    page: Page, topic: str, produce: Callable[..., None]
+) -> None:
+    kept_rows = 300
+    page.goto(f"/topics/{topic}/messages")
+    page.click("[data-tail-switch]")
+    newest = 0
+    while page.locator("table.records tbody tr").count() < kept_rows or newest < 2 * kept_rows:
+        produce(topic, *(b"record" for _ in range(100)), partition=0)
+        page.wait_for_timeout(200)
+        if page.locator("a[data-record]").count():
+            newest = int((page.locator("a[data-record]").first.text_content() or "0").replace(",", ""))
+    page.click("[data-tail-switch]")
+    nodes = page.evaluate("document.querySelector('table.records tbody').childNodes.length")
+    assert nodes <= 2 * kept_rows + 1  # each row, and the line break after it
+
+
 def test_a_topic_from_its_creation_to_its_end(
     page: Page, bootstrap_server: str, new_name: Callable[[], str], produce: Callable[..., None]
 ) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from odradek.cli.client.cluster import Cluster
 from odradek.console.pipelines import MOST_PIPELINES, Pipelines, parse_update
+from odradek.console.rendering import Renderer
+from odradek.console.safety import Tokens
 from odradek.console.views.pipeline_graph import draw
 from odradek.console.views.pipelines import pipeline_row, pipeline_view, state_of
 from odradek.pipelines.letters.letter import WITH_ORIGIN
@@ -123,6 +125,13 @@ def test_with_masks_an_error_is_not_shown() -> None:
     hidden = pipeline_view(known, {}, 1001.0, is_masked=True).last_error
     assert hidden
     assert "4111" not in hidden
+
+
+def test_without_an_answer_of_the_cluster_the_list_does_not_say_that_there_are_no_pipelines() -> None:
+    renderer = Renderer(Tokens(), addresses=["kafka:9092"], is_read_only=False)
+    for trouble, notice in (("", ""), ("no answer", ""), ("", "Shown is the state of 9 s ago.")):
+        shown = renderer.fragment("pipelines_table.html", rows=[], trouble=trouble, state_notice=notice)
+        assert ("No pipelines" in shown) == (not trouble and not notice)
 
 
 def test_a_pipeline_that_is_gone_is_not_shown_as_running() -> None:

@@ -175,6 +175,12 @@ def test_the_overview_says_what_is_wrong(in_sync: tuple[int, ...], leader: int, 
     assert bool(view.problems) == (tone != "good")
 
 
+def test_the_overview_of_a_cluster_that_does_not_answer_calls_no_broker_running() -> None:
+    view = overview(snapshot_of(3), Samples(2), Series(10), is_answering=False)
+    assert (view.headline, view.tone) == ("The cluster does not answer", "bad")
+    assert "running" not in view.tiles[0].note
+
+
 def test_rates_count_partitions_that_were_there_before() -> None:
     before, after = {("a", 0): 5, ("a", 1): 5, ("b", 0): 9}, {("a", 0): 15, ("a", 1): 10, ("b", 0): 2, ("c", 0): 99}
     assert rates_by_topic(before, after, 5.0) == {"a": 3.0}

@@ -6,7 +6,7 @@ import asyncio
 import re
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -176,11 +176,11 @@ def test_rounds_use_one_connection_to_each_broker() -> None:
 def test_rounds_of_lags_use_one_connection_to_each_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = []
 
-    def finish_offsets(*_arguments: Any) -> dict[tuple[str, int], int]:
+    def read_offsets() -> dict[tuple[str, int], int]:
         rounds.append(1)
         return dict.fromkeys(((TOPIC, index) for index in range(3)), 1)
 
-    with_group(monkeypatch, finish_offsets)
+    with_group(monkeypatch, read_offsets)
     with fake_cluster() as cluster, watched(cluster) as watch:
         wait_for(lambda: len(rounds) >= 5)
         assert watch.group_lags.has("readers")
@@ -188,12 +188,11 @@ def test_rounds_of_lags_use_one_connection_to_each_broker(monkeypatch: pytest.Mo
         assert [broker.accepted for broker in cluster.brokers] == [3, 2, 2]
 
 
-def with_group(monkeypatch: pytest.MonkeyPatch, finish_offsets: Callable[..., dict[tuple[str, int], int]]) -> None:
+def with_group(monkeypatch: pytest.MonkeyPatch, read_offsets: Callable[[], dict[tuple[str, int], int]]) -> None:
     """The fake cluster has one group, of which lags are read again and again."""
     monkeypatch.setattr(watching, "LAGS_S", 0.05)
     monkeypatch.setattr(Cluster, "group_names", lambda _cluster: ["readers"])
-    monkeypatch.setattr(group_lags, "request_offsets", lambda *_arguments: None)
-    monkeypatch.setattr(group_lags, "finish_offsets", finish_offsets)
+    monkeypatch.setattr(group_lags, "read_committed_offsets_of", lambda *_arguments: {"readers": read_offsets()})
 
 
 def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +202,7 @@ def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPat
         watches.append(ClusterWatch(*arguments, unwatched_s=0.3))
         return watches[-1]
 
-    with_group(monkeypatch, lambda *_arguments: {(TOPIC, 0): 58})
+    with_group(monkeypatch, lambda: {(TOPIC, 0): 58})
     monkeypatch.setattr(console_app, "ClusterWatch", pausing_watch)
     monkeypatch.setattr(groups, "list_groups", lambda _cluster: [groups.ListedGroup("readers", "Stable", "")])
     monkeypatch.setattr(groups, "count_members", lambda _cluster, _names: {"readers": 1})
@@ -218,16 +217,29 @@ def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPat
 def test_a_page_does_not_wait_long_for_lags(monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on = threading.Event()
 
-    def finish_offsets(*_arguments: Any) -> dict[tuple[str, int], int]:
+    def read_offsets() -> dict[tuple[str, int], int]:
         goes_on.wait(60)
         return {}
 
-    with_group(monkeypatch, finish_offsets)
+    with_group(monkeypatch, read_offsets)
     monkeypatch.setattr(watching, "FIRST_LAGS_S", 0.2)
     with fake_cluster(1) as cluster, watched(cluster) as watch:
         assert not watch.wait_for_lags()
         goes_on.set()
         wait_for(watch.wait_for_lags)
+
+
+def test_no_page_calls_brokers_running_while_the_cluster_does_not_answer() -> None:
+    with ExitStack() as opened:
+        cluster = opened.enter_context(fake_cluster(1))
+        with running_console(cluster.client().bootstrap_servers) as address:
+            visitor = Visitor(address)
+            for path in ("/", "/brokers"):
+                assert ">running</span>" in visitor.get(path).source
+            opened.close()
+            wait_for(lambda: "The cluster does not answer" in visitor.get("/").text)
+            for path in ("/", "/brokers"):
+                assert ">running</span>" not in visitor.get(path).source
 
 
 def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:

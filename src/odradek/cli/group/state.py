@@ -12,8 +12,7 @@ from odradek.cli.client.kafka_admin import OffsetSpec
 from odradek.cli.client.kafka_errors import NoSuchGroup, NoSuchTopic, NotAuthorized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from concurrent.futures import Future
+    from collections.abc import Iterable, Mapping
 
     from odradek.cli.client.cluster import Cluster
 
@@ -109,29 +108,33 @@ def read_group(cluster: Cluster, name: str) -> GroupState:
 
 def read_offsets(cluster: Cluster, name: str) -> dict[PartitionKey, int]:
     """The committed offsets of the group."""
-    return finish_offsets(cluster, name, request_offsets(cluster, name))
-
-
-def request_offsets(cluster: Cluster, name: str) -> Future[Any]:
     request = ConsumerGroupTopicPartitions(name)
     futures = cluster.admin().list_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
-    future: Future[Any] = futures[name]
-    return future
-
-
-def finish_offsets(cluster: Cluster, name: str, future: Future[Any]) -> dict[PartitionKey, int]:
-    found = cluster.finish(future, f"group {name}").topic_partitions
+    found = cluster.finish(futures[name], f"group {name}").topic_partitions
     return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
 
 def read_lags(cluster: Cluster, group: GroupState) -> list[PartitionLag]:
     """The lag of every partition with a committed offset or an owner, in order."""
     committed = read_offsets(cluster, group.name)
+    return lags_of(group, committed, *read_ends(cluster, partitions_of(group, committed)))
+
+
+def partitions_of(group: GroupState, committed: Iterable[PartitionKey]) -> set[PartitionKey]:
+    """Partitions with a committed offset or an owner."""
+    return {*committed, *(key for member in group.members for key in member.assignment)}
+
+
+def lags_of(
+    group: GroupState,
+    committed: Mapping[PartitionKey, int],
+    ends: Mapping[PartitionKey, int],
+    failures: Mapping[PartitionKey, str],
+) -> list[PartitionLag]:
     owners = {key: member for member in group.members for key in member.assignment}
-    ends, failures = read_ends(cluster, committed.keys() | owners.keys())
     return [
         PartitionLag(*key, committed.get(key), ends.get(key), owners.get(key), failure=failures.get(key, ""))
-        for key in sorted(committed.keys() | owners.keys())
+        for key in sorted(partitions_of(group, committed))
     ]
 
 

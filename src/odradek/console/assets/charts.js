@@ -5,6 +5,8 @@
   if (!section || typeof uPlot === "undefined") return;
   const HOUR = 3600;
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600]; // seconds between two marks of the time
+  // Between two marks of a value: their texts have one decimal, which would round 0.25.
+  const VALUE_STEPS = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((digit) => Number(`${digit}e${power - 1}`))).flat();
   const data = { time: [] };
   const charts = [];
   let range = 300;
@@ -40,11 +42,11 @@
     const unit = figure.dataset.unit;
     const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px " + color("--sans") };
     const chart = new uPlot({
-      width: Math.max(place.clientWidth, 100), height: 172, legend: { show: false }, padding: [8, 18, 0, 0],
+      width: Math.max(place.clientWidth, 100), height: 172, legend: { show: false }, padding: [8, 28, 0, 0],
       cursor: { y: false, points: { size: 7 } },
       scales: { x: { time: true, range: span },
                 y: { range: (_chart, _low, high) => [0, Math.max(high * 1.15 || 0, unit === "bytes" ? 1000 : 1)] } },
-      axes: [{ ...axis, size: 26, space: 62, incrs: STEPS, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 54, space: 30, values: axisText(unit) }],
+      axes: [{ ...axis, size: 26, space: 62, incrs: STEPS, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 54, space: 30, incrs: VALUE_STEPS, values: axisText(unit) }],
       series: [{}, { stroke: color("--accent"), width: 1.75, fill: color("--accent-fill"), points: { show: false }, spanGaps: false }],
       hooks: { setCursor: [(chart) => show(figure, chart.cursor.idx)] },
     }, [[], []], place);

@@ -23,7 +23,8 @@
     const before = table.rows.length;
     table.insertAdjacentHTML(isNewestFirst ? "afterbegin" : "beforeend", html);
     shown += table.rows.length - before;
-    if (isNewestFirst) for (const row of [...table.rows].slice(KEPT_ROWS)) row.remove();
+    // With the white space between rows, which would stay when they are removed alone.
+    if (isNewestFirst && table.rows.length > KEPT_ROWS) for (const last = table.rows[KEPT_ROWS - 1]; last.nextSibling;) last.nextSibling.remove();
   };
   // The tail rests three times as long as drawing took, and drops rows that wait for longer: events must not pile up in
   // a browser that is slower than the stream. The time includes layout and paint, which end before the next frame.

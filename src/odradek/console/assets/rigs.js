@@ -32,7 +32,7 @@
     const low = Number(figure.dataset.low), high = Number(figure.dataset.high);
     const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px " + color("--sans") };
     const chart = new uPlot({
-      width: Math.max(place.clientWidth, 100), height: HEIGHT, legend: { show: false }, padding: [8, 18, 0, 0],
+      width: Math.max(place.clientWidth, 100), height: HEIGHT, legend: { show: false }, padding: [8, 28, 0, 0],
       cursor: { y: false, points: { size: 7 } },
       scales: { x: { time: true, range: () => { const now = data.time.at(-1) ?? Date.now() / 1000; return [Math.max(now - SHOWN_S, Math.min(data.time[0] ?? now, now - 30)), now]; } },
                 y: { range: (_chart, least, most) => { const room = (high - low) * 0.08; return [Math.min(least ?? low, high - (high - low) * 0.6) - room, Math.max(most ?? high, high) + room]; } } },

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.committed_offsets import read_committed_offsets_of
 from odradek.cli.client.group_lag import unread_records
 from odradek.cli.client.partition_offsets import LATEST, read_offsets_of
 from odradek.cli.framework.failure import Failure
-from odradek.cli.group.state import finish_offsets, request_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.cli.client.broker_requests import BrokerRequests
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.cluster_state import ClusterState
-    from odradek.cli.client.partition_offsets import Key
 
 
 def read_total_lags(cluster: Cluster, requests: BrokerRequests, state: ClusterState, limit: int) -> dict[str, int]:
@@ -25,14 +22,7 @@ def read_total_lags(cluster: Cluster, requests: BrokerRequests, state: ClusterSt
         names = cluster.group_names()[:limit]
     except Failure:
         return {}  # a cluster may refuse to list groups, and answer the rest
-    # All at once: those of a coordinator that does not answer wait together.
-    futures = {name: request_offsets(cluster, name) for name in names}
-    committed: dict[str, Mapping[Key, int]] = {}
-    for name, future in futures.items():
-        try:
-            committed[name] = finish_offsets(cluster, name, future)
-        except Failure:
-            continue
+    committed = read_committed_offsets_of(requests, names)
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
     # Read after the committed offsets: older ends would hide what was written since.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.committed_offsets import read_committed_offsets
 from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.cli.client.kept_connections import KeptConnections
 from odradek.cli.framework.failure import Failure
 from odradek.cli.group.reset import alter, committed_offsets, consequence
 from odradek.cli.group.reset_plan import (
@@ -18,24 +22,30 @@ from odradek.cli.group.reset_plan import (
     shifted,
 )
 from odradek.cli.group.state import (
+    NO_LEADER,
     GroupState,
     PartitionLag,
+    lags_of,
+    partitions_of,
+    read_ends,
     read_group,
-    read_lags,
     state_name,
 )
 from odradek.cli.group.time_lag import add_time_lags, count_untimed, longest_time_lag
 from odradek.console.cluster.permissions import needs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.group.state import PartitionKey
+    from odradek.console.cluster.snapshot import Snapshot
 
 __all__ = ["GroupState", "Move", "PartitionLag", "consequence"]
 
 REQUEST_TIMEOUT_S = 15.0
+MOST_LOOKED_UP = 500  # partitions whose ends are read for the page
+NO_END = "end not known"
 MOST_TIMED = 200  # partitions whose lag is also measured in time: a record of each is read
 
 
@@ -93,19 +103,37 @@ def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
     return counts
 
 
-def describe_group(cluster: Cluster, name: str) -> DescribedGroup:
+def describe_group(cluster: Cluster, snapshot: Snapshot, name: str) -> DescribedGroup:
     """Without Read on its topics the lag has no time, and without Describe on them there is none."""
-    with needs("Describe", f"group {name}"):
+    with needs("Describe", f"group {name}"), closing(KeptConnections()) as connections:
         group = read_group(cluster, name)
+        committed = read_committed_offsets(BrokerRequests(cluster, REQUEST_TIMEOUT_S, connections), name)
+    partitions = partitions_of(group, committed)
     try:
-        lags = read_lags(cluster, group)
+        is_small = len(partitions) <= MOST_LOOKED_UP
+        ends, failures = read_ends(cluster, partitions) if is_small else last_ends(snapshot, partitions)
     except NotAuthorized:
         return DescribedGroup(group, [], "not allowed: the lag needs Describe on the topics of the group")
+    lags = lags_of(group, committed, ends, failures)
     is_timed = sum(1 for each in lags if each.lag) <= MOST_TIMED
     denied = add_time_lags(cluster, lags) if is_timed else set()
     return DescribedGroup(
         group, lags, "not allowed: the lag in time needs Read on the topics of the group" if denied else ""
     )
+
+
+def last_ends(
+    snapshot: Snapshot, keys: Collection[PartitionKey]
+) -> tuple[dict[PartitionKey, int], dict[PartitionKey, str]]:
+    """As `read_ends`, of the last round of the watch: reading the ends of 100,000 partitions takes seconds."""
+    ends = {key: snapshot.ends[key] for key in keys if key in snapshot.ends}
+    unknown = {key for key in keys if key not in ends}
+    failures = {
+        (each.topic, each.index): NO_LEADER if each.is_offline else NO_END
+        for each in (snapshot.state.partitions if unknown else ())
+        if (each.topic, each.index) in unknown
+    }
+    return ends, failures
 
 
 def plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:

@@ -37,6 +37,7 @@ async def _page(request: Request, form: Form, planned: list[moves.Move] | None =
         422 if error else 200,
         section="brokers",
         rows=broker_rows(snapshot),
+        is_answering=not console.watch.trouble,
         used_percent=used_percent,
         moving=snapshot.health.moving,
         is_denied=snapshot.disks.is_denied,

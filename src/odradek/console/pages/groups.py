@@ -71,7 +71,8 @@ def address_of(name: str, page: str = "/group") -> str:
 
 async def show(request: Request, error: str = "") -> Response:
     console = console_of(request)
-    described = await console.call(groups.describe_group, name_of(request))
+    snapshot = await console.run(console.watch.snapshot)
+    described = await console.call(groups.describe_group, snapshot, name_of(request))
     return console.renderer.page(
         request,
         "group.html",

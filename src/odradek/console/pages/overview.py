@@ -29,10 +29,13 @@ async def show(request: Request) -> Response:
     console = console_of(request)
     watch = console.watch
     snapshot = await console.run(watch.snapshot)
-    view = overview(snapshot, watch.samples, watch.topic_rates)
+    is_answering = not watch.trouble
+    view = overview(snapshot, watch.samples, watch.topic_rates, is_answering=is_answering)
     charts = MEASURED_CHARTS if snapshot.traffic else CHARTS
     template = "overview_panel.html" if request.url.path.endswith("/panel") else "overview.html"
-    return console.renderer.page(request, template, section="overview", view=view, charts=charts, snapshot=snapshot)
+    return console.renderer.page(
+        request, template, section="overview", view=view, charts=charts, snapshot=snapshot, is_answering=is_answering
+    )
 
 
 async def stream(request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.views.figures import ranges, sparkline
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
 STEADY_RECORDS = 20  # and so does one of a few records
+MOST_LISTED = 500  # partitions
 TREND_POINTS = 12
 CURRENT_POINTS = 6  # an older value is not shown as the lag
 
@@ -36,7 +38,7 @@ class GroupView:
     line: str
     trend: str
     tone: str
-    topics: Sequence[str]
+    listed: Sequence[PartitionLag]  # all, or those with the largest lag
     assignments: Mapping[str, str]  # by member id
 
 
@@ -81,9 +83,16 @@ def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupVi
         sparkline(values),
         trend_of(values),
         tone_of(described.group.state),
-        sorted({each.topic for each in described.lags}),
+        listed_lags(described.lags),
         assignments_of(described.lags),
     )
+
+
+def listed_lags(lags: Sequence[PartitionLag]) -> Sequence[PartitionLag]:
+    """Of more than a page has, those that need attention: with an unknown end, then with the largest lag."""
+    if len(lags) <= MOST_LISTED:
+        return lags
+    return nlargest(MOST_LISTED, lags, key=lambda each: (bool(each.failure), each.lag or 0))
 
 
 def assignments_of(lags: Sequence[PartitionLag]) -> dict[str, str]:

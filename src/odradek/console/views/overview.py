@@ -44,7 +44,8 @@ class Overview:
     has_topics: bool
 
 
-def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
+def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answering: bool = True) -> Overview:
+    """Without an answer of the cluster, the snapshot is the last one: it does not show that brokers run."""
     state = snapshot.state
     health = snapshot.health
     offline, under_replicated = health.offline, health.under_replicated
@@ -59,7 +60,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
         Tile(
             "Brokers",
             f"{brokers - fenced}",
-            f"{fenced} of {brokers} down" if fenced else "all running",
+            _brokers_note(fenced, brokers, is_answering=is_answering),
             "bad" if fenced else "good",
             "/brokers",
         ),
@@ -87,13 +88,23 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series) -> Overview:
     )
     busiest = nlargest(BUSIEST, own, key=lambda topic: (topic.records_per_s, topic.records))
     return Overview(
-        *_headline(offline, health.under_min_in_sync, under_replicated, fenced),
+        *(
+            _headline(offline, health.under_min_in_sync, under_replicated, fenced)
+            if is_answering
+            else ("The cluster does not answer", "bad")
+        ),
         tiles,
         health.problems[:SHOWN_PROBLEMS],
         max(health.problem_count - SHOWN_PROBLEMS, 0),
         [BusyTopic(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in busiest],
         bool(own),
     )
+
+
+def _brokers_note(fenced: int, brokers: int, *, is_answering: bool) -> str:
+    if not is_answering:
+        return "ran at the last answer"
+    return f"{fenced} of {brokers} down" if fenced else "all running"
 
 
 def _controller_tile(state: ClusterState) -> Tile:

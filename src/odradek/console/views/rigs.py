@@ -94,7 +94,7 @@ def figures(model: RigModel, topics: Mapping[str, TopicSummary], now_s: float) -
         "readings": rate_of(READINGS),
         "warnings": rate_of(WARNINGS),
         "latency": age(latency.get("p50")),
-        "latency_note": f"p99 {age(latency['p99'])}{warming}" if "p99" in latency else "the pipeline is starting",
+        "latency_note": f"p99 {age(latency['p99'])}{warming}" if "p99" in latency else "no warning was read",
         "dead": number(None if dead is None else dead.records),
     }
 
