@@ -1,7 +1,7 @@
 """The committed offsets of groups, with few requests (OffsetFetch).
 
 librdkafka compares each partition of an answer with all others: a group with 100,000 of them occupies the thread of its
-admin client for minutes, in which no other request is answered.
+admin client for more than 20 s, in which no other request is answered.
 """
 
 from __future__ import annotations
