@@ -1,5 +1,6 @@
 """The authorizer keeps decisions until the rules change, within a bound."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -65,11 +66,49 @@ def test_a_decision_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 1
 
 
+def cached_names(authorizer: AclAuthorizer) -> list[str | None]:
+    return [name for answers in authorizer._cached[1].answers.values() for name in answers]
+
+
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CACHED_DECISIONS", 10)
     authorizer = AclAuthorizer(Rules().current, AccessRules())
     for number in range(100):
         authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.GROUP, f"g{number}"))
         authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.GROUP, "g" * (300 + number)))
-        assert len(authorizer._cached[1]) <= 10
-    assert all(len(question[4].name) < 300 for question in authorizer._cached[1])
+        assert len(cached_names(authorizer)) <= 10
+    assert all(len(name or "") < 300 for name in cached_names(authorizer))
+
+
+def test_the_cache_is_bounded_if_each_client_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CACHED_DECISIONS", 100)
+    authorizer = AclAuthorizer(Rules().current, AccessRules())
+    for number in range(1_000):
+        peer = Peer()
+        peer.host = f"10.0.0.{number}"
+        authorizer.allows(peer, Operation.READ, Resource(ResourceType.GROUP, "g"))
+        authorizer.allows_any(peer, Operation.READ, ResourceType.GROUP)
+        assert len(authorizer._cached[1].answers) <= 20
+
+
+def test_a_decision_on_any_resource_is_not_one_on_a_resource_without_a_name() -> None:
+    rules = Rules()
+    rules.add(READS)
+    authorizer = AclAuthorizer(rules.current, AccessRules())
+    assert authorizer.allows_any(Peer(), Operation.READ, ResourceType.TOPIC)
+    assert not authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.TOPIC, ""))
+
+
+def test_a_cached_decision_takes_little_memory() -> None:
+    """A client that asks for many names fills the cache."""
+    authorizer = AclAuthorizer(Rules().current, AccessRules())
+    resources = [Resource(ResourceType.TOPIC, f"none-{number:06}") for number in range(16_000)]
+    tracemalloc.start()
+    try:
+        for resource in resources:
+            authorizer.allows(Peer(), Operation.READ, Resource(*resource))
+        taken_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(cached_names(authorizer)) == len(resources)
+    assert taken_bytes < 100 * len(resources), "besides the names"
