@@ -1,0 +1,111 @@
+"""The producers of one partition by id: those that wrote last as objects, others packed. A partition with few producers
+has all of them as objects, so that its batches cost nothing more."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from odradek.log.packed_producers import PackedProducers
+from odradek.log.producer_entry import ProducerEntry, ProducerSummary
+from odradek.protocol.sentinels import NO_OFFSET
+
+RECENT_PRODUCERS = 128
+"""Above this number half of them are packed, those whose last batches are the oldest in the log. Producers with an open
+transaction are not counted: they are never packed."""
+MOST_RECENT_PRODUCERS = 1024
+"""There is room for one more for each packed producer that writes again, up to this number: to unpack it and to pack it
+again costs about 10 µs. Ids that are used once, as a client that invents them does, make no room."""
+
+
+class ProducerEntries:
+    __slots__ = ("_packed", "_recent_limit", "_room", "recent")
+
+    def __init__(self, entries: Iterable[tuple[int, ProducerEntry]] = ()) -> None:
+        self.recent: dict[int, ProducerEntry] = dict(entries)
+        self._packed = PackedProducers()
+        self._room = self._recent_limit = RECENT_PRODUCERS
+        if len(self.recent) > RECENT_PRODUCERS:
+            self._pack_oldest()
+
+    def __len__(self) -> int:
+        return len(self.recent) + len(self._packed)
+
+    def __contains__(self, producer_id: int) -> bool:
+        return producer_id in self.recent or producer_id in self._packed
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self.recent
+        yield from self._packed
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        """To be read: changes of a producer that is packed are not kept. Nothing is changed, so that a worker can read
+        at the same time."""
+        return self.recent.get(producer_id) or self._packed.get(producer_id)
+
+    def __getitem__(self, producer_id: int) -> ProducerEntry:
+        entry = self.get(producer_id)
+        if entry is None:
+            raise KeyError(producer_id)
+        return entry
+
+    def items(self) -> Iterator[tuple[int, ProducerEntry]]:
+        return ((producer_id, self[producer_id]) for producer_id in self)
+
+    def values(self) -> Iterator[ProducerEntry]:
+        return (entry for _, entry in self.items())
+
+    def summaries(self) -> Iterator[ProducerSummary]:
+        for producer_id, entry in self.recent.items():
+            yield entry.summary(producer_id)
+        yield from self._packed.summaries()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (ProducerEntries, Mapping)):
+            return NotImplemented
+        return dict(self.items()) == dict(other.items())
+
+    __hash__ = None  # type: ignore[assignment]  # values that change have no hash
+
+    def __repr__(self) -> str:
+        return f"ProducerEntries({dict(self.items())})"
+
+    # Changing
+
+    def get_recent(self, producer_id: int) -> ProducerEntry | None:
+        """To be changed."""
+        entry = self.recent.get(producer_id)
+        if entry is None:
+            entry = self._packed.take(producer_id)
+            if entry is not None:
+                self._room = min(self._room + 1, MOST_RECENT_PRODUCERS)
+                self.add(producer_id, entry)
+        return entry
+
+    def add(self, producer_id: int, entry: ProducerEntry) -> None:
+        if len(self.recent) >= self._recent_limit:
+            self._pack_oldest()
+        self.recent[producer_id] = entry
+
+    def remove(self, producer_ids: Collection[int]) -> None:
+        packed = {each for each in producer_ids if self.recent.pop(each, None) is None}
+        if packed:
+            self._packed.remove(packed)
+
+    def count_idle_check(self) -> Iterator[tuple[int, int]]:
+        """How many checks each producer was idle for, with this one, and its id; those with an open transaction are
+        counted, and left out."""
+        for producer_id, entry in self.recent.items():
+            entry.idle_checks += 1
+            if entry.current_txn_first_offset == NO_OFFSET:
+                yield entry.idle_checks, producer_id
+        yield from self._packed.count_idle_check()
+
+    def _pack_oldest(self) -> None:
+        packable = [
+            (entry.last_data_offset, producer_id)
+            for producer_id, entry in self.recent.items()
+            if entry.current_txn_first_offset == NO_OFFSET
+        ]
+        packable.sort()
+        oldest = packable[: max(len(packable) - self._room // 2, 0)]
+        for producer_id in sorted(producer_id for _, producer_id in oldest):
+            self._packed.add(producer_id, self.recent.pop(producer_id))
+        self._recent_limit = len(self.recent) + self._room // 2
