@@ -18,7 +18,7 @@ from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 from tests.rewritten_modules import rewrite_modules
 from tests.slow_files import ProcessorTimes, write_report
-from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, start_order, suite_of
+from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, refuse_apache_kafka, start_order, suite_of
 from tests.worker_groups import GroupScheduling, write_groups
 
 _SHARED = pytest.StashKey[SharedKafka]()
@@ -102,6 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if others:
         items[:] = [item for item in items if suite_of(item) in suites]
         config.hook.pytest_deselected(items=others)
+    refuse_apache_kafka(items)
     if any(needs_spark(item) for item in items):
         from tests.jvm.spark_archive import use_archive
 

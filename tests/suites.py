@@ -6,7 +6,12 @@ name only: `make oracle`, `make conformance`, `make soak`, `make lakehouse`, `ma
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 DEFAULT_SUITE = "test"
 OTHER_SUITES = ("oracle", "conformance", "soak", "lakehouse", "faults")
@@ -23,6 +28,13 @@ def chosen_suites(option: str) -> list[str]:
 
 def suite_of(item: pytest.Item) -> str:
     return next((name for name in OTHER_SUITES if item.get_closest_marker(name) is not None), DEFAULT_SUITE)
+
+
+def refuse_apache_kafka(items: Iterable[pytest.Item]) -> None:
+    """`make test` runs without Apache Kafka's broker, which takes 20 s of processor time."""
+    for item in items:
+        if suite_of(item) == DEFAULT_SUITE and "apache_kafka" in getattr(item, "fixturenames", ()):
+            raise pytest.UsageError(f"{item.nodeid} needs Apache Kafka: give it the marker oracle, or use Odradek")
 
 
 def needs_spark(item: pytest.Item) -> bool:

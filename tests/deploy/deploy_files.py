@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shlex
@@ -88,6 +89,7 @@ def compose_invocations() -> list[Invocation]:
     ]
 
 
+@functools.cache
 def manifests() -> list[dict[str, Any]]:
     listed = yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]
     return [each for name in listed for each in yaml.safe_load_all((BASE / name).read_text())]

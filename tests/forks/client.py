@@ -18,8 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROOT = Path(__file__).parents[2]
+COMMANDS = ROOT / "src" / "odradek" / "cli"
+WITH_SPARK = ("pipeline", "example")  # importing Spark takes longer than most commands
+
+
+def command_modules() -> tuple[str, ...]:
+    """The modules of all commands, but of those with Spark."""
+    files = (file.relative_to(COMMANDS).with_suffix("") for file in sorted(COMMANDS.glob("*/*.py")))
+    return tuple(f"odradek.cli.{'.'.join(file.parts)}" for file in files if file.parts[0] not in WITH_SPARK)
+
+
 # None of these modules starts a thread or reads the environment when it is imported.
-OF_COMMANDS = ("click", "confluent_kafka", "confluent_kafka.admin", "odradek.cli.main", "odradek.cli.client.cluster")
+OF_COMMANDS = (
+    "confluent_kafka.admin",
+    "importlib.metadata",
+    "rich_click.rich_help_rendering",
+    *command_modules(),
+    *(f"odradek.cli.pipeline.{name}" for name in ("redrive", "start", "status", "validate")),
+    "odradek.pipelines.planning.checks",
+    "sqlglot.dialects.databricks",
+)
 OF_BROKERS = ("odradek.cli.main", "odradek.cli.broker.command", "odradek.server.main", "uvloop")
 
 

@@ -8,15 +8,17 @@ is a process of its own with its own environment, directory and streams, and end
 from __future__ import annotations
 
 import array
+import atexit
+import contextlib
 import fcntl
 import gc
 import json
 import os
 import runpy
 import select
-import signal
 import socket
 import sys
+import threading
 from typing import Any
 
 LARGEST_REQUEST = 1 << 20
@@ -26,17 +28,23 @@ UNUSED_DESCRIPTOR = 100  # above those that a request names
 
 def serve(listener: socket.socket) -> dict[str, Any] | None:
     """Returns in a fork, with the request that this fork must run; None when the standard input has ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the forks
     while True:
         readable, _, _ = select.select([listener.fileno(), 0], [], [])
+        reap()
         if listener.fileno() not in readable:
             return None
         connection, _ = listener.accept()
         if os.fork() == 0:
             listener.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             return supervise(connection)
         connection.close()
+
+
+def reap() -> None:
+    """Waits for the forks that have ended: the kernel adds the processor time of those only to that of this process."""
+    with contextlib.suppress(ChildProcessError):  # there is none
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def supervise(connection: socket.socket) -> dict[str, Any]:
@@ -73,7 +81,7 @@ def take_descriptors(received: array.array[int], numbers: list[int]) -> None:
 def main() -> None:
     for name in sys.argv[2:]:
         __import__(name)
-    gc.freeze()  # a collection in a fork would copy the pages of all these objects
+    gc.freeze()  # a collection in a fork, such as that at its end, would copy the pages of all these objects
     request = serve(socket.socket(fileno=int(sys.argv[1])))
     if request is None:
         return
@@ -83,8 +91,28 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = ["odradek", *request["arguments"]]
-    gc.unfreeze()
-    runpy.run_module("odradek", run_name="__main__", alter_sys=True)
+    code: object = None
+    try:
+        runpy.run_module("odradek", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code
+    if code is None or isinstance(code, int):
+        end_quickly(code or 0)
+    sys.exit(code)  # type: ignore[arg-type]  # a message, or a code with output that cannot be written
+
+
+def end_quickly(code: int) -> None:
+    """Ends this process as an interpreter does, but leaves the modules in place: to clear them would copy their pages.
+
+    Objects of the command are deleted, those in reference cycles too. Returns if output cannot be written.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the interpreter does first
+    atexit._run_exitfuncs()
+    gc.collect()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.suites import chosen_suites, start_order
+from tests.suites import chosen_suites, refuse_apache_kafka, start_order
 from tests.worker_groups import GroupScheduling, group_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +36,13 @@ def test_apache_kafka_is_used_in_the_oracle_suite_only() -> None:
     assert collected("--suite", "oracle") == ["apache-kafka"]
     assert collected("--suite", "test,oracle") == ["apache-kafka", "odradek"]
     assert collected("--suite", "soak") == []
+
+
+def test_a_test_of_another_suite_may_not_start_apache_kafka() -> None:
+    allowed = [fake_item("tests/a.py::one", "apache_kafka", oracle=()), fake_item("tests/a.py::two", "tmp_path")]
+    refuse_apache_kafka(allowed)
+    with pytest.raises(pytest.UsageError, match="::three needs Apache Kafka: give it the marker oracle"):
+        refuse_apache_kafka([*allowed, fake_item("tests/a.py::three", "apache_kafka")])
 
 
 def test_unknown_suite_is_a_usage_error() -> None:

@@ -1,6 +1,8 @@
 """Spark's classes as an archive of the JVM (class data sharing), made once for each PySpark and Java.
 
-Loading classes takes almost half of the processor time that Spark needs until the end of its first batch.
+Loading classes takes almost half of the processor time that Spark needs until the end of its first batch. An archive is
+for jars with the same paths and dates, so Spark runs from a copy of PySpark's jars beside the archive: every checkout
+on the machine uses it, whatever the path of its environment.
 """
 
 import os
@@ -23,6 +25,8 @@ QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
 DRIVER = "spark.driver.extraJavaOptions"
 REHEARSAL = Path(__file__).parent / "spark_rehearsal.py"
 ROOT = Path(__file__).parents[2]
+PYSPARK = Path(pyspark.__file__).parent
+HOME_FOLDERS = ("bin", "jars", "python")  # what SPARK_HOME must have
 
 
 def use_archive() -> None:
@@ -31,11 +35,8 @@ def use_archive() -> None:
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     if java is None:
         return  # tests that need Spark report it
-    version = subprocess.run([java, "-version"], check=True, capture_output=True).stderr  # an archive is for one build
-    key = zlib.crc32(version + str(Path(java).resolve()).encode() + pyspark.__file__.encode())
     sources = [Path(__file__), REHEARSAL, SETTINGS, QUICK_FILES]
-    # A directory per content: a concurrent run of another checkout may use an archive of its own.
-    kept = cache_directory() / f"spark-{pyspark.__version__}-{key:08x}-{content_digest(sources)}"
+    kept = archive_directory(java, PYSPARK, sources)
     try:
         directory = build_once(kept, sources, make)
     except (subprocess.SubprocessError, OSError) as problem:
@@ -45,9 +46,18 @@ def use_archive() -> None:
     os.environ.update(environment(directory, "classes.conf"))
 
 
+def archive_directory(java: str, distribution: Path, sources: list[Path]) -> Path:
+    """A directory per content: a concurrent run of another checkout may use an archive of its own."""
+    version = subprocess.run([java, "-version"], check=True, capture_output=True).stderr  # an archive is for one build
+    jars = sorted((jar.name, jar.stat().st_size) for jar in (distribution / "jars").iterdir())
+    key = zlib.crc32(version + str(Path(java).resolve()).encode() + repr(jars).encode())
+    return cache_directory() / f"spark-{pyspark.__version__}-{key:08x}-{content_digest(sources)}"
+
+
 def make(directory: Path) -> None:
     """The JVM writes its archive when it ends, a little after Python; its output is open until then."""
     archive = directory / "classes.jsa"
+    copy_distribution(PYSPARK, directory / "home")
     jars, files = quick_files(directory)
     jars += connector()
     path = os.pathsep.join(jars)
@@ -64,13 +74,25 @@ def make(directory: Path) -> None:
     archive.stat()  # or there is none
 
 
+def copy_distribution(distribution: Path, home: Path) -> None:
+    """Hard links where the file system allows them: the jars take 460 MB, and outlive the environment of a checkout."""
+    for folder in HOME_FOLDERS:
+        shutil.copytree(distribution / folder, home / folder, copy_function=link_or_copy)
+
+
+def link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
 def quick_files(directory: Path) -> tuple[list[str], list[str]]:
     """A jar and a setting for a local file system that starts no process for each file; none without a compiler."""
     javac = shutil.which("javac")
     if javac is None:
         return [], []
-    libraries = Path(pyspark.__file__).parent / "jars"
-    api = next(libraries.glob("hadoop-client-api-*.jar"))
+    api = next((PYSPARK / "jars").glob("hadoop-client-api-*.jar"))
     classes, jar = directory / "files", directory / "files.jar"  # an archive allows no folders on the class path
     command = [javac, "-nowarn", "-Xlint:none", "-d", str(classes), "-cp", str(api), str(QUICK_FILES)]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
@@ -91,4 +113,5 @@ def connector() -> list[str]:
 def environment(directory: Path, settings: str) -> dict[str, str]:
     """Spark puts its folder of settings on the class path, where an archive allows empty folders only."""
     submit = f"--properties-file {directory / settings} pyspark-shell"
-    return {"SPARK_CONF_DIR": str(directory / "conf"), "PYSPARK_SUBMIT_ARGS": submit}
+    conf, home = str(directory / "conf"), str(directory / "home")
+    return {"SPARK_HOME": home, "SPARK_CONF_DIR": conf, "PYSPARK_SUBMIT_ARGS": submit}

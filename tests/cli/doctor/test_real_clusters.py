@@ -43,6 +43,7 @@ def test_a_dead_broker_is_found_with_what_it_takes_away() -> None:
         assert checks["partition-offline"]["where_count"] == 1
 
 
+@pytest.mark.oracle
 @pytest.mark.timeout(300)
 def test_apache_kafka_is_diagnosed_as_well(apache_kafka: KafkaAddress) -> None:
     """Every fact is read; what is found depends on the other tests that use this broker."""

@@ -51,6 +51,7 @@ def test_a_cluster_that_does_not_answer_is_a_problem(offline: Any) -> None:
     assert "PROBLEM  the cluster does not answer" in ran.output
 
 
+@pytest.mark.oracle
 @pytest.mark.timeout(300)
 def test_apache_kafka_is_examined_as_well(apache_kafka: KafkaAddress) -> None:
     found = findings("-b", apache_kafka.bootstrap_servers)

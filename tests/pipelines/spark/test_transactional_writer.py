@@ -1,4 +1,5 @@
-"""Splits in transactions, on Apache Kafka, without Spark: each record is there once, despite crashes and replays."""
+"""Splits in transactions, on Odradek and on Apache Kafka, without Spark: each record is there once, despite crashes and
+replays."""
 
 from __future__ import annotations
 
@@ -35,6 +36,7 @@ from tests.pipelines.committed import committed_records
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.testing import RunningBroker
     from tests.jvm.shared_kafka import KafkaAddress
 
 SCHEMA = pa.schema(
@@ -120,12 +122,18 @@ class Topic:
         return Counter((each.value() or b"").decode() for each in committed_records(self.bootstrap_servers, self.name))
 
 
+@pytest.fixture(params=["odradek", pytest.param("apache_kafka", marks=[pytest.mark.jvm, pytest.mark.oracle])])
+def bootstrap_servers(request: pytest.FixtureRequest) -> str:
+    name = "odradek_session_broker" if request.param == "odradek" else "apache_kafka"
+    running: RunningBroker | KafkaAddress = request.getfixturevalue(name)
+    return running.bootstrap_servers
+
+
 @pytest.fixture
-def topic(apache_kafka: KafkaAddress) -> Topic:
-    return Topic(apache_kafka.bootstrap_servers)
+def topic(bootstrap_servers: str) -> Topic:
+    return Topic(bootstrap_servers)
 
 
-@pytest.mark.jvm
 def test_a_driver_that_was_replaced_cannot_commit(topic: Topic) -> None:
     old = opened(topic.assignment(0), 0, {})
     assert old is not None
@@ -141,7 +149,6 @@ def test_a_driver_that_was_replaced_cannot_commit(topic: Topic) -> None:
     assert topic.values() == {"0/0": 3, "1/0": 3}
 
 
-@pytest.mark.jvm
 def test_an_earlier_run_cannot_open_a_split_that_a_later_one_has_claimed(topic: Topic) -> None:
     earlier, later = topic.assignment(0, "a", epoch=1), topic.assignment(0, "b", epoch=2)
     claim_split(earlier, 0)
@@ -170,7 +177,6 @@ def test_a_mark_keeps_the_epoch_of_its_run() -> None:
     assert Mark.of_offset(4, "9e0c") == Mark("9e0c", 4, 0)  # written by a version without epochs
 
 
-@pytest.mark.jvm
 def test_what_fails_in_the_middle_is_not_there(topic: Topic) -> None:
     def broken() -> Iterator[pa.RecordBatch]:
         yield topic.records(0, 0)
@@ -208,7 +214,6 @@ class Silent:
         raise DeliveryFailed("no answer")
 
 
-@pytest.mark.jvm
 def test_a_kept_producer_without_an_answer_is_replaced(topic: Topic) -> None:
     silent: Any = Silent()
     kept: dict[str, SplitWriter] = {topic.assignment(0).transactional_id(0): silent}
@@ -217,7 +222,6 @@ def test_a_kept_producer_without_an_answer_is_replaced(topic: Topic) -> None:
     assert isinstance(kept[topic.assignment(0).transactional_id(0)], SplitWriter)
 
 
-@pytest.mark.jvm
 def test_a_task_without_records_opens_nothing(topic: Topic) -> None:
     kept: dict[str, SplitWriter] = {}
     assert write_split(topic.assignment(0), [topic.records(0, 0, count=0)], kept) == 0
@@ -277,8 +281,7 @@ def machine_for(bootstrap_servers: str) -> type[RuleBasedStateMachine]:
     return Replays
 
 
-@pytest.mark.jvm
-def test_replays_write_each_record_once(apache_kafka: KafkaAddress) -> None:
+def test_replays_write_each_record_once(bootstrap_servers: str) -> None:
     # Without shrinking: each try takes a second on a real broker.
     run: Any = settings(max_examples=4, stateful_step_count=12, deadline=None, database=None, phases=[Phase.generate])
-    run_state_machine_as_test(machine_for(apache_kafka.bootstrap_servers), settings=run)
+    run_state_machine_as_test(machine_for(bootstrap_servers), settings=run)

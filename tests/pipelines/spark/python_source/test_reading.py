@@ -11,10 +11,9 @@ from confluent_kafka import Producer
 from odradek.pipelines.spark.python_source import reading
 from odradek.pipelines.spark.python_source.offsets import OffsetRange, Partition
 from odradek.pipelines.spark.python_source.reading import RecordsMissing, read_range
-from tests.pipelines.spark.python_source.cluster import Topics
 
 if TYPE_CHECKING:
-    from tests.jvm.shared_kafka import KafkaAddress
+    from tests.pipelines.spark.python_source.cluster import Topics
 
 pytestmark = pytest.mark.spark
 AT_MS = 1_767_268_800_123
@@ -90,9 +89,7 @@ def test_a_log_that_is_too_short_is_not_waited_for_for_ever(topics: Topics, monk
         topics.rows(topics.options(), 0, 3)
 
 
-@pytest.mark.jvm
-def test_transactions_leave_gaps(apache_kafka: KafkaAddress) -> None:
-    topics = Topics(apache_kafka.bootstrap_servers)
+def test_transactions_leave_gaps(topics: Topics) -> None:
     name = topics.create("t")
     producer = Producer({"bootstrap.servers": topics.bootstrap_servers, "transactional.id": topics.prefix})
     producer.init_transactions(30)
