@@ -50,20 +50,38 @@ def test_a_change_of_rules_takes_effect_at_once() -> None:
     assert not authorizer.allows(Peer(), Operation.READ, topic)
 
 
-def test_a_decision_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = Rules()
-    rules.add(READS)
-    authorizer = AclAuthorizer(rules.current, AccessRules())
-    asked: list[object] = []
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The questions that the cache had no answer to."""
+    decided: list[object] = []
 
     def counted(*values: Any) -> Decision:
-        asked.append(values)
+        decided.append(values)
         return decide(*values)
 
     monkeypatch.setattr(module, "decide", counted)
+    return decided
+
+
+def test_a_decision_is_made_once(decided: list[object]) -> None:
+    rules = Rules()
+    rules.add(READS)
+    authorizer = AclAuthorizer(rules.current, AccessRules())
     for _ in range(3):
         assert authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.TOPIC, "t"))
-    assert len(asked) == 1
+    assert len(decided) == 1
+
+
+def test_decisions_for_thousands_of_hosts_are_kept(decided: list[object]) -> None:
+    authorizer = AclAuthorizer(Rules().current, AccessRules())
+    for _ in range(2):
+        for number in range(4_000):
+            peer = Peer()
+            peer.host = f"10.0.{number // 250}.{number % 250}"
+            for operation in (Operation.READ, Operation.DESCRIBE):
+                authorizer.allows(peer, operation, Resource(ResourceType.TOPIC, "t"))
+                authorizer.allows(peer, operation, Resource(ResourceType.GROUP, "g"))
+    assert len(decided) == 16_000
 
 
 def cached_names(authorizer: AclAuthorizer) -> list[str | None]:
@@ -81,7 +99,7 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cache_is_bounded_if_each_client_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CACHED_DECISIONS", 100)
+    monkeypatch.setattr(module, "CACHED_ASKERS", 20)
     authorizer = AclAuthorizer(Rules().current, AccessRules())
     for number in range(1_000):
         peer = Peer()

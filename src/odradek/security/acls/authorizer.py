@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     _Answers = dict[str | None, bool]
 
 CACHED_DECISIONS = 20_000  # about 2 MB, or 7 MB if all names are as long as they may be
-DECISIONS_OF_ASKER = 4
-"""A dictionary of its own takes about as much memory as so many decisions."""
+CACHED_ASKERS = 16_000  # about 5 MB: each has a dictionary of its own
 LONGEST_CACHED_NAME = 255
 _ANY_NAME = None
 
@@ -34,13 +33,12 @@ class _Cache:
         self.count = 0
 
     def keep(self, asker: _Asker, name: str | None, is_allowed: bool) -> None:
-        if self.count >= CACHED_DECISIONS:
+        if self.count >= CACHED_DECISIONS or (asker not in self.answers and len(self.answers) >= CACHED_ASKERS):
             self.answers.clear()
             self.count = 0
         answers = self.answers.get(asker)
         if answers is None:
             answers = self.answers.setdefault(asker, {})
-            self.count += DECISIONS_OF_ASKER
         answers[name] = is_allowed
         self.count += 1
 
@@ -48,7 +46,8 @@ class _Cache:
 class AclAuthorizer:
     """Each index has a cache of its own: a commit that changes access control lists makes another index. Worker threads
     ask too, so that an answer is kept in the cache of the index on which it was decided. A cache is emptied when it is
-    full: a client that asks for many names cannot take more memory."""
+    full: a client that asks for many names cannot take more memory. Names and askers are bounded separately, so that
+    thousands of clients with a few names each have room too."""
 
     uses_acls = True
 
