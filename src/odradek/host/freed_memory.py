@@ -3,9 +3,10 @@
 import ctypes
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # of glibc's malloc.h
-MAPPED_BYTES = 512 << 10
-"""Larger blocks are mapped, and returned when they are freed. Few responses are as large: a mapped block costs a page
-fault for each 4 KiB. Batches are received into buffers that are kept."""
+MAPPED_BYTES = (1 << 20) + (64 << 10)
+"""Larger blocks are mapped, and returned when they are freed. A mapped block costs a page fault for each 4 KiB, which
+takes longer than to read it: this lies above the chunks of 1 MiB in which log files are read. Few responses are as
+large, and batches are received into buffers that are kept."""
 KEPT_BYTES = 2 << 20  # free memory at the end of the heap
 
 
