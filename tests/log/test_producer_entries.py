@@ -17,6 +17,7 @@ from odradek.log.producer_state import PRODUCERS_LIMIT, ProducerState
 from odradek.protocol.batch import TRANSACTIONAL_FLAG
 from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_OFFSET
 from tests.log.batches import NOW_MS
 from tests.log.test_producer_state import header, marker, verify
 
@@ -83,6 +84,11 @@ def test_packed_producers_are_checked_and_changed_as_others(steps: list[tuple[in
         idle = [{each: entry.idle_checks for each, entry in some.state.entries.items()} for some in (packing, plain)]
         assert idle[0] == idle[1]
         assert sorted(packing.state.entries.summaries()) == sorted(plain.state.entries.summaries())
+        assert sorted(packing.state.entries.ages()) == sorted(
+            (each.last_offset, each.last_timestamp, each.producer_id)
+            for each in plain.state.entries.summaries()
+            if each.current_txn_first_offset == NO_OFFSET
+        )
 
 
 def test_few_producers_are_recent() -> None:

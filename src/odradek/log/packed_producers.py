@@ -104,6 +104,18 @@ class PackedProducers:
                 (producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, NO_OFFSET),
             )
 
+    def ages(self) -> Iterator[tuple[int, int, int]]:
+        """The last offset, the last timestamp and the id of each producer."""
+        data, unpack = self._data, _HEAD_AND_BATCH.unpack_from
+        for producer_id, position in zip(self._ids, self._positions, strict=True):
+            flags = data[position]
+            offset, timestamp = NO_OFFSET, -1
+            if flags & _COUNT_MASK:
+                _, _, _, _, offset, _, timestamp = unpack(data, position)
+            if flags & _HAS_REST:
+                timestamp, _ = _REST.unpack_from(data, position + _SIZES[flags] - _REST.size)
+            yield offset, timestamp, producer_id
+
     def _find(self, producer_id: int) -> int | None:
         index = bisect_left(self._ids, producer_id)
         return index if index < len(self._ids) and self._ids[index] == producer_id else None

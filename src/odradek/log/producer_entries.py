@@ -11,8 +11,10 @@ RECENT_PRODUCERS = 128
 """Above this number half of them are packed, those whose last batches are the oldest in the log. Producers with an open
 transaction are not counted: they are never packed."""
 MOST_RECENT_PRODUCERS = 1024
-"""There is room for one more for each packed producer that writes again, up to this number: to unpack it and to pack it
-again costs about 10 µs. Ids that are used once, as a client that invents them does, make no room."""
+"""There is room for one more for each packed producer that writes again, up to this number. A batch of a producer that
+is packed costs about 15 µs instead of one: it is unpacked for the check and for the change, and packed again later. So
+do most batches of a partition to which more producers than this write in turn. Ids that are used once, as a client that
+invents them does, make no room."""
 
 
 class ProducerEntries:
@@ -56,6 +58,14 @@ class ProducerEntries:
         for producer_id, entry in self.recent.items():
             yield entry.summary(producer_id)
         yield from self._packed.summaries()
+
+    def ages(self) -> Iterator[tuple[int, int, int]]:
+        """The last offset, the last timestamp and the id of each producer without an open transaction: plain tuples, at
+        two thirds of the cost of summaries."""
+        for producer_id, entry in self.recent.items():
+            if entry.current_txn_first_offset == NO_OFFSET:
+                yield entry.last_data_offset, entry.last_timestamp, producer_id
+        yield from self._packed.ages()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (ProducerEntries, Mapping)):

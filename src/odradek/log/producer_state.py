@@ -195,9 +195,9 @@ class ProducerState:
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
         """Removes producers that have not written for that long; returns how many."""
         expired = [
-            each.producer_id
-            for each in self.entries.summaries()
-            if each.current_txn_first_offset == NO_OFFSET and now_ms - each.last_timestamp >= expiration_ms
+            producer_id
+            for _, last_timestamp, producer_id in self.entries.ages()
+            if now_ms - last_timestamp >= expiration_ms
         ]
         self.entries.remove(expired)
         self.verifications.remove_expired(now_ms, expiration_ms)
@@ -216,11 +216,6 @@ class ProducerState:
         that wrote recently may send its batch again. An eighth of the limit is free afterwards, so that the sort is not
         repeated for each new producer. The order follows from what a snapshot stores, so that a replay removes the same
         producers."""
-        removable = [
-            (each.last_offset, each.last_timestamp, each.producer_id)
-            for each in self.entries.summaries()
-            if each.current_txn_first_offset == NO_OFFSET
-        ]
-        removable.sort()
+        removable = sorted(self.entries.ages())
         removed = removable[: len(removable) - PRODUCERS_LIMIT * 7 // 8]
         self.entries.remove([producer_id for _, _, producer_id in removed])
