@@ -127,6 +127,26 @@ def test_producers_with_an_open_transaction_are_not_packed(monkeypatch: pytest.M
     assert loaded.transactions.open == state.transactions.open
 
 
+def test_a_verification_changes_a_packed_producer_only_if_it_has_used_no_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A client can ask for a verification without a batch that is appended."""
+    monkeypatch.setattr(producer_entries, "RECENT_PRODUCERS", 4)
+    state = ProducerState()
+    state.end_transaction(marker(1, 3), 0, NOW_MS)
+    for producer_id in range(2, 50):
+        state.update(header(0, producer_id=producer_id), producer_id, NOW_MS)
+    recent = set(state.entries.recent)
+    assert not {1, 2} & recent
+    assert (
+        state.begin_verification(1, 2, 0, supports_epoch_bump=False, now_ms=NOW_MS) is ErrorCode.INVALID_PRODUCER_EPOCH
+    )
+    assert verify(state, header(0, epoch=3)) is not None
+    assert set(state.entries.recent) == recent
+    assert verify(state, header(1, producer_id=2)) is not None
+    assert state.entries[2].uses_transactions
+
+
 def test_a_partition_with_few_producers_packs_none() -> None:
     entries = ProducerState().entries
     for producer_id in range(producer_entries.RECENT_PRODUCERS):

@@ -101,12 +101,13 @@ class ProducerState:
     ) -> VerificationGuard | ErrorCode | None:
         """The guard for a batch that would begin a transaction, once the coordinator has confirmed it; None when a
         transaction of this producer and epoch is open, and INVALID_PRODUCER_EPOCH for an older epoch."""
-        entry = self.entries.get_recent(producer_id)
+        entry = self.entries.get(producer_id)
         if entry is not None and producer_epoch < entry.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if self.has_open_transaction(producer_id, producer_epoch):
             return None
-        if entry is not None:
+        if entry is not None and not entry.uses_transactions:
+            entry = self.entries.get_recent(producer_id) or entry
             entry.uses_transactions = True
         return self.verifications.begin(
             producer_id, producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump, now_ms=now_ms
