@@ -24,7 +24,9 @@ from tests.log.test_producer_state import header, marker, verify
 STEPS = st.lists(
     st.tuples(
         st.integers(1, 12),  # producer
-        st.sampled_from(["next", "next", "next", "again", "gap", "transactional", "end", "epoch", "check", "expire"]),
+        st.sampled_from(
+            ["next", "next", "next", "again", "gap", "transactional", "end", "epoch", "check", "expire", "pack"]
+        ),
     ),
     max_size=150,
 )
@@ -55,6 +57,9 @@ class Writer:
             return self.state.remove_expired(NOW_MS + self._offset, 40)
         if action == "check":
             return remove_idle(self.state, 6)
+        if action == "pack":
+            self.state.entries.pack_idle()
+            return None
         if action == "end":
             ended = marker(producer_id, epoch, self._offset, ControlRecordType.ABORT)
             refusal = self.state.check_marker(ended, 0)
@@ -179,3 +184,53 @@ def test_producers_of_one_batch_take_little_memory() -> None:
         tracemalloc.stop()
     assert len(state.entries) == PRODUCERS_LIMIT
     assert taken_bytes < 60 * PRODUCERS_LIMIT
+
+
+def test_idle_producers_of_many_partitions_take_little_memory() -> None:
+    """A partition with few producers packs none until they are idle."""
+    count, partitions = producer_entries.RECENT_PRODUCERS - 1, 100
+    states = [ProducerState() for _ in range(partitions)]
+    batches = [header(0, producer_id=(1 << 40) + number) for number in range(count)]
+    tracemalloc.start()
+    try:
+        for state in states:
+            for offset, batch in enumerate(batches):
+                state.update(batch, 1_000_000 + offset, NOW_MS + offset)
+        for _ in range(2):
+            for state in states:
+                state.entries.pack_idle()
+        taken_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert {len(state.entries) for state in states} == {count}
+    assert taken_bytes < 60 * count * partitions
+
+
+def test_producers_that_have_written_since_the_last_check_are_not_packed() -> None:
+    state = ProducerState()
+    for producer_id in range(10):
+        state.update(header(0, producer_id=producer_id), producer_id, NOW_MS)
+    state.entries.pack_idle()
+    assert len(state.entries.recent) == 10
+    for producer_id in range(4):
+        state.update(header(1, producer_id=producer_id), 100 + producer_id, NOW_MS)
+    state.entries.pack_idle()
+    assert sorted(state.entries.recent) == [0, 1, 2, 3]
+    assert state.check(header(1, producer_id=9)) is None
+    state.update(header(1, producer_id=9), 200, NOW_MS)
+    state.entries.pack_idle()
+    assert sorted(state.entries.recent) == [9]
+
+
+def test_room_for_producers_that_wrote_in_turn_is_given_up_when_they_are_idle() -> None:
+    state = ProducerState()
+    for sequence in range(20):
+        for producer_id in range(800):
+            state.update(header(sequence, producer_id=producer_id), 1_000 * sequence + producer_id, NOW_MS)
+    state.entries.pack_idle()
+    assert len(state.entries.recent) == 800
+    state.entries.pack_idle()
+    assert not state.entries.recent
+    for producer_id in range(1_000, 3_000):
+        state.update(header(0, producer_id=producer_id), 100_000 + producer_id, NOW_MS)
+        assert len(state.entries.recent) <= producer_entries.RECENT_PRODUCERS

@@ -1,5 +1,6 @@
 """The producers of one partition by id: those that wrote last as objects, others packed. A partition with few producers
-has all of them as objects, so that its batches cost nothing more."""
+has all of them as objects, so that its batches cost nothing more, unless the broker has many: then those that are idle
+are packed in all partitions (`producer_limits`)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -18,12 +19,13 @@ invents them does, make no room."""
 
 
 class ProducerEntries:
-    __slots__ = ("_packed", "_recent_limit", "_room", "recent")
+    __slots__ = ("_checked_offset", "_packed", "_recent_limit", "_room", "recent")
 
     def __init__(self, entries: Iterable[tuple[int, ProducerEntry]] = ()) -> None:
         self.recent: dict[int, ProducerEntry] = dict(entries)
         self._packed = PackedProducers()
         self._room = self._recent_limit = RECENT_PRODUCERS
+        self._checked_offset = NO_OFFSET  # of the newest batch at the last check for idle producers
         if len(self.recent) > RECENT_PRODUCERS:
             self._pack_oldest()
 
@@ -107,6 +109,28 @@ class ProducerEntries:
             if entry.current_txn_first_offset == NO_OFFSET:
                 yield entry.idle_checks, producer_id
         yield from self._packed.count_idle_check()
+
+    def pack_idle(self) -> None:
+        """Packs producers that have written nothing since the last call, and leaves room for half as many more as have
+        written."""
+        idle, newest_offset, open_transactions = [], NO_OFFSET, 0
+        for producer_id, entry in self.recent.items():
+            offset = entry.last_data_offset
+            newest_offset = max(newest_offset, offset)
+            if entry.current_txn_first_offset != NO_OFFSET:
+                open_transactions += 1
+            elif offset <= self._checked_offset:
+                idle.append(producer_id)
+        self._checked_offset = newest_offset
+        for producer_id in sorted(idle):
+            self._packed.add(producer_id, self.recent.pop(producer_id))
+        if idle:
+            left = list(self.recent.items())
+            self.recent.clear()  # the memory of a dictionary does not shrink otherwise
+            self.recent.update(left)
+        written = len(self.recent) - open_transactions
+        self._room = max(min(self._room, written + written // 2), RECENT_PRODUCERS)
+        self._recent_limit = open_transactions + self._room
 
     def _pack_oldest(self) -> None:
         packable = [

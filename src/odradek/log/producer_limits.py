@@ -1,4 +1,4 @@
-"""How many idempotent producers the logs of a broker remember together.
+"""How many idempotent producers the logs of a broker remember together, and how many of them as objects.
 
 Kafka bounds their number only by expiry, after a day. A producer id in a batch need not be one that a broker has
 assigned: a client that invents one for each batch would fill the memory. A batch of a producer that was forgotten is
@@ -14,7 +14,10 @@ from collections.abc import Iterable
 
 from odradek.log.producer_state import ProducerState
 
-MOST_PRODUCERS = 100_000  # 5 to 15 MB
+MOST_PRODUCERS = 100_000  # 5 to 17 MB if packed; others take 400 to 1,200 bytes each
+PACKED_ABOVE = 10_000
+"""Above this number in all logs, producers that were idle from one check to the next are packed, also in logs that have
+few. A check costs nothing more for a broker with fewer."""
 FAIR_PRODUCERS = 256
 """A log keeps so many, whatever the number of all is."""
 
@@ -29,6 +32,10 @@ def level_to_keep(counts: Iterable[int]) -> int | None:
     if sum(ascending) <= MOST_PRODUCERS:
         return None
     return max(largest_level(ascending, MOST_PRODUCERS), FAIR_PRODUCERS)
+
+
+def must_pack_idle(counts: Iterable[int]) -> bool:
+    return sum(counts) > PACKED_ABOVE
 
 
 def remove_idle(state: ProducerState, level: int) -> int:
