@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from uuid import UUID
 
 import pytest
 
+from odradek.handlers.metadata import _once
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -138,6 +140,17 @@ def test_old_versions_always_allow_it(name: str, version: int) -> None:
     broker = SimulatedBroker(auto_create_topics_enable="true")
     assert len(ask(broker, name, version=version)[0].partitions) == 1
     broker.close()
+
+
+def test_finding_repeated_names_takes_less_memory_than_the_request() -> None:
+    topics = [MetadataRequestTopic(name=f"none-{number}") for number in range(MetadataRequest.element_limit())]
+    tracemalloc.start()
+    try:
+        assert len([*_once([*topics, *topics])]) == len(topics)
+        most_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most_bytes < 100 * len(topics)
 
 
 def test_many_who_ask_at_once_make_one_topic(name: str) -> None:

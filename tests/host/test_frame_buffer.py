@@ -147,6 +147,31 @@ def test_buffers_are_given_back_and_used_again() -> None:
     assert len({id(memory) for memory in used}) <= 2
 
 
+def test_large_frames_one_after_another_are_received_into_the_same_pages() -> None:
+    frames = FrameBuffer(ReceiveBuffers(), LIMIT)
+    stream = framed(bytes(6 << 20))
+    used = []
+    for _ in range(4):
+        receive(frames, stream[: 5 << 20])
+        used.append(frames._buffer.obj)
+        receive(frames, stream[5 << 20 :])
+    assert len({id(memory) for memory in used}) == 1
+
+
+def test_a_buffer_that_is_returned_while_frames_are_handled_does_not_mix_bytes() -> None:
+    buffers = ReceiveBuffers()
+    lost, busy, other = (FrameBuffer(buffers, LIMIT) for _ in range(3))
+    assert receive(lost, framed(bytes(300_000))[:100_000]) == []
+    body = bytes(range(256)) * 1000
+    stream = framed(body)
+    busy.writable()[:100_000] = stream[:100_000]
+    busy.filled(100_000)
+    lost.release()
+    assert busy.settle()
+    assert receive(other, framed(b"\xff" * 200_000)[:-1]) == []
+    assert receive(busy, stream[100_000:]) == [body]
+
+
 @given(st.lists(st.binary(min_size=8, max_size=300_000), min_size=2, max_size=4), st.integers(1, 200_000))
 def test_a_buffer_that_was_handed_over_has_one_owner(bodies: list[bytes], cut: int) -> None:
     """Large unfinished frames keep the buffer that they came in; others get another, and never see these bytes."""

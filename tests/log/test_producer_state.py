@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.log import producer_state
+from odradek.log.producer_entry import ProducerBatch, ProducerEntry
 from odradek.log.producer_snapshot import decode_snapshot, encode_snapshot
-from odradek.log.producer_state import CACHED_BATCHES, ProducerBatch, ProducerEntry, ProducerState
+from odradek.log.producer_state import CACHED_BATCHES, ProducerState
 from odradek.log.transaction_index import AbortedTransaction
 from odradek.log.transaction_verification import VerificationGuard
 from odradek.protocol.batch import TRANSACTIONAL_FLAG, BatchHeader, read_batch_header
@@ -194,7 +195,7 @@ def test_a_state_that_is_loaded_from_a_snapshot_forgets_the_same_producers(
         state, loaded = ProducerState(), ProducerState()
         for offset, (producer_id, timestamp, is_marker) in enumerate(writes):
             if offset == snapshot_offset:
-                stored = dict(decode_snapshot(encode_snapshot(state.entries.items())))
+                stored = dict(decode_snapshot(encode_snapshot(state.entries.summaries())))
                 loaded.replace(sorted(stored.items()), offset)
             for each in (state, loaded):
                 entry = each.entries.get(producer_id)
@@ -293,7 +294,7 @@ def test_batches_of_the_group_coordinator_have_no_sequence() -> None:
     appended(state, batch, 3)
     assert state.check(transactional(-1, epoch=1)) is ErrorCode.INVALID_PRODUCER_EPOCH
     loaded = ProducerState()
-    loaded.replace(decode_snapshot(encode_snapshot(state.entries.items())), 6)
+    loaded.replace(decode_snapshot(encode_snapshot(state.entries.summaries())), 6)
     assert loaded.transactions.open == {1: 0}
     assert loaded.entries[1].batches == [ProducerBatch(-1, 5, 2, NOW_MS)]
     assert loaded.entries[1].next_sequence == 0
@@ -342,7 +343,7 @@ def test_the_snapshot_is_kafkas_byte_by_byte() -> None:
     appended(state, header(7, 3, epoch=2, producer_id=4001), 90, NOW_MS)
     entry = struct.pack(">qhiqiqiq", 4001, 2, 9, 92, 2, NOW_MS, -1, -1)
     body = struct.pack(">i", 1) + entry
-    assert encode_snapshot(state.entries.items()) == struct.pack(">hI", 1, crc32c(body)) + body
+    assert encode_snapshot(state.entries.summaries()) == struct.pack(">hI", 1, crc32c(body)) + body
 
 
 def test_a_snapshot_gives_back_the_last_batch_of_each_producer() -> None:
@@ -352,7 +353,7 @@ def test_a_snapshot_gives_back_the_last_batch_of_each_producer() -> None:
     state.end_transaction(marker(2, 5), 3, NOW_MS)
     state.entries[2].coordinator_epoch = 8
     state.entries[2].current_txn_first_offset = 77
-    loaded = dict(decode_snapshot(encode_snapshot(state.entries.items())))
+    loaded = dict(decode_snapshot(encode_snapshot(state.entries.summaries())))
     state.entries[1].batches = state.entries[1].batches[-1:]
     assert loaded == state.entries
     assert isinstance(loaded[1], ProducerEntry)
@@ -363,7 +364,7 @@ def test_a_snapshot_gives_back_the_last_batch_of_each_producer() -> None:
 def test_a_damaged_snapshot_is_noticed(position: int, change: int) -> None:
     state = ProducerState()
     appended(state, header(0), 0)
-    data = bytearray(encode_snapshot(state.entries.items()))
+    data = bytearray(encode_snapshot(state.entries.summaries()))
     data[position] ^= change
     with pytest.raises(MalformedMessage):
         decode_snapshot(bytes(data))

@@ -9,7 +9,7 @@ from odradek.host.slices import FileSlice
 from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
-from odradek.log.producer_state import ProducerEntry
+from odradek.log.producer_entry import ProducerEntry
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
@@ -234,7 +234,7 @@ class ReplicatedLogModel(RuleBasedStateMachine):
 
     def check_producers(self) -> None:
         leader, follower = self.leader.producers.entries, self.follower.producers.entries
-        assert follower.keys() == leader.keys()
+        assert set(follower) == set(leader)
         assert self.follower.producers.transactions.open == self.leader.producers.transactions.open
         end_offset = self.leader.log_end_offset
         followed, led = (collect_aborted(each.segments, 0, end_offset) for each in (self.follower, self.leader))

@@ -6,14 +6,14 @@ import asyncio
 import errno
 from typing import TYPE_CHECKING
 
+import pytest
+
 from odradek.log import producer_limits
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, delete_records, delete_topic, produce
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.replica.held_workers import HeldWorkers
 
 
@@ -154,6 +154,24 @@ def test_too_many_producers_are_forgotten_when_they_were_idle_for_ten_minutes_of
     produce(broker, name, batch(timestamps=[now_ms], producer=(0, 0, 1)))
     pass_time(broker, 130)
     assert sorted(producers.entries) == [0, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("level", "is_packed"), [(4, True), (6, False)])
+def test_idle_producers_are_packed_if_the_broker_has_many(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch, level: int, is_packed: bool
+) -> None:
+    monkeypatch.setattr(producer_limits, "PACKED_ABOVE", level)
+    create_topic(broker, name)
+    now_ms = broker.simulation.clock.now_ms()
+    for producer_id in range(6):
+        produce(broker, name, batch(timestamps=[now_ms], producer=(producer_id, 0, 0)))
+    entries = broker.partition(name).log.producers.entries
+    pass_time(broker, 70)
+    assert len(entries.recent) == 6
+    produce(broker, name, batch(timestamps=[now_ms], producer=(3, 0, 1)))
+    pass_time(broker, 60)
+    assert list(entries.recent) == ([3] if is_packed else [0, 1, 2, 3, 4, 5])
+    assert sorted(entries) == [0, 1, 2, 3, 4, 5]
 
 
 def test_producers_of_a_log_that_is_truncated_are_left_to_the_worker(name: str) -> None:

@@ -166,7 +166,10 @@ def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataR
 
 
 def _once(wanted: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
-    return {(topic.topic_id, topic.name): topic for topic in wanted}.values()
+    """By name, or by id and name: for many names, a key with both would take as much memory as the request."""
+    return {
+        topic.name if topic.topic_id == NO_TOPIC_ID else (topic.topic_id, topic.name): topic for topic in wanted
+    }.values()
 
 
 def _one_topic(

@@ -74,7 +74,10 @@ class ReceiveBuffers:
         return _new_memory(1 << (size_bytes - 1).bit_length())
 
     def give(self, buffer: memoryview) -> None:
-        self._handed_over.discard(id(buffer))
+        if id(buffer) in self._handed_over:
+            # It is shared again: its pages are in memory, so that the next large frame takes none of another buffer.
+            self._handed_over.discard(id(buffer))
+            buffer, self.shared = self.shared, buffer
         size_bytes = len(buffer)
         if size_bytes <= SMALLEST_OWN_BYTES or self._free_bytes + size_bytes > POOLED_BYTES:
             return
@@ -181,7 +184,9 @@ class FrameBuffer:
             return False
         if not self._is_own:
             wanted_bytes = self._wanted_bytes()
-            if self.unread_bytes < HANDED_OVER_BYTES or not self._buffers.hand_over():
+            # Another buffer is shared if one was returned while the frames of this connection were handled.
+            is_shared = self._buffer is self._buffers.shared
+            if self.unread_bytes < HANDED_OVER_BYTES or not is_shared or not self._buffers.hand_over():
                 self._move_to(self._buffers.take(wanted_bytes))
             self._is_own = True
         self._budget.charge(self._share, self.unread_bytes)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from odradek.log.producer_state import ProducerBatch
+from odradek.log.producer_entry import ProducerBatch
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_OFFSET, NO_TIMESTAMP
 

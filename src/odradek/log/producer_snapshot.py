@@ -5,44 +5,21 @@ from collections.abc import Iterable, Iterator
 
 from crc32c import crc32c
 
-from odradek.log.producer_state import (
-    SEQUENCE_MASK,
-    ProducerBatch,
-    ProducerEntry,
-)
+from odradek.log.producer_entry import SEQUENCE_MASK, ProducerBatch, ProducerEntry, ProducerSummary
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET, NO_SEQUENCE
+from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
 
 SNAPSHOT_SUFFIX = ".snapshot"
 _VERSION = 1
 
 _PREFIX = struct.Struct(">hI")  # version, checksum of everything after it
 _COUNT = struct.Struct(">i")
-# producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of the
-# transaction in progress
-_ENTRY = struct.Struct(">qhiqiqiq")
+_ENTRY = struct.Struct(">qhiqiqiq")  # the fields of a ProducerSummary
 
 
-def encode_snapshot(entries: Iterable[tuple[int, ProducerEntry]]) -> bytes:
+def encode_snapshot(producers: Iterable[ProducerSummary]) -> bytes:
     parts = [b""]
-    for producer_id, entry in entries:
-        if entry.batches:
-            last = entry.batches[-1]
-            sequence, offset, delta = last.last_sequence, last.last_offset, last.offset_delta
-        else:
-            sequence, offset, delta = NO_SEQUENCE, NO_OFFSET, 0
-        parts.append(
-            _ENTRY.pack(
-                producer_id,
-                entry.epoch,
-                sequence,
-                offset,
-                delta,
-                entry.last_timestamp,
-                entry.coordinator_epoch,
-                entry.current_txn_first_offset,
-            )
-        )
+    parts += [_ENTRY.pack(*each) for each in producers]
     parts[0] = _COUNT.pack(len(parts) - 1)
     body = b"".join(parts)
     return _PREFIX.pack(_VERSION, crc32c(body)) + body

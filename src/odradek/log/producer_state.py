@@ -3,18 +3,18 @@ duplicate, or fenced (KIP-98, KIP-360, KIP-890). Pure; the rules are those of Ka
 ProducerStateEntry and UnifiedLog."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from odradek.log.producer_entries import ProducerEntries
+from odradek.log.producer_entry import SEQUENCE_MASK, ProducerBatch, ProducerEntry
 from odradek.log.transaction_index import AbortedTransaction
 from odradek.log.transaction_verification import VerificationGuard, Verifications
 from odradek.log.unstable_transactions import UnstableTransactions
 from odradek.protocol.batch import TRANSACTIONAL_FLAG, BatchHeader
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET, NO_SEQUENCE
+from odradek.protocol.sentinels import NO_OFFSET, NO_SEQUENCE
 
 CACHED_BATCHES = 5  # a producer has at most five requests in flight
-SEQUENCE_MASK = 2**31 - 1  # sequence numbers go on at 0 after the largest int32
 
 # Of one partition: their state is encoded in one go, at each roll of a segment (for all partitions: `producer_limits`).
 # Producers with an open transaction are not counted: their state is never removed.
@@ -25,66 +25,14 @@ FIRST_VERSION_WITH_EPOCH_BUMP = 2  # of transactions: the producer epoch rises a
 _new_tuple = tuple.__new__  # half the cost of the constructor; called once per append
 
 
-class ProducerBatch(NamedTuple):
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-
-    @property
-    def base_sequence(self) -> int:
-        return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
-
-    @property
-    def base_offset(self) -> int:
-        return self.last_offset - self.offset_delta
-
-
-class ProducerEntry:
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "current_txn_first_offset",
-        "epoch",
-        "idle_checks",
-        "last_timestamp",
-        "next_sequence",
-        "uses_transactions",
-    )
-
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.batches: list[ProducerBatch] = []  # the oldest first
-        self.next_sequence = 0
-        self.last_timestamp = -1
-        self.coordinator_epoch = NO_EPOCH  # of the last end-transaction marker
-        self.current_txn_first_offset = NO_OFFSET  # of the open transaction
-        self.idle_checks = 0  # since its last batch or marker, of `producer_limits`; not stored
-        self.uses_transactions = False  # has written or begun to verify one; decides only how its batches are checked
-
-    @property
-    def last_data_offset(self) -> int:
-        """Of its last batch; NO_OFFSET if a marker has begun its epoch: it has no batch to send again then."""
-        return self.batches[-1].last_offset if self.batches else NO_OFFSET
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ProducerEntry):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__ if name != "idle_checks")
-
-    __hash__ = None  # type: ignore[assignment]  # values that change have no hash
-
-    def __repr__(self) -> str:
-        return f"ProducerEntry(epoch={self.epoch}, batches={self.batches})"
-
-
 class ProducerState:
     """The producers of one partition, by producer id, as of `end_offset` when the state is loaded or rebuilt."""
 
-    __slots__ = ("end_offset", "entries", "transactions", "verifications")
+    __slots__ = ("_recent", "end_offset", "entries", "transactions", "verifications")
 
     def __init__(self) -> None:
-        self.entries: dict[int, ProducerEntry] = {}
+        self.entries = ProducerEntries()
+        self._recent = self.entries.recent  # asked first: most batches are of producers that wrote lately
         self.end_offset = 0
         self.transactions = UnstableTransactions()
         self.verifications = Verifications()
@@ -96,7 +44,7 @@ class ProducerState:
     ) -> ProducerBatch | ErrorCode | None:
         """Returns None when the batch may be appended, the stored batch that it duplicates, or why it is refused. A
         batch without sequence numbers is one of the group coordinator."""
-        entry = self.entries.get(header.producer_id)
+        entry = self._recent.get(header.producer_id) or self.entries.get(header.producer_id)
         if entry is None:
             if not header.attributes & TRANSACTIONAL_FLAG and not self.verifications.pending:
                 return None
@@ -158,7 +106,8 @@ class ProducerState:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if self.has_open_transaction(producer_id, producer_epoch):
             return None
-        if entry is not None:
+        if entry is not None and not entry.uses_transactions:
+            entry = self.entries.get_recent(producer_id) or entry
             entry.uses_transactions = True
         return self.verifications.begin(
             producer_id, producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump, now_ms=now_ms
@@ -186,9 +135,9 @@ class ProducerState:
         """Records a batch that was appended, or that is read from the log to rebuild this state: nothing is checked.
         `last_offset` and `timestamp` are those that the batch was stored with."""
         producer_id, producer_epoch = header.producer_id, header.producer_epoch
-        entry = self.entries.get(producer_id)
+        entry = self._recent.get(producer_id)
         if entry is None:
-            entry = self._add(producer_id, producer_epoch)
+            entry = self.entries.get_recent(producer_id) or self._add(producer_id, producer_epoch)
         batches = entry.batches
         if producer_epoch != entry.epoch:
             entry.epoch = producer_epoch
@@ -214,9 +163,7 @@ class ProducerState:
         """Records an end-transaction marker, and returns the transaction that it has aborted. A marker carries a
         producer epoch, and no sequence number."""
         producer_id = marker.producer_id
-        entry = self.entries.get(producer_id)
-        if entry is None:
-            entry = self._add(producer_id, marker.producer_epoch)
+        entry = self.entries.get_recent(producer_id) or self._add(producer_id, marker.producer_epoch)
         if marker.producer_epoch != entry.epoch:
             entry.epoch = marker.producer_epoch
             entry.batches.clear()
@@ -234,12 +181,13 @@ class ProducerState:
         return AbortedTransaction(first_offset, producer_id, marker_offset, last_stable_offset)
 
     def replace(self, entries: Iterable[tuple[int, ProducerEntry]], end_offset: int) -> None:
-        self.entries = dict(entries)
+        self.entries = ProducerEntries(entries)
+        self._recent = self.entries.recent
         self.end_offset = end_offset
         self.verifications = Verifications()
         self.transactions = UnstableTransactions(
             (producer_id, entry.current_txn_first_offset)
-            for producer_id, entry in self.entries.items()
+            for producer_id, entry in self._recent.items()  # those with an open transaction are never packed
             if entry.current_txn_first_offset != NO_OFFSET
         )
 
@@ -249,19 +197,19 @@ class ProducerState:
         """Removes producers that have not written for that long; returns how many."""
         expired = [
             producer_id
-            for producer_id, entry in self.entries.items()
-            if entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
+            for _, last_timestamp, producer_id in self.entries.ages()
+            if now_ms - last_timestamp >= expiration_ms
         ]
-        for producer_id in expired:
-            del self.entries[producer_id]
+        self.entries.remove(expired)
         self.verifications.remove_expired(now_ms, expiration_ms)
         return len(expired)
 
     def _add(self, producer_id: int, producer_epoch: int) -> ProducerEntry:
         if len(self.entries) - len(self.transactions.open) >= PRODUCERS_LIMIT:
             self._remove_oldest()
-        entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
+        entry = ProducerEntry(producer_epoch)
         entry.uses_transactions = producer_id in self.verifications.pending
+        self.entries.add(producer_id, entry)
         return entry
 
     def _remove_oldest(self) -> None:
@@ -269,11 +217,6 @@ class ProducerState:
         that wrote recently may send its batch again. An eighth of the limit is free afterwards, so that the sort is not
         repeated for each new producer. The order follows from what a snapshot stores, so that a replay removes the same
         producers."""
-        removable = [
-            (entry.last_data_offset, entry.last_timestamp, producer_id)
-            for producer_id, entry in self.entries.items()
-            if entry.current_txn_first_offset == NO_OFFSET
-        ]
-        removable.sort()
-        for _, _, producer_id in removable[: len(removable) - PRODUCERS_LIMIT * 7 // 8]:
-            del self.entries[producer_id]
+        removable = sorted(self.entries.ages())
+        removed = removable[: len(removable) - PRODUCERS_LIMIT * 7 // 8]
+        self.entries.remove([producer_id for _, _, producer_id in removed])

@@ -31,7 +31,7 @@ class SnapshotFiles:
 
     def write(self, producers: ProducerState, offset: int) -> None:
         """Not durable before `sync`: a roll happens on the event loop."""
-        data = encode_snapshot(producers.entries.items())
+        data = encode_snapshot(producers.entries.summaries())
         file = self._disk.open(self.path(offset), create=True)
         file.write_at(data, 0)
         file.truncate(len(data))

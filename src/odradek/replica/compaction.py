@@ -18,6 +18,7 @@ from odradek.log.compaction.cleaned_segment import discard_unused
 from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, CompactionOutcome, compact
 from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.sentinels import NO_OFFSET
 from odradek.replica.directory_writes import DirectoryWrites
 from odradek.replica.periodic_tasks import SingleTasks
 
@@ -268,9 +269,9 @@ class Compaction:
             segment_index_bytes=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
             last_records={
-                producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else None, entry.epoch)
-                for producer_id, entry in partition.log.producers.entries.items()
-                if not entry.batches or entry.batches[-1].last_offset < cleanable.end_offset
+                each.producer_id: LastRecord(None if each.last_offset == NO_OFFSET else each.last_offset, each.epoch)
+                for each in partition.log.producers.entries.summaries()
+                if each.last_offset < cleanable.end_offset
             },
             aborted_in_active_segment=aborted,
             dedupe_buffer_bytes=broker_config.log_cleaner_dedupe_buffer_size,

@@ -12,7 +12,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
-from odradek.log.producer_limits import CHECK_INTERVAL_MS, MOST_PRODUCERS, level_to_keep, remove_idle
+from odradek.log.producer_limits import CHECK_INTERVAL_MS, MOST_PRODUCERS, level_to_keep, must_pack_idle, remove_idle
 from odradek.replica.periodic_tasks import SingleTasks
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ log = get_logger(__name__)
 ROUND_MS = 1_000
 PARTITIONS_PER_SLICE = 500  # looked at on the event loop before other work gets a turn
 PRODUCERS_PER_SLICE = 5_000  # a millisecond or two
+PACKED_PER_SLICE = 500  # about as long
 
 
 class Housekeeping:
@@ -119,7 +120,11 @@ class Housekeeping:
 
     async def _limit_producers(self) -> None:
         """At most one line is logged for each check."""
-        level = level_to_keep([len(each.log.producers.entries) for each in self._table])
+        counts = [len(each.log.producers.entries) for each in self._table]
+        if must_pack_idle(counts):
+            async for producers in self._producers_in_slices(PACKED_PER_SLICE):
+                producers.entries.pack_idle()
+        level = level_to_keep(counts)
         if level is not None:
             removed = 0
             async for producers in self._producers_in_slices():
@@ -128,7 +133,7 @@ class Housekeeping:
                 log.warning("idle producers forgotten: too many in all logs", count=removed, limit=MOST_PRODUCERS)
         self._last_limit_ms = self._host.clock.monotonic_ms()
 
-    async def _producers_in_slices(self) -> AsyncIterator[ProducerState]:
+    async def _producers_in_slices(self, most: int = PRODUCERS_PER_SLICE) -> AsyncIterator[ProducerState]:
         """Those of each log, except of logs that are being truncated: a truncation encodes them on a worker."""
         in_slice = 0
         for partition in tuple(self._table):
@@ -136,7 +141,7 @@ class Housekeeping:
             in_slice += PRODUCERS_PER_SLICE // PARTITIONS_PER_SLICE + len(producers.entries)
             if not partition.log.is_truncating:
                 yield producers
-            if in_slice >= PRODUCERS_PER_SLICE:
+            if in_slice >= most:
                 in_slice = 0
                 await asyncio.sleep(0)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from odradek.protocol.sentinels import NO_SEQUENCE
 from odradek.replica.waiting_requests import size_between
 
 if TYPE_CHECKING:
@@ -88,12 +87,12 @@ class PartitionTransactions:
     def describe_producers(self) -> list[ProducerDescription]:
         return [
             ProducerDescription(
-                producer_id,
-                entry.epoch,
-                entry.batches[-1].last_sequence if entry.batches else NO_SEQUENCE,
-                entry.last_timestamp,
-                entry.coordinator_epoch,
-                entry.current_txn_first_offset,
+                each.producer_id,
+                each.epoch,
+                each.last_sequence,
+                each.last_timestamp,
+                each.coordinator_epoch,
+                each.current_txn_first_offset,
             )
-            for producer_id, entry in self._partition.log.producers.entries.items()
+            for each in self._partition.log.producers.entries.summaries()
         ]

@@ -10,6 +10,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigError
+from odradek.host.freed_memory import return_freed_memory
 from odradek.host.host import real_host
 from odradek.host.logs import configure_logs, get_logger
 from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
@@ -56,6 +57,7 @@ def run_broker(
     secure init`, whose properties come before those of the file."""
     config = configure(properties_path, overrides, secure)
     raise_descriptor_limit()
+    return_freed_memory()
     try:
         run_on_fast_loop(lambda: _serve(config, as_json=as_json))
     except (ConfigError, StoreError, StoreProblem, LogDirectoryError, OSError) as problem:

@@ -1,5 +1,6 @@
 """The authorizer keeps decisions until the rules change, within a bound."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -49,20 +50,42 @@ def test_a_change_of_rules_takes_effect_at_once() -> None:
     assert not authorizer.allows(Peer(), Operation.READ, topic)
 
 
-def test_a_decision_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = Rules()
-    rules.add(READS)
-    authorizer = AclAuthorizer(rules.current, AccessRules())
-    asked: list[object] = []
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The questions that the cache had no answer to."""
+    decided: list[object] = []
 
     def counted(*values: Any) -> Decision:
-        asked.append(values)
+        decided.append(values)
         return decide(*values)
 
     monkeypatch.setattr(module, "decide", counted)
+    return decided
+
+
+def test_a_decision_is_made_once(decided: list[object]) -> None:
+    rules = Rules()
+    rules.add(READS)
+    authorizer = AclAuthorizer(rules.current, AccessRules())
     for _ in range(3):
         assert authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.TOPIC, "t"))
-    assert len(asked) == 1
+    assert len(decided) == 1
+
+
+def test_decisions_for_thousands_of_hosts_are_kept(decided: list[object]) -> None:
+    authorizer = AclAuthorizer(Rules().current, AccessRules())
+    for _ in range(2):
+        for number in range(4_000):
+            peer = Peer()
+            peer.host = f"10.0.{number // 250}.{number % 250}"
+            for operation in (Operation.READ, Operation.DESCRIBE):
+                authorizer.allows(peer, operation, Resource(ResourceType.TOPIC, "t"))
+                authorizer.allows(peer, operation, Resource(ResourceType.GROUP, "g"))
+    assert len(decided) == 16_000
+
+
+def cached_names(authorizer: AclAuthorizer) -> list[str | None]:
+    return [name for answers in authorizer._cached[1].answers.values() for name in answers]
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,5 +94,39 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(100):
         authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.GROUP, f"g{number}"))
         authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.GROUP, "g" * (300 + number)))
-        assert len(authorizer._cached[1]) <= 10
-    assert all(len(question[4].name) < 300 for question in authorizer._cached[1])
+        assert len(cached_names(authorizer)) <= 10
+    assert all(len(name or "") < 300 for name in cached_names(authorizer))
+
+
+def test_the_cache_is_bounded_if_each_client_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CACHED_ASKERS", 20)
+    authorizer = AclAuthorizer(Rules().current, AccessRules())
+    for number in range(1_000):
+        peer = Peer()
+        peer.host = f"10.0.0.{number}"
+        authorizer.allows(peer, Operation.READ, Resource(ResourceType.GROUP, "g"))
+        authorizer.allows_any(peer, Operation.READ, ResourceType.GROUP)
+        assert len(authorizer._cached[1].answers) <= 20
+
+
+def test_a_decision_on_any_resource_is_not_one_on_a_resource_without_a_name() -> None:
+    rules = Rules()
+    rules.add(READS)
+    authorizer = AclAuthorizer(rules.current, AccessRules())
+    assert authorizer.allows_any(Peer(), Operation.READ, ResourceType.TOPIC)
+    assert not authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.TOPIC, ""))
+
+
+def test_a_cached_decision_takes_little_memory() -> None:
+    """A client that asks for many names fills the cache."""
+    authorizer = AclAuthorizer(Rules().current, AccessRules())
+    resources = [Resource(ResourceType.TOPIC, f"none-{number:06}") for number in range(16_000)]
+    tracemalloc.start()
+    try:
+        for resource in resources:
+            authorizer.allows(Peer(), Operation.READ, Resource(*resource))
+        taken_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(cached_names(authorizer)) == len(resources)
+    assert taken_bytes < 100 * len(resources), "besides the names"
