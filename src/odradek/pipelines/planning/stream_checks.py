@@ -8,6 +8,7 @@ from odradek.pipelines.definition.columns import needs_schema
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, Sql
 from odradek.pipelines.definition.vocabulary import StateClock
+from odradek.pipelines.planning.arrival import check_deduplications
 from odradek.pipelines.planning.determinism_checks import check_determinism
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_stream_query
@@ -37,6 +38,7 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
     for step in pipeline.steps:
         if step.name in streams.names:
             check_stream_step(step, graph, streams, problems)
+    check_deduplications(pipeline, graph, streams, problems)
     check_determinism(pipeline, streams, problems)
     check_ends(pipeline, graph, streams, problems)
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.planning.arrival import check_deduplications
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.compiling import Tables, errors_naming
@@ -61,8 +62,9 @@ def with_analysed_functions(session: SparkSession, pipeline: Pipeline) -> Pipeli
         for each in pipeline.steps
     )
     known = replace(pipeline, steps=steps)
-    problems = Problems()
-    check_ends(known, graph, Streams.with_types(known, graph), problems)
+    problems, streams = Problems(), Streams.with_types(known, graph)
+    check_deduplications(known, graph, streams, problems)
+    check_ends(known, graph, streams, problems)
     if problems.errors:
         raise StepBroken("; ".join(map(str, problems)))
     return known
