@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import place_in
+from odradek.pipelines.planning.null_guards import OUTER, can_be_guarded, computed_keys
 from odradek.pipelines.planning.queries import JoinType, query_facts, query_of
 
 if TYPE_CHECKING:
@@ -90,6 +91,13 @@ def check_stream_join(step: Step, operation: Sql, join: JoinFound, marks: frozen
             "use LEFT JOIN with a bound on the time between the rows, and keep rows without a match in a next step",
         )
         return
+    if join.is_subquery:
+        problems.error(
+            place,
+            f"{what} uses IN or EXISTS of a subquery over a stream, which Spark does not support",
+            "write LEFT SEMI JOIN, with a bound of event time in its condition",
+        )
+        return
     if not has_equality(join):
         problems.error(
             place,
@@ -103,6 +111,36 @@ def check_stream_join(step: Step, operation: Sql, join: JoinFound, marks: frozen
             "when a match can no longer arrive",
             "give both streams a watermark, and bound the time in the condition: b.at BETWEEN a.at AND "
             "a.at + INTERVAL 10 MINUTES",
+        )
+    check_nulls(step, operation, join, problems)
+
+
+def check_nulls(step: Step, operation: Sql, join: JoinFound, problems: Problems) -> None:
+    """Checks that the condition of an outer join can say that what it compares is not null (see `null_guards`)."""
+    if join.type not in OUTER:
+        return
+    what, place = f"step '{step.name}'", place_below(operation, join.node)
+    condition = join.node.args.get("on")
+    computed = [] if condition is None else computed_keys(condition)
+    if join.node.args.get("using") or join.node.args.get("method"):
+        problems.error(
+            place,
+            f"{what} has a {join.type} join of streams with USING or NATURAL, by which Spark would never write rows "
+            "whose event time is null",
+            "write the condition with ON: a.id = b.id AND a.at = b.at",
+        )
+    elif condition is not None and not can_be_guarded(operation.text):
+        problems.error(
+            place,
+            f"{what} has a {join.type} join of streams beside a hint, a nested comment or an unknown character, with "
+            "which rows whose event time is null would never be written",
+            "remove it, or use join: {stream: …}",
+        )
+    elif join.type is JoinType.FULL and computed:
+        problems.error(
+            place,
+            f"{what} has a full join of streams that compares {computed[0]}, and Spark takes two nulls of it for equal",
+            "compute it in a step before, and compare the column",
         )
 
 
