@@ -9,6 +9,8 @@ from odradek.pipelines.planning.null_guards import OUTER, can_be_guarded, comput
 from odradek.pipelines.planning.queries import JoinType, query_facts, query_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sqlglot import exp
 
     from odradek.pipelines.definition.graph import Graph
@@ -39,6 +41,8 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
             f"step '{step.name}' uses one value of a subquery over a stream, which changes with every record",
             "aggregate the stream in a step, and join with it",
         )
+    for each in facts.aggregations:
+        check_distinct(f"step '{step.name}'", aggregated(each), operation.place, problems)
     marks = streams.of_inputs(step, graph)
     read = [each for each in graph.inputs.get(step.name, ()) if each in streams.names]
     bare = [each for each in read if not streams.watermarks.get(each)]
@@ -53,6 +57,25 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
             f"step '{step.name}' joins streams, and '{bare[0]}' has no watermark: all its rows stay in state",
             WATERMARK_HINT,
         )
+
+
+def check_distinct(what: str, expressions: Iterable[exp.Expr], place: Place, problems: Problems) -> None:
+    """Checks that no aggregate of a stream is DISTINCT."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    found = next((call for each in expressions for call in each.find_all(exp.Distinct)), None)
+    if found is not None:
+        problems.error(
+            place,
+            f"{what} aggregates distinct values of a stream, which Spark does not support",
+            "write size(collect_set(x)), or approx_count_distinct(x)",
+        )
+
+
+def aggregated(query: exp.Expr) -> list[exp.Expr]:
+    """The expressions of a SELECT that may have aggregates."""
+    having = query.args.get("having")
+    return [*query.expressions, *([having] if having is not None else [])]
 
 
 def check_clauses(step: Step, operation: Sql, query: exp.Expr, problems: Problems) -> None:
