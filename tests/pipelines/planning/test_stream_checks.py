@@ -144,6 +144,140 @@ def analysed_errors(steps: str, **flags: Any) -> list[str]:
     return [str(each) for each in problems]
 
 
+GROUPS = "s: {from: a, by: [id], aggregate: {total: sum(x), last: max(at), n: count(*)}}"
+PAIRS = "s: {from: a, by: [id, x], aggregate: {total: sum(x), n: count(*)}}"
+MINUTES = "s: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {total: sum(x)}}"
+VISITS = "s: {from: a, by: [id], window: {column: at, gap: 1 minute}, aggregate: {total: sum(x)}}"
+DAYS = "s: {sql: \"select date(window.start) as day, count(*) n from a group by window(at, '%s')\"}"
+SIDES = (
+    "c: {sql: 'select id, count(*) n from a group by id'}, d: {sql: 'select id, count(*) n from b group by id'}, "
+    "s: {sql: \"select 'c' as side, id, n from c union all select 'd', id, n from d\"}"
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "end", "said"),
+    [
+        (GROUPS, "key: [id]", None),
+        (GROUPS, "key: [id], order_by: total", "ordered by 'total', which may fall"),
+        (GROUPS, "key: [id], order_by: last", None),
+        (GROUPS, "key: [id], order_by: n", None),
+        (GROUPS, "key: [id, n]", "has 'n', which changes"),
+        (PAIRS, "key: [id]", "nothing in its key tells x apart"),
+        (PAIRS, "key: [id], order_by: total", "ordered by 'total', which may fall"),
+        (PAIRS, "key: [id], order_by: n", "nothing in its key tells x apart"),
+        (PAIRS, "key: [id, x], order_by: n", None),
+        (MINUTES, "key: [id]", "nothing in its key tells window apart"),
+        (MINUTES, "key: [id, window_end]", None),
+        (MINUTES, "key: [id], order_by: window_start", None),
+        (VISITS, "key: [id]", "nothing in its key tells window apart"),
+        (VISITS, "key: [id], order_by: total", None),  # sessions are final
+        (SIDES, "key: [id]", "tells the queries of the UNION apart"),
+        (SIDES, "key: [side, id]", None),
+        ("s: {sql: 'select distinct id, x from a'}", "key: [id]", "nothing in its key tells x apart"),
+        ("s: {sql: 'select distinct id, x from a'}", "key: [id], order_by: x", None),
+        ("s: {sql: 'select x as id, count(*) n from a group by 1'}", "key: [id]", None),
+        ("s: {sql: 'select id, count(*) n from a group by id, x'}", "key: [id]", "nothing in its key tells x apart"),
+        ("s: {sql: 'select upper(id) as id, count(*) n from a group by id'}", "key: [id]", "tells id apart"),
+        ("s: {sql: 'select concat(id, x) as pk, count(*) n from a group by id, x'}", "key: [pk]", None),
+        ("s: {sql: 'select 1 as one, count(*) n from a'}", "key: [one]", None),
+        (DAYS % "1 day", "key: [day]", None),
+        (DAYS % "1 hour", "key: [day]", "tells window apart"),
+        (
+            f"d: {MINUTES[3:].replace('1 minute', '2 days')}, s: {{sql: 'select *, date(window_end) e from d'}}",
+            "key: [id, e]",
+            None,
+        ),
+    ],
+)
+@pytest.mark.parametrize("end_kind", ["sinks: {o: {from: s, table: o, %s}}", "views: {o: {from: s, %s}}"])
+def test_a_key_has_one_group_and_its_order_does_not_fall(step: str, end: str, said: str | None, end_kind: str) -> None:
+    lines = reported_for(f"steps: {{{step}}}\nwarehouse: sqlite:///w.db\n{end_kind % end}\n", head=HEAD)
+    found = [line for line in lines if line.startswith("error")]
+    assert len(found) == (said is not None), found
+    assert said is None or said in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("step", "is_refused"),
+    [
+        ("s: {sql: 'select id, x from a where x > 1 union all select id, -x from a where x < 1'}", False),
+        ("s: {sql: 'select a.id, name from a join t using (id)'}", False),
+        ("s: {sql: 'select id, x from a where id in (select id from t)'}", False),
+        ("s: {sql: 'select a.id, name from a join (select * from t) t using (id)'}", True),
+        ("s: {sql: 'with q as (select id, x from a) select id, x from q union all select id, -x from q'}", True),
+        ("s: {sql: 'with q as (select 1 as w, id, x from a) select w, id, x from q where x > 1'}", False),
+        ("s: {sql: 'select a.id, x, y from a join b on a.id = b.id'}", True),
+        ("s: {from: a, deduplicate: {key: [x]}}", False),
+        ("p: {from: [a], python: 'own:some', schema: 'id BIGINT'}, s: {sql: 'select id from p'}", False),
+        ("p: {from: [a], python: 'own:some', schema: 'id BIGINT'}, s: {from: p, join: {table: t, on: [id]}}", True),
+    ],
+)
+def test_without_order_by_rows_are_in_the_order_of_their_arrival(step: str, is_refused: bool) -> None:
+    lines = reported_for(f"steps: {{{step}}}\n{TABLE}", head=HEAD)
+    said = "are not in the order of their arrival; add order_by"
+    assert bool([line for line in lines if said in line]) is is_refused, lines
+
+
+def test_within_needs_one_column_of_event_time() -> None:
+    joined = "j: {sql: 'select a.id, a.at as one, b.at as other from a join b using (id)'}"
+    lines = reported_for(
+        f"steps: {{{joined}, s: {{from: j, deduplicate: {{key: [id], within: 1 minute}}}}}}\n"
+        "sinks: {o: {from: s, topic: o}}\n",
+        head=HEAD,
+    )
+    assert [line for line in lines if "several columns of event time: one and other" in line], lines
+
+
+@pytest.mark.parametrize("engine", [Engine.STANDARD, Engine.BATCH])
+def test_within_needs_event_time_in_every_engine(engine: Engine) -> None:
+    text = "steps: {s: {from: bare, deduplicate: {key: [id], within: 1 minute}}}\nsinks: {o: {from: s, topic: o}}\n"
+    assert [line for line in reported_for(text, engine, HEAD) if "but its input has no watermark" in line]
+    assert [
+        line
+        for line in reported_for(text.replace("1 minute", "0 s"), engine, HEAD)
+        if "within of step 's' is 0" in line
+    ]
+
+
+def test_a_stream_has_one_watermark() -> None:
+    step = "s: {sql: 'select id, at as seen from a', watermark: {column: seen, delay: 1 minute}}"
+    lines = reported_for(f"steps: {{{step}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD)
+    assert [line for line in lines if "has a watermark, and its input has one already (column 'at')" in line], lines
+
+
+def test_a_static_table_is_not_written_by_a_stream() -> None:
+    lines = reported_for("sinks: {o: {from: t, topic: o}, p: {from: a, topic: p}}\n", head=HEAD)
+    assert [line for line in lines if "sink 'o' reads 't', which is not a stream" in line], lines
+
+
+GROUPS = "{from: %s, by: [id, at], aggregate: {n: count(*)}}"
+REQUIRED = '  z: {topic: z, schema: "id BIGINT, at TIMESTAMP NOT NULL", watermark: {column: at, delay: 1 minute}}\n'
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_refused"),
+    [
+        (f"s: {GROUPS % 'a'}", True),
+        ("s: {sql: 'select distinct id, at from a'}", True),
+        ("s: {sql: 'select id, at, count(*) n from a group by id, at'}", True),
+        ("s: {sql: 'select distinct id, at from a where at is not null'}", False),
+        ("q: {sql: 'select id, at from a where not at is null'}, s: {sql: 'select distinct id, at from q'}", False),
+        (f"q: {{sql: select * from a, expect: {{t: {{check: at is not null, otherwise: drop}}}}}}, s: {GROUPS % 'q'}",
+         False),
+        (f"q: {{sql: select * from a, expect: {{t: at is not null}}}}, s: {GROUPS % 'q'}", True),
+        (f"s: {GROUPS % 'z'}", False),
+        ("s: {sql: 'select distinct id, at from z union all select distinct id, at from a'}", True),
+        ("s: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}", False),
+        ("s: {sql: \"select id, window.end e from a group by id, window(at, '1 minute')\"}", False),
+    ],
+)  # fmt: skip
+def test_a_group_of_event_time_that_is_null_is_never_final(steps: str, is_refused: bool) -> None:
+    lines = reported_for(f"steps: {{{steps}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD + REQUIRED)
+    found = [line for line in lines if line.startswith("error")]
+    assert ["no watermark passes the group of null" in line for line in found] == [True] * is_refused, lines
+
+
 @pytest.mark.parametrize(
     ("steps", "end", "what"),
     [
