@@ -210,3 +210,21 @@ def test_files_that_are_read_one_after_the_other_have_a_first_row() -> None:
         "steps: {s: {from: f, deduplicate: {key: [id]}}}\nsinks: {o: {from: s, topic: o}}\n", head=head
     )
     assert [line for line in lines if line.startswith("error")] == []
+
+
+@pytest.mark.parametrize(
+    ("step", "unordered"),
+    [
+        ("{sql: 'select * from f'}", "source 'f', which reads files,"),
+        ("{sql: 'select a.id, x, y from a join b using (id)'}", "step 's'"),
+        ("{sql: 'select id, x from a'}", None),
+        ("{sql: 'select id, explode(array(x, 1)) as x from a'}", None),
+    ],
+)
+@pytest.mark.parametrize("end", ["sinks: {o: {from: s, table: o, changes: %s}}", "views: {o: {from: s, changes: %s}}"])
+def test_equal_changes_in_no_order_are_a_warning(end: str, step: str, unordered: str | None) -> None:
+    text = f"steps: {{s: {step}}}\nwarehouse: sqlite:///w.db\n{end % '{key: [id], sequence: x}'}\n"
+    lines = reported_for(text, head=FILES % "")
+    assert [line for line in lines if line.startswith("error")] == []
+    found = [line for line in lines if line.startswith("warning: of changes with equal id, x 'o' keeps the one")]
+    assert [f"and the rows of {unordered} are not" in line for line in found] == [True] * (unordered is not None), lines

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Source, Step, View
+    from odradek.pipelines.definition.model import Changes, Pipeline, Source, Step, View
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
 
@@ -86,6 +86,25 @@ def check_first_rows(
         f"step '{step.name}' keeps the row of each {', '.join(operation.key)} that arrived first, and the rows of "
         f"{unordered(name, is_source=is_source)} are not in the order of their arrival",
         f"{hint} a table or view with key and order_by",
+    )
+
+
+def check_equal_changes(
+    pipeline: Pipeline, end: Sink | View, changes: Changes, graph: Graph, streams: Streams, problems: Problems
+) -> None:
+    """Warns of changes that arrive in no order: of those with equal key and sequence any may stay. Of groups nothing is
+    said: their columns tell them apart."""
+    name = first_without_order(pipeline, end.input, (*changes.key, changes.sequence), graph, streams)
+    lost = next((step for step in pipeline.steps if step.name == name), None)
+    if name is None or (lost is not None and State.AGGREGATION in state_of(lost, streams.names)):
+        return
+    is_source = name in {each.name for each in pipeline.sources}
+    problems.warning(
+        place_of(end, "changes", "sequence"),
+        f"of changes with equal {', '.join((*changes.key, changes.sequence))} '{end.name}' keeps the one that arrived "
+        f"last, and the rows of {unordered(name, is_source=is_source)} are not in the order of their arrival: the one "
+        "that stays depends on the batches",
+        "use a sequence that differs between the changes of a key",
     )
 
 

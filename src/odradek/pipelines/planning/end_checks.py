@@ -10,7 +10,7 @@ from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.arrival import check_arrival
+from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes
 from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
 from odradek.pipelines.planning.null_times import has_group_of_null
@@ -31,6 +31,9 @@ def check_ends(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Pro
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
         check_end(pipeline, end, graph, streams, problems)
+        changes = changes_of(end)
+        if changes is not None and end.input in streams.names:
+            check_equal_changes(pipeline, end, changes, graph, streams, problems)
 
 
 def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
