@@ -297,3 +297,19 @@ def test_distinct_values_of_a_stream_are_not_aggregated(steps: str, end: str, wh
     assert [line.startswith(f"error: {what}") or f"'n' of {what}" in line for line in found] == [True] * bool(what), (
         lines
     )
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_warned"),
+    [
+        ("q: {from: a, deduplicate: {key: [x], within: 1 minute}}", True),
+        ("q: {sql: 'select a.id, x, y from a join b using (id)'}", True),
+        ("q: {sql: 'select id, x from a where x > 1'}", False),
+    ],
+)
+def test_keyed_state_behind_other_state_gets_rows_in_no_order(steps: str, is_warned: bool) -> None:
+    state = "s: {from: q, state: {key: [id], processor: 'json:JSONDecoder'}, schema: 'id BIGINT'}"
+    lines = reported_for(f"steps: {{{steps}, {state}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD)
+    assert [line for line in lines if line.startswith("error")] == []
+    found = [line for line in lines if "in no order, because step 'q' divides them" in line]
+    assert [line.startswith("warning: the processor of step 's'") for line in found] == [True] * is_warned, lines
