@@ -47,7 +47,7 @@ def test_what_a_stream_cannot_do(text: str, said: str) -> None:
     "text",
     [
         GROUPED % ("rigs", "id", WINDOW, ""),
-        GROUPED % ("rigs", "at", "", ""),
+        GROUPED.replace("{s:", "{q: {sql: select * from rigs where at is not null}, s:") % ("q", "at", "", ""),
         GROUPED % ("rigs", "id", "", ", mode: update"),
         "steps: {s: {sql: \"select window(at, '1 minute') w, count(*) n from rigs group by window(at, '1 minute')\"}}\n"
         + OUT,
@@ -85,7 +85,7 @@ def test_a_stream_of_files_needs_a_schema() -> None:
     [
         (GROUPED % ("rigs", "id", WINDOW, ""), "cannot run step 's': it aggregates records"),
         (
-            "steps: {s: {sql: 'select distinct id, at from rigs'}}\nsinks: {o: {from: s, topic: t}}",
+            "steps: {s: {sql: 'select distinct at from rigs where at is not null'}}\nsinks: {o: {from: s, topic: t}}",
             "aggregates records",
         ),
         ("steps: {s: {from: rigs, deduplicate: {key: id}}}\nsinks: {o: {from: s, topic: t}}", "deduplicates records"),

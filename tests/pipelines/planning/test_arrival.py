@@ -164,3 +164,67 @@ def test_an_order_with_equal_values_is_a_warning_if_rows_have_no_other(step: str
     assert [line for line in lines if line.startswith("error")] == []
     found = [line for line in lines if "depends on the batches" in line]
     assert [line.startswith("warning: 'o' keeps the row of each id") for line in found] == [True] * is_warned, lines
+
+
+FILES = HEAD + (
+    "  f: {files: {path: in, format: json%s}, stream: true, schema: 'id BIGINT, x DOUBLE'}\n"
+    "  timed: {files: {path: in, format: json}, stream: true, schema: 'id BIGINT, at TIMESTAMP', "
+    "watermark: {column: at, delay: 1 minute}}\n"
+)
+DISTINCT = "select distinct id, at from a where at is not null"
+OTHER_STATE = "q: {from: a, state: {key: [x], processor: 'json:JSONDecoder'}, schema: 'id BIGINT, k BIGINT'}"
+WINDOWS = "{from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}"
+
+
+@pytest.mark.parametrize(
+    ("steps", "unordered"),
+    [
+        ("s: {from: f, deduplicate: {key: [id]}}", "source 'f', which reads files,"),
+        ("s: {from: timed, deduplicate: {key: [id], within: 1 minute}}", "source 'timed', which reads files,"),
+        ("q: {sql: 'select id, x + 1 as y from f'}, s: {from: q, deduplicate: {key: [id]}}", "source 'f', which reads"),
+        ("s: {from: f, deduplicate: {key: [X, id]}}", None),
+        ("q: {sql: 'select id from f'}, s: {from: q, deduplicate: {key: [id]}}", None),
+        ("s: {from: a, deduplicate: {key: [id]}}", None),
+        ("q: {sql: 'select id, x from a union all select id, y from b'}, s: {from: q, deduplicate: {key: [id]}}", None),
+        ("q: {sql: 'select id, explode(array(x, 1)) as e from a'}, s: {from: q, deduplicate: {key: [id]}}", None),
+        ("q: {from: a, join: {table: t, on: [id]}}, s: {from: q, deduplicate: {key: [id]}}", None),
+        ("q: {sql: 'select a.id, x, y from a join b using (id)'}, s: {from: q, deduplicate: {key: [id]}}", "step 'q'"),
+        ("q: {sql: 'select a.id, x, y from a join b using (id)'}, s: {from: q, deduplicate: {key: [id, x, y]}}", None),
+        (f"q: {WINDOWS}, s: {{from: q, deduplicate: {{key: [id]}}}}", "step 'q'"),
+        (f"q: {WINDOWS}, s: {{from: q, deduplicate: {{key: [id, window_start, window_end, n]}}}}", None),
+        (f"q: {{sql: '{DISTINCT}'}}, s: {{from: q, deduplicate: {{key: [id]}}}}", "step 'q'"),
+        ("q: {from: a, deduplicate: {key: [id, x]}}, s: {from: q, deduplicate: {key: [id]}}", None),
+        (f"{OTHER_STATE}, s: {{from: q, deduplicate: {{key: [id]}}}}", "step 'q'"),
+    ],
+)  # fmt: skip
+def test_the_first_row_is_known_if_rows_are_in_the_order_of_their_arrival(steps: str, unordered: str | None) -> None:
+    lines = reported_for(f"steps: {{{steps}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=FILES % "")
+    found = [line for line in lines if line.startswith("error")]
+    assert len(found) == (unordered is not None), lines
+    assert unordered is None or f"that arrived first, and the rows of {unordered}" in found[0]
+
+
+def test_files_that_are_read_one_after_the_other_have_a_first_row() -> None:
+    head = FILES % ", options: {maxFilesPerTrigger: 1}"
+    lines = reported_for(
+        "steps: {s: {from: f, deduplicate: {key: [id]}}}\nsinks: {o: {from: s, topic: o}}\n", head=head
+    )
+    assert [line for line in lines if line.startswith("error")] == []
+
+
+@pytest.mark.parametrize(
+    ("step", "unordered"),
+    [
+        ("{sql: 'select * from f'}", "source 'f', which reads files,"),
+        ("{sql: 'select a.id, x, y from a join b using (id)'}", "step 's'"),
+        ("{sql: 'select id, x from a'}", None),
+        ("{sql: 'select id, explode(array(x, 1)) as x from a'}", None),
+    ],
+)
+@pytest.mark.parametrize("end", ["sinks: {o: {from: s, table: o, changes: %s}}", "views: {o: {from: s, changes: %s}}"])
+def test_equal_changes_in_no_order_are_a_warning(end: str, step: str, unordered: str | None) -> None:
+    text = f"steps: {{s: {step}}}\nwarehouse: sqlite:///w.db\n{end % '{key: [id], sequence: x}'}\n"
+    lines = reported_for(text, head=FILES % "")
+    assert [line for line in lines if line.startswith("error")] == []
+    found = [line for line in lines if line.startswith("warning: of changes with equal id, x 'o' keeps the one")]
+    assert [f"and the rows of {unordered} are not" in line for line in found] == [True] * (unordered is not None), lines

@@ -117,3 +117,46 @@ def test_sessions_are_drawn_and_have_a_fingerprint() -> None:
     ]
     facts = Reader(pipeline, build_graph(pipeline), {}, {}).read().flows["s"].facts
     assert facts["step s"] == "sessions with a gap of 30 minutes of at, by user: count(*)"
+
+
+PAIRS = HEAD + (
+    '  clicks: {topic: clicks, schema: "user STRING, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}\n'
+    '  other: {topic: other, schema: "user INT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}\n'
+    "steps:\n"
+    "  v: {from: views, by: [user], window: {column: at, gap: 30 minutes}, aggregate: {n: count(*)}}\n"
+    "  c: {from: clicks, by: [user], window: {column: at, gap: 5 minutes}, aggregate: {m: count(*)}}\n"
+    "  i: {from: other, by: [user], window: {column: at, gap: 5 minutes}, aggregate: {m: count(*)}}\n"
+)
+NEAR = "c.window_end between v.window_end and v.window_end + interval 1 hour"
+BOTH = "v.user, v.window_start as s, c.window_start as t"
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "missing"),
+    [
+        (f"select {BOTH}, n, m from v join c on v.user = c.user and {NEAR}", "[user, s]", "window"),
+        (f"select {BOTH}, n, m from v join c on v.user = c.user and {NEAR}", "[user, s, t]", None),
+        (f"select {BOTH}, n, m from v left join c on v.user = c.user and {NEAR}", "[user, s, t]", None),
+        (f"select {BOTH}, c.user as u, n, m from v left join c on v.user = c.user and {NEAR}", "[u, s, t]", "user"),
+        (f"select c.user, v.window_start as s, c.window_start as t from v right join c on v.user = c.user and {NEAR}",
+         "[user, s, t]", None),
+        (f"select {BOTH}, n, m from v join c on v.window_end = c.window_end", "[user, s, t]", "user"),
+        (f"select {BOTH}, n from v join c on v.window_end = c.window_end and v.user = c.user", "[user, s]", "window"),
+        (f"select {BOTH}, n from v join c on v.window_start = c.window_start and v.user = c.user", "[user, s]", None),
+        ("select user, window_end, n, m from v join c using (user, window_end)", "[user, window_end]", None),
+        (f"select {BOTH}, n, m from v join c using (user, window_end)", "[user, s]", "window"),
+        ("select user, window_end as e, v.window_start as s from v join c using (user, window_end)", "[user, e]", None),
+        (f"select {BOTH.replace('c.', 'i.')} from v join i on v.user = i.user and v.window_end = i.window_end",
+         "[user, s, t]", None),
+        ("select i.user, v.window_end as s from v join i on v.user = i.user and v.window_end = i.window_end",
+         "[user, s]", "user"),
+        ("select a.user, a.window_end as s from v a join v b on a.user = b.user and b.window_end > a.window_end",
+         "[user, s]", "window"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("end", ["sinks: {o: {from: j, table: o, key: %s}}\n", "views: {o: {from: j, key: %s}}\n"])
+def test_sessions_of_both_sides_of_a_join_identify_its_rows(end: str, sql: str, key: str, missing: str | None) -> None:
+    lines = reported_for(f'  j: {{sql: "{sql}"}}\n{end % key}', head=PAIRS)
+    found = [line for line in lines if line.startswith("error")]
+    assert len(found) == (missing is not None), found
+    assert missing is None or f"nothing in its key tells {missing} apart" in found[0]

@@ -249,3 +249,67 @@ def test_a_stream_has_one_watermark() -> None:
 def test_a_static_table_is_not_written_by_a_stream() -> None:
     lines = reported_for("sinks: {o: {from: t, topic: o}, p: {from: a, topic: p}}\n", head=HEAD)
     assert [line for line in lines if "sink 'o' reads 't', which is not a stream" in line], lines
+
+
+GROUPS = "{from: %s, by: [id, at], aggregate: {n: count(*)}}"
+REQUIRED = '  z: {topic: z, schema: "id BIGINT, at TIMESTAMP NOT NULL", watermark: {column: at, delay: 1 minute}}\n'
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_refused"),
+    [
+        (f"s: {GROUPS % 'a'}", True),
+        ("s: {sql: 'select distinct id, at from a'}", True),
+        ("s: {sql: 'select id, at, count(*) n from a group by id, at'}", True),
+        ("s: {sql: 'select distinct id, at from a where at is not null'}", False),
+        ("q: {sql: 'select id, at from a where not at is null'}, s: {sql: 'select distinct id, at from q'}", False),
+        (f"q: {{sql: select * from a, expect: {{t: {{check: at is not null, otherwise: drop}}}}}}, s: {GROUPS % 'q'}",
+         False),
+        (f"q: {{sql: select * from a, expect: {{t: at is not null}}}}, s: {GROUPS % 'q'}", True),
+        (f"s: {GROUPS % 'z'}", False),
+        ("s: {sql: 'select distinct id, at from z union all select distinct id, at from a'}", True),
+        ("s: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}", False),
+        ("s: {sql: \"select id, window.end e from a group by id, window(at, '1 minute')\"}", False),
+    ],
+)  # fmt: skip
+def test_a_group_of_event_time_that_is_null_is_never_final(steps: str, is_refused: bool) -> None:
+    lines = reported_for(f"steps: {{{steps}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD + REQUIRED)
+    found = [line for line in lines if line.startswith("error")]
+    assert ["no watermark passes the group of null" in line for line in found] == [True] * is_refused, lines
+
+
+@pytest.mark.parametrize(
+    ("steps", "end", "what"),
+    [
+        ("s: {from: a, by: [id], aggregate: {n: count(distinct x)}}", "", "step 's'"),
+        ("s: {sql: 'select id, sum(distinct x) as n from a group by id'}", "", "step 's'"),
+        ("s: {sql: 'select id, count(*) n from a group by id having count(distinct x) > 1'}", "", "step 's'"),
+        ("s: {sql: select * from a}", "views: {v: {from: s, by: [id], aggregate: {n: sum(distinct x)}}}\n", "view 'v'"),
+        ("s: {sql: 'select a.id, n from a join (select id, count(distinct name) n from t group by id) q using (id)'}",
+         "", None),
+        ("s: {sql: 'select id, size(collect_set(x)) as n from a group by id'}", "", None),
+    ],
+)  # fmt: skip
+def test_distinct_values_of_a_stream_are_not_aggregated(steps: str, end: str, what: str | None) -> None:
+    sink = "sinks: {o: {from: s, topic: o, mode: update}}\n"
+    lines = reported_for(f"warehouse: sqlite:///w.db\nsteps: {{{steps}}}\n{sink}{end}", head=HEAD)
+    found = [line for line in lines if "aggregates distinct values of a stream" in line]
+    assert [line.startswith(f"error: {what}") or f"'n' of {what}" in line for line in found] == [True] * bool(what), (
+        lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_warned"),
+    [
+        ("q: {from: a, deduplicate: {key: [x], within: 1 minute}}", True),
+        ("q: {sql: 'select a.id, x, y from a join b using (id)'}", True),
+        ("q: {sql: 'select id, x from a where x > 1'}", False),
+    ],
+)
+def test_keyed_state_behind_other_state_gets_rows_in_no_order(steps: str, is_warned: bool) -> None:
+    state = "s: {from: q, state: {key: [id], processor: 'json:JSONDecoder'}, schema: 'id BIGINT'}"
+    lines = reported_for(f"steps: {{{steps}, {state}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD)
+    assert [line for line in lines if line.startswith("error")] == []
+    found = [line for line in lines if "in no order, because step 'q' divides them" in line]
+    assert [line.startswith("warning: the processor of step 's'") for line in found] == [True] * is_warned, lines

@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import LatestRows, TableTarget
+from odradek.pipelines.definition.operations import Deduplication
+from odradek.pipelines.definition.vocabulary import Duration
+from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.sinks.batches import change_of, table_rows
 from odradek.pipelines.spark.sinks.table_changes import TableChange
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
@@ -172,3 +175,17 @@ def test_a_batch_reads_files_in_the_order_of_a_stream(spark: SparkSession, tmp_p
     assert frame.columns == ["k", "v"]
     assert [row.v for row in frame.collect()] == [0, *range(100, 140), 200, 201, 202]
     assert [tuple(row) for row in latest_rows(frame, LatestRows(("k",))).collect()] == [(1, 202)]
+
+
+@pytest.mark.spark
+def test_a_batch_keeps_the_first_row_that_it_reads(spark: SparkSession) -> None:
+    """Rows without a record, in both periods of `within`; those of a key share the second."""
+    times = [NOON + timedelta(seconds=150), NOON + timedelta(seconds=90)]
+    rows = [(key, time, place) for place, time in enumerate(times) for key in range(40)]
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    frame = session.createDataFrame(rows, "k BIGINT, at TIMESTAMP, v BIGINT")
+    for within in (None, Duration(60_000)):
+        kept = deduplicate(frame, Deduplication("", ("k",), within), "at").collect()
+        assert {row.k: row.v for row in kept} == dict.fromkeys(range(40), 0)
+        assert len(kept) == 40

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.file_batches import NOON, give_files, seconds_after_noon
 from tests.pipelines.spark.stage import WAIT_S
@@ -37,6 +38,10 @@ sources:
     schema: "id BIGINT, clicked BIGINT, clicked_at TIMESTAMP"
     watermark: {{column: clicked_at, delay: {DELAY_S} seconds}}
 """
+SQL_JOIN = (
+    "select coalesce(shown.id, clicked.id) as id, shown, clicked from shown HOW join clicked on shown.id = clicked.id "
+    f"and clicked_at between shown_at - interval {WITHIN_S} seconds and shown_at + interval {WITHIN_S} seconds"
+)
 Row = tuple[int | None, int, float | None]  # id, number, seconds
 
 
@@ -87,21 +92,25 @@ def test_a_stream_and_a_batch_join_the_same_rows(stage: Stage, kinds: tuple[str,
     give_files(stage.folder / "clicked", [as_objects(rows, "clicked") for rows in right + ends])
     steps = "".join(
         f"  {how}_join: {{from: shown, join: {{stream: clicked, on: [id], within: {WITHIN_S} s, how: {how}}}}}\n"
+        f'  {how}_sql: {{sql: "{SQL_JOIN.replace("HOW", how)}"}}\n'
         for how in kinds
     )
-    sinks = "".join(f"  {how}: {{from: {how}_join, table: {how}_rows}}\n" for how in kinds)
+    sinks = "".join(
+        f"  {how}_{way}: {{from: {how}_{way}, table: {how}_{way}}}\n" for how in kinds for way in ("join", "sql")
+    )
     stage.run(stage.pipeline(f"{SOURCES}steps:\n{steps}sinks:\n{sinks}"))
     lefts, rights = ([row for batch in side for row in batch] for side in (left, right))
-    for how in kinds:
-        rows = written(stage, f"{how}_rows")
-        assert set(rows) == joined(lefts, rights, how), how
-        assert len(rows) == len(set(rows)), how
+    for how, way in ((how, way) for how in kinds for way in ("join", "sql")):
+        rows = written(stage, f"{how}_{way}")
+        assert set(rows) == joined(lefts, rights, how), (how, way)
+        assert len(rows) == len(set(rows)), (how, way)
 
 
 BEHIND = f"""
 steps:
   pairs: {{from: shown, join: {{stream: clicked, on: [id], within: {WITHIN_S} s, how: left}}}}
-  once: {{from: pairs, deduplicate: {{key: [id], within: 5 minutes}}}}
+  shown_once: {{sql: "select id, shown_at from pairs"}}
+  once: {{from: shown_once, deduplicate: {{key: [id, shown_at], within: 5 minutes}}}}
   counts: {{from: pairs, window: {{column: shown_at, size: 1 minute}}, aggregate: {{n: count(*), c: count(clicked)}}}}
 sinks:
   once: {{from: once, table: once}}
@@ -125,7 +134,7 @@ def test_windows_and_deduplication_behind_a_join(stage: Stage) -> None:
     with sqlite3.connect(stage.folder / "w.db") as connection:
         once = connection.execute("select id from once where id < 90").fetchall()
         counts = connection.execute("select window_start, n, c from counts order by 1").fetchall()
-    assert sorted(once) == [(1,), (2,)]
+    assert sorted(once) == [(1,), (2,), (2,)]
     assert [(n, c) for _, n, c in counts][:2] == [(3, 2), (1, 0)]
     assert NOON.strftime("%H:%M") in str(counts[0][0])
 
@@ -160,3 +169,17 @@ def test_the_batch_engine_joins_the_same_rows(stage: Stage) -> None:
     rows = written(stage, "o")
     lefts, rights = ([row for batch in side for row in batch] for side in (left, right))
     assert sorted(map(str, rows)) == sorted(map(str, joined(lefts, rights, "full")))
+
+
+def test_an_outer_join_of_streams_in_a_function_is_refused(stage: Stage) -> None:
+    for side in ("shown", "clicked"):
+        (stage.folder / side).mkdir()
+    (stage.folder / "own_join.py").write_text(
+        "def joined(shown, clicked):\n"
+        "    bound = 'shown_at >= clicked_at and shown_at <= clicked_at + interval 1 minute'\n"
+        "    return shown.join(clicked.withColumnRenamed('id', 'other'), F.expr(f'id = other and {bound}'), 'left')\n"
+        "from pyspark.sql import functions as F\n"
+    )
+    text = "steps: {s: {from: [shown, clicked], python: 'own_join:joined'}}\nsinks: {o: {from: s, table: o}}\n"
+    with pytest.raises(PipelineError, match="step 's' has an outer join of streams"):
+        stage.run(stage.pipeline(SOURCES + text))

@@ -1,4 +1,4 @@
-"""Whether rows keep the order in which they arrived, by which a table or view without `order_by` chooses.
+"""Whether rows keep the order in which they arrived, by which `deduplicate` and a table without `order_by` choose.
 
 Rows that derive from one record keep its offset. Other rows keep their order as long as each step handles them one by
 one: a join, a union, a deduplication or a new partitioning may put the rows of a batch in any order.
@@ -19,6 +19,7 @@ from odradek.pipelines.planning.kept_rows import key_of, warn_of_ties
 from odradek.pipelines.planning.origins import kept_origins
 from odradek.pipelines.planning.queries import own_queries, query_of
 from odradek.pipelines.planning.query_rows import alias_of, has_own_literals
+from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Source, Step, View
+    from odradek.pipelines.definition.model import Changes, Pipeline, Source, Step, View
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
 
-ONE_FILE = ", or read one file after the other with options: {maxFilesPerTrigger: 1} of the source"
+ONE_FILE = "read one file after the other with options: {maxFilesPerTrigger: 1} of the source"
 DIVIDING = ("repartition", "rebalance")  # hints that divide the rows of a batch into other partitions
 
 
@@ -45,11 +46,81 @@ class Arrival(Enum):
 def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
     """Checks that a table or view without `order_by` reads rows whose order of arrival is known."""
     key, order_by = key_of(end)
+    name = first_without_order(pipeline, end.input, key, graph, streams)
+    if name is None:
+        return
+    if order_by is not None:
+        warn_of_ties(end, problems)
+        return
+    is_source = name in {each.name for each in pipeline.sources}
+    is_table = isinstance(end, Sink) and isinstance(end.target, LakehouseTarget)
+    hint = "use changes: {key, sequence}" if is_table else "add order_by: a column that says which row is newer"
+    problems.error(
+        place_of(end, "key"),
+        f"'{end.name}' keeps the row of each {', '.join(key)} that arrived last, and the rows of "
+        f"{unordered(name, is_source=is_source)} are not in the order of their arrival",
+        f"{hint}{f', or {ONE_FILE}' if is_source else ''}",
+    )
+
+
+def check_deduplications(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
+    for step in pipeline.steps:
+        if isinstance(step.operation, Deduplication) and step.name in streams.names:
+            check_first_rows(pipeline, step, step.operation, graph, streams, problems)
+
+
+def check_first_rows(
+    pipeline: Pipeline, step: Step, operation: Deduplication, graph: Graph, streams: Streams, problems: Problems
+) -> None:
+    """Checks that a deduplication reads rows whose order of arrival is known, unless those of a key are the same."""
+    columns = lookup(streams.columns, operation.input)
+    if columns is not None and is_part(columns.names, {name.lower() for name in operation.key}):
+        return
+    name = first_without_order(pipeline, operation.input, operation.key, graph, streams)
+    if name is None:
+        return
+    is_source = name in {each.name for each in pipeline.sources}
+    hint = f"{ONE_FILE}, or use" if is_source else f"deduplicate before '{name}', or use"
+    problems.error(
+        place_of(step, "deduplicate", "key"),
+        f"step '{step.name}' keeps the row of each {', '.join(operation.key)} that arrived first, and the rows of "
+        f"{unordered(name, is_source=is_source)} are not in the order of their arrival",
+        f"{hint} a table or view with key and order_by",
+    )
+
+
+def check_equal_changes(
+    pipeline: Pipeline, end: Sink | View, changes: Changes, graph: Graph, streams: Streams, problems: Problems
+) -> None:
+    """Warns of changes that arrive in no order: of those with equal key and sequence any may stay. Of groups nothing is
+    said: their columns tell them apart."""
+    name = first_without_order(pipeline, end.input, (*changes.key, changes.sequence), graph, streams)
+    lost = next((step for step in pipeline.steps if step.name == name), None)
+    if name is None or (lost is not None and State.AGGREGATION in state_of(lost, streams.names)):
+        return
+    is_source = name in {each.name for each in pipeline.sources}
+    problems.warning(
+        place_of(end, "changes", "sequence"),
+        f"of changes with equal {', '.join((*changes.key, changes.sequence))} '{end.name}' keeps the one that arrived "
+        f"last, and the rows of {unordered(name, is_source=is_source)} are not in the order of their arrival: the one "
+        "that stays depends on the batches",
+        "use a sequence that differs between the changes of a key",
+    )
+
+
+def unordered(name: str, *, is_source: bool) -> str:
+    return f"source '{name}', which reads files," if is_source else f"step '{name}'"
+
+
+def first_without_order(
+    pipeline: Pipeline, read: str, key: Collection[str], graph: Graph, streams: Streams
+) -> str | None:
+    """The first source or step before these rows that loses the order of arrival of rows with equal keys, if any."""
     found: dict[str, Arrival] = {}  # by lower-case name
-    keys = keys_of_steps(pipeline, end, graph)
+    keys = keys_of_steps(pipeline, read, key, graph)
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
-    for name in graph.upstream(end.input):
+    for name in graph.upstream(read):
         if name not in streams.names:
             arrival = Arrival.ORDERED  # of a table, whose rows a join adds
         elif name in sources:
@@ -57,20 +128,9 @@ def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: S
         else:
             arrival = arrival_of(steps[name], found, keys[name], streams)
         found[name.lower()] = arrival
-        if arrival is Arrival.LOST and order_by is not None:
-            warn_of_ties(end, problems)
-            return
         if arrival is Arrival.LOST:
-            what = f"source '{name}', which reads files," if name in sources else f"step '{name}'"
-            is_table = isinstance(end, Sink) and isinstance(end.target, LakehouseTarget)
-            hint = "use changes: {key, sequence}" if is_table else "add order_by: a column that says which row is newer"
-            problems.error(
-                place_of(end, "key"),
-                f"'{end.name}' keeps the row of each {', '.join(key)} that arrived last, and the rows of {what} are "
-                "not in the order of their arrival",
-                f"{hint}{ONE_FILE if name in sources else ''}",
-            )
-            return
+            return name
+    return None
 
 
 def source_arrival(source: Source) -> Arrival:
@@ -83,6 +143,8 @@ def source_arrival(source: Source) -> Arrival:
 def arrival_of(step: Step, found: Mapping[str, Arrival], key: Collection[str], streams: Streams) -> Arrival:
     """The order of a step's rows; none of its inputs has lost it."""
     operation = step.operation
+    if State.AGGREGATION in state_of(step, streams.names):
+        return Arrival.LOST
     if isinstance(operation, Sql):
         return query_arrival(operation, found, key, streams)
     if isinstance(operation, Join):
@@ -104,11 +166,11 @@ def is_part(names: Collection[str], key: Collection[str]) -> bool:
     return {name.lower() for name in names}.issubset(key)
 
 
-def keys_of_steps(pipeline: Pipeline, end: Sink | View, graph: Graph) -> dict[str, frozenset[str]]:
-    """The columns of each step before a table or view that become columns of its key, in lower case."""
+def keys_of_steps(pipeline: Pipeline, read: str, key: Collection[str], graph: Graph) -> dict[str, frozenset[str]]:
+    """The columns of each step before these rows that become columns of their key, in lower case."""
     steps = {each.name: each for each in pipeline.steps}
-    keys = {end.input: frozenset(name.lower() for name in key_of(end)[0])}
-    for name in reversed(graph.upstream(end.input)):
+    keys = {read: frozenset(name.lower() for name in key)}
+    for name in reversed(graph.upstream(read)):
         query = query_of(steps[name]) if name in steps else None
         before = keys[name] if query is None else selected_columns(query, keys[name])
         for each in graph.inputs.get(name, ()):

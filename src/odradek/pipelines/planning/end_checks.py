@@ -10,9 +10,10 @@ from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.arrival import check_arrival
+from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes
 from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
+from odradek.pipelines.planning.null_times import has_group_of_null
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT
 from odradek.pipelines.planning.state import State, state_of
@@ -30,6 +31,9 @@ def check_ends(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Pro
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
         check_end(pipeline, end, graph, streams, problems)
+        changes = changes_of(end)
+        if changes is not None and end.input in streams.names:
+            check_equal_changes(pipeline, end, changes, graph, streams, problems)
 
 
 def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
@@ -53,7 +57,7 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     appends = end.mode is SinkMode.APPEND if isinstance(end, Sink) else isinstance(end.content, Changes)
     if appends or (sessions is not None and not is_grouping):
         for step in grouped:
-            check_finishes(step, end, graph, streams, problems)
+            check_finishes(pipeline, step, end, graph, streams, problems)
         if is_keyed(end):
             check_kept_rows(end, path, streams, problems, is_final=True)
         return
@@ -96,7 +100,9 @@ def check_sessions(step: Step, end: Sink | View, problems: Problems) -> None:
         )
 
 
-def check_finishes(step: Step, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
+def check_finishes(
+    pipeline: Pipeline, step: Step, end: Sink | View, graph: Graph, streams: Streams, problems: Problems
+) -> None:
     """Checks that groups become final: `append` writes a group once the watermark has passed its event time."""
     what = f"step '{step.name}' aggregates a stream"
     if changes_of(end) is not None:
@@ -118,6 +124,13 @@ def check_finishes(step: Step, end: Sink | View, graph: Graph, streams: Streams,
             step.place,
             f"{what} without grouping by event time, so no group becomes final for {writer}",
             f"add window: {{column: {min(marks)}, size: …}}{instead}",
+        )
+    elif has_group_of_null(pipeline, step, graph, streams):
+        problems.error(
+            step.place,
+            f"{what} by event time, which may be null: no watermark passes the group of null, and {writer} would never "
+            "write it",
+            f"declare {min(marks)} as NOT NULL in the schema of its source, or add WHERE {min(marks)} IS NOT NULL",
         )
 
 

@@ -133,6 +133,16 @@ def holding(rows: Rows, name: str, parts: frozenset[str]) -> Rows:
     return replace(rows, columns={**rows.columns, name: replace(column, parts=column.parts | parts)})
 
 
+def numbered(rows: Rows, side: int) -> Rows:
+    """The rows of a side of a join: groups of its two sides are not the same, whatever the names of their columns."""
+    columns = {name: replace(each, parts=numbered_parts(each.parts, side)) for name, each in rows.columns.items()}
+    return replace(rows, columns=columns, parts=numbered_parts(rows.parts, side))
+
+
+def numbered_parts(parts: frozenset[str], side: int) -> frozenset[str]:
+    return frozenset(f"{side} {each}" for each in parts)
+
+
 def united(left: Rows, right: Rows, tells_apart: Callable[[int], bool]) -> Rows:
     """The rows of a UNION, whose columns are those of the left side by position; `tells_apart` says whether a column
     shows from which side its row is."""
@@ -142,10 +152,9 @@ def united(left: Rows, right: Rows, tells_apart: Callable[[int], bool]) -> Rows:
         return UNKNOWN if not is_fixed else RECORDS if left.parts or right.parts else STATIC
     columns = {}
     for at, ((name, one), other) in enumerate(zip(left.columns.items(), right.columns.values(), strict=True)):
-        parts = {f"1 {each}" for each in one.parts} | {f"2 {each}" for each in other.parts}
-        columns[name] = Column(max(one.kind, other.kind), frozenset(parts | ({"side"} if tells_apart(at) else set())))
-    every = {"side"} | {f"1 {each}" for each in left.parts} | {f"2 {each}" for each in right.parts}
-    return Rows(columns, frozenset(every))
+        parts = numbered_parts(one.parts, 1) | numbered_parts(other.parts, 2)
+        columns[name] = Column(max(one.kind, other.kind), parts | ({"side"} if tells_apart(at) else set()))
+    return Rows(columns, numbered_parts(left.parts, 1) | numbered_parts(right.parts, 2) | {"side"})
 
 
 def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> Column:

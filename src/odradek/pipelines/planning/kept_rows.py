@@ -35,7 +35,7 @@ from odradek.pipelines.planning.group_columns import (
 )
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_rows import QueryRows, changing_paths
-from odradek.pipelines.planning.window_parts import STEP, WINDOW, WINDOW_PART, window_part
+from odradek.pipelines.planning.window_parts import SIDES, STEP, WINDOW, WINDOW_PART, window_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,9 +134,9 @@ def shown(removal: str) -> str:
 
 
 def shown_parts(parts: frozenset[str]) -> str:
-    """The parts of an identity as a user knows them, in lower case; those of a UNION are numbered by its sides."""
+    """The parts of an identity as a user knows them, in lower case; unions and joins number those of their sides."""
     plain = {WINDOW if WINDOW_PART.fullmatch(each) else STEP.sub("", each).lower() for each in parts}
-    names = {each[2:] if each[:2] in {"1 ", "2 "} else each for each in plain}
+    names = {SIDES.sub("", each) for each in plain}
     return ", ".join(sorted({"the queries of the UNION" if each == "side" else each for each in names}))
 
 

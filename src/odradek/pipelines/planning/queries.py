@@ -52,6 +52,10 @@ class JoinFound:
     def is_of_streams(self) -> bool:
         return self.is_left_stream and self.is_right_stream
 
+    @property
+    def is_subquery(self) -> bool:
+        return type(self.node).__name__ != "Join"
+
 
 @dataclass(frozen=True, slots=True)
 class QueryFacts:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import place_in
+from odradek.pipelines.planning.null_guards import OUTER, can_be_guarded, computed_keys
 from odradek.pipelines.planning.queries import JoinType, query_facts, query_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sqlglot import exp
 
     from odradek.pipelines.definition.graph import Graph
@@ -38,6 +41,8 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
             f"step '{step.name}' uses one value of a subquery over a stream, which changes with every record",
             "aggregate the stream in a step, and join with it",
         )
+    for each in facts.aggregations:
+        check_distinct(f"step '{step.name}'", aggregated(each), operation.place, problems)
     marks = streams.of_inputs(step, graph)
     read = [each for each in graph.inputs.get(step.name, ()) if each in streams.names]
     bare = [each for each in read if not streams.watermarks.get(each)]
@@ -52,6 +57,25 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
             f"step '{step.name}' joins streams, and '{bare[0]}' has no watermark: all its rows stay in state",
             WATERMARK_HINT,
         )
+
+
+def check_distinct(what: str, expressions: Iterable[exp.Expr], place: Place, problems: Problems) -> None:
+    """Checks that no aggregate of a stream is DISTINCT."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    found = next((call for each in expressions for call in each.find_all(exp.Distinct)), None)
+    if found is not None:
+        problems.error(
+            place,
+            f"{what} aggregates distinct values of a stream, which Spark does not support",
+            "write size(collect_set(x)), or approx_count_distinct(x)",
+        )
+
+
+def aggregated(query: exp.Expr) -> list[exp.Expr]:
+    """The expressions of a SELECT that may have aggregates."""
+    having = query.args.get("having")
+    return [*query.expressions, *([having] if having is not None else [])]
 
 
 def check_clauses(step: Step, operation: Sql, query: exp.Expr, problems: Problems) -> None:
@@ -90,6 +114,13 @@ def check_stream_join(step: Step, operation: Sql, join: JoinFound, marks: frozen
             "use LEFT JOIN with a bound on the time between the rows, and keep rows without a match in a next step",
         )
         return
+    if join.is_subquery:
+        problems.error(
+            place,
+            f"{what} uses IN or EXISTS of a subquery over a stream, which Spark does not support",
+            "write LEFT SEMI JOIN, with a bound of event time in its condition",
+        )
+        return
     if not has_equality(join):
         problems.error(
             place,
@@ -103,6 +134,36 @@ def check_stream_join(step: Step, operation: Sql, join: JoinFound, marks: frozen
             "when a match can no longer arrive",
             "give both streams a watermark, and bound the time in the condition: b.at BETWEEN a.at AND "
             "a.at + INTERVAL 10 MINUTES",
+        )
+    check_nulls(step, operation, join, problems)
+
+
+def check_nulls(step: Step, operation: Sql, join: JoinFound, problems: Problems) -> None:
+    """Checks that the condition of an outer join can say that what it compares is not null (see `null_guards`)."""
+    if join.type not in OUTER:
+        return
+    what, place = f"step '{step.name}'", place_below(operation, join.node)
+    condition = join.node.args.get("on")
+    computed = [] if condition is None else computed_keys(condition)
+    if join.node.args.get("using") or join.node.args.get("method"):
+        problems.error(
+            place,
+            f"{what} has a {join.type} join of streams with USING or NATURAL, by which Spark would never write rows "
+            "whose event time is null",
+            "write the condition with ON: a.id = b.id AND a.at = b.at",
+        )
+    elif condition is not None and not can_be_guarded(operation.text):
+        problems.error(
+            place,
+            f"{what} has a {join.type} join of streams beside a hint, a nested comment or an unknown character, with "
+            "which rows whose event time is null would never be written",
+            "remove it, or use join: {stream: …}",
+        )
+    elif join.type is JoinType.FULL and computed:
+        problems.error(
+            place,
+            f"{what} has a full join of streams that compares {computed[0]}, and Spark takes two nulls of it for equal",
+            "compute it in a step before, and compare the column",
         )
 
 

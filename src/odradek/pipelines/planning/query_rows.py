@@ -23,6 +23,7 @@ from odradek.pipelines.planning.group_columns import (
     holding,
     identifying,
     joined,
+    numbered,
     part_finder,
     united,
 )
@@ -132,6 +133,9 @@ class QueryRows:
             self.removals.append(found[0])
         if kind in {JoinType.SEMI, JoinType.ANTI}:
             return
+        if not (left.is_static or right.is_static):
+            scope.number()
+            left, right = scope.rows, numbered(right, 2)
         if left.is_static and not right.is_static:
             scope.rows = joined(right, left, changes=bool(found))
             scope.by_name = {name: changing(each) if found else each for name, each in scope.by_name.items()}
@@ -139,8 +143,8 @@ class QueryRows:
         else:
             scope.rows = joined(left, right, changes=bool(found))
             scope.by_name[alias_of(join.this)] = changing(right) if found else right
-        if on is not None and kind is JoinType.INNER and not found:
-            scope.equate(on)
+        if not found:
+            scope.equate(equated(on) if on is not None else scope.shared(join), kind, alias_of(join.this))
         if on is not None and kind is JoinType.LEFT and not found:
             scope.copy(on, alias_of(join.this))
 
@@ -244,14 +248,33 @@ class _Scope:
         found = self._found(self.by_name[names[0]], names[1:]) if is_named else self._found(self.rows, names)
         return replace(found, step="day") if self._type_of(node) == DATE else found
 
-    def equate(self, condition: exp.Expr) -> None:
-        """Columns that the condition of an inner join equates determine the parts of an identity that the other does,
-        if each of their values equals one value of the other."""
-        for columns in equated(condition):
+    def number(self) -> None:
+        """Tells the parts of the tables from those of a table that is joined with them."""
+        self.rows = numbered(self.rows, 1)
+        self.by_name = {name: numbered(each, 1) for name, each in self.by_name.items()}
+
+    def shared(self, join: exp.Expr) -> list[list[exp.Column]]:
+        """The pairs of columns that USING or NATURAL equates."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        table = alias_of(join.this)
+        names = [each.name.lower() for each in join.args.get("using") or ()]
+        if join.args.get("method"):
+            names = list(self.by_name[table].columns)
+        others = [(name, other) for name in names for other, rows in self.by_name.items() if name in rows.columns]
+        return [[exp.column(name, other), exp.column(name, table)] for name, other in others if other != table]
+
+    def equate(self, pairs: list[list[exp.Column]], kind: JoinType, table: str) -> None:
+        """Columns that a join with a table equates determine the parts of an identity that the other does, if each of
+        their values equals one value of the other. In an outer join, those of the side whose rows are all kept do."""
+        for columns in pairs:
             held = [(self.resolve(side) or Column()).parts for side in columns]
             kinds = [self._type_of(side) for side in columns]
             for at, side in enumerate(columns):
-                if determines(kinds[at], kinds[1 - at]):
+                is_kept = kind is JoinType.INNER or kind is (
+                    JoinType.RIGHT if side.table.lower() == table else JoinType.LEFT
+                )
+                if is_kept and determines(kinds[at], kinds[1 - at]):
                     self._hold([part.name.lower() for part in side.parts], held[1 - at])
 
     def copy(self, condition: exp.Expr, table: str) -> None:

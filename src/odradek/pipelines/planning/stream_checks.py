@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import needs_schema
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, Sql
+from odradek.pipelines.definition.model import RunningAggregate
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql
+from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import StateClock
+from odradek.pipelines.planning.arrival import check_deduplications
 from odradek.pipelines.planning.determinism_checks import check_determinism
 from odradek.pipelines.planning.end_checks import check_ends
-from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_stream_query
+from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_distinct, check_stream_query
+from odradek.pipelines.planning.state import state_of
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
@@ -37,6 +42,9 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
     for step in pipeline.steps:
         if step.name in streams.names:
             check_stream_step(step, graph, streams, problems)
+    check_deduplications(pipeline, graph, streams, problems)
+    check_distinct_aggregates(pipeline, streams, problems)
+    check_state_order(pipeline, graph, streams, problems)
     check_determinism(pipeline, streams, problems)
     check_ends(pipeline, graph, streams, problems)
 
@@ -64,6 +72,33 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
         problems.error(place, f"{what} has event-time timers, but its input has no watermark", WATERMARK_HINT)
     if isinstance(operation, Sql):
         check_stream_query(step, operation, graph, streams, problems)
+
+
+def check_state_order(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Warns of keyed state behind a step that divides the rows of a batch by another key: they are in no order."""
+    steps = {each.name: each for each in pipeline.steps}
+    for step in pipeline.steps:
+        if not isinstance(step.operation, KeyedState) or step.name not in streams.names:
+            continue
+        before = [steps[name] for name in graph.upstream(step.name)[:-1] if name in steps]
+        mixing = next((each for each in before if state_of(each, streams.names)), None)
+        if mixing is not None:
+            problems.warning(
+                place_of(step, "state"),
+                f"the processor of step '{step.name}' gets the rows of a batch in no order, because step "
+                f"'{mixing.name}' divides them by other columns",
+                "let its result not depend on their order, or sort the rows of a call by a column",
+            )
+
+
+def check_distinct_aggregates(pipeline: Pipeline, streams: Streams, problems: Problems) -> None:
+    """Checks the aggregates of steps and views over streams; those of SQL are checked with their query."""
+    steps = [(f"step '{each.name}'", each.operation) for each in pipeline.steps if each.name in streams.names]
+    views = [(f"view '{each.name}'", each.content) for each in pipeline.views if each.input in streams.names]
+    for what, operation in (*steps, *views):
+        for each in operation.aggregates if isinstance(operation, Aggregation | RunningAggregate) else ():
+            with suppress(SqlError):
+                check_distinct(what, [parse_expression(each.expression)], each.expression_place, problems)
 
 
 def check_deduplication(step: Step, operation: Deduplication, marks: frozenset[str], problems: Problems) -> None:

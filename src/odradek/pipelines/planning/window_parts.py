@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 WINDOW = "window"
 UNITS_MS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000}
-WINDOW_PART = re.compile(f"(?:[12] )*{WINDOW}(?: by ({'|'.join(UNITS_MS)}))?")  # a UNION numbers the parts of its sides
+SIDES = re.compile("^(?:[12] )*")  # unions and joins number the parts of their sides
+WINDOW_PART = re.compile(f"{SIDES.pattern}{WINDOW}(?: by ({'|'.join(UNITS_MS)}))?")
 STEP = re.compile(f" by ({'|'.join(UNITS_MS)})$")
 PRECISE, COARSE = "second", "month"  # seconds and less, which tell most values apart; more than a week, which do not
 UNITS = {**{each: each for each in UNITS_MS}, "dd": "day"} | dict.fromkeys(

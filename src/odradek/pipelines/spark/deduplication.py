@@ -21,22 +21,24 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.operations import Deduplication
 
-PERIOD, RANK = "__period", "__rank"
+PERIOD, PLACE, RANK = "__period", "__place", "__rank"
 
 
 def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | None) -> DataFrame:
     """Drops duplicates; `event_time` is the column of event time, for `within`."""
+    if not frame.isStreaming:
+        frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
     key = list(operation.key)
     if operation.within is None or event_time is None:
         time = event_time_of(frame) if frame.isStreaming else None
         first = first_rows(frame, key)
         # Without its column of event time, Spark's operator would drop no late rows.
-        return first if time is None else with_filter_barrier(first, time)
+        return first.drop(PLACE) if time is None else with_filter_barrier(first, time)
     name = actual_name(frame, event_time)
     within_ms = operation.within.milliseconds
     for shift_ms in (0, within_ms):
         frame = first_in_periods(frame, key, name, 2 * within_ms, shift_ms)
-    return frame
+    return frame.drop(PLACE)
 
 
 def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, shift_ms: int) -> DataFrame:
@@ -51,11 +53,12 @@ def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, 
 
 
 def first_rows(frame: DataFrame, key: list[str]) -> DataFrame:
-    """The first row of each key: the first to arrive, which in a batch is the first of its partition."""
-    if frame.isStreaming or not has_origin(frame):
+    """The first row of each key: the first to arrive. In a batch this is the one with the first record, of several rows
+    of one record and of rows without a record the first that is read."""
+    if frame.isStreaming:
         return frame.dropDuplicates(key)
-    arrival = [F.col(f"{ORIGIN}.{name}") for name in ("offset", "partition", "topic")]
-    ranked = Window.partitionBy(*(F.col(quoted(name)) for name in key)).orderBy(*arrival)
+    records = [F.col(f"{ORIGIN}.{name}") for name in ("offset", "partition", "topic")] if has_origin(frame) else []
+    ranked = Window.partitionBy(*(F.col(quoted(name)) for name in key)).orderBy(*records, F.col(PLACE))
     return frame.withColumn(RANK, F.row_number().over(ranked)).where(F.col(RANK) == 1).drop(RANK)
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.planning.arrival import check_deduplications
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.compiling import Tables, errors_naming
@@ -17,7 +18,14 @@ from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
 from odradek.pipelines.spark.private_names import LOG
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
-from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, mixes_rows, removes_groups, removes_rows
+from odradek.pipelines.spark.stateful_plans import (
+    aggregates,
+    joins_streams_outer,
+    keeps_state,
+    mixes_rows,
+    removes_groups,
+    removes_rows,
+)
 from odradek.pipelines.spark.steps import StepBroken, call_function
 
 if TYPE_CHECKING:
@@ -61,8 +69,9 @@ def with_analysed_functions(session: SparkSession, pipeline: Pipeline) -> Pipeli
         for each in pipeline.steps
     )
     known = replace(pipeline, steps=steps)
-    problems = Problems()
-    check_ends(known, graph, Streams.with_types(known, graph), problems)
+    problems, streams = Problems(), Streams.with_types(known, graph)
+    check_deduplications(known, graph, streams, problems)
+    check_ends(known, graph, streams, problems)
     if problems.errors:
         raise StepBroken("; ".join(map(str, problems)))
     return known
@@ -84,6 +93,7 @@ def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: 
     except StepBroken as error:
         raise StepBroken(f"{error}{hint_for(error)}") from error
     refuse_random(step, frame)
+    refuse_outer_join(step, frame)
     is_stateful = keeps_state(frame)
     known = replace(
         operation,
@@ -110,6 +120,15 @@ def refuse_random(step: Step, frame: DataFrame) -> None:
             "and after a replay; use the time of the record, _timestamp, or a column of event time",
             step.place, step.name,
         )  # fmt: skip
+
+
+def refuse_outer_join(step: Step, frame: DataFrame) -> None:
+    """Refuses an outer join of streams: Spark never writes its rows without event time."""
+    if joins_streams_outer(frame):
+        raise StepBroken(
+            f"{step.place}: step '{step.name}' has an outer join of streams, of which Spark never writes rows whose "
+            "event time is null; use join: {stream: …, how: …} or SQL"
+        )
 
 
 def stand_in(frame: DataFrame) -> DataFrame:

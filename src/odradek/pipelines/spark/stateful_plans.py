@@ -23,6 +23,7 @@ GROUPING = frozenset(("Aggregate",))
 AGGREGATING = frozenset((*GROUPING, "Distinct"))
 REMOVING = frozenset(("Filter", "MapInArrow", "MapInPandas", "MapPartitions", "PythonMapInArrow", "TypedFilter"))
 MIXING = frozenset(("Join", "RebalancePartitions", "RepartitionByExpression", "Sort", "Union"))
+OUTER_JOINS = frozenset(("LeftOuter", "RightOuter", "FullOuter"))
 # The joins with a static table whose rows depend on one row of the stream only, by the side of the stream.
 ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
 
@@ -45,6 +46,19 @@ def removes_rows(frame: DataFrame) -> bool:
 def removes_groups(frame: DataFrame) -> bool:
     """Whether the plan may remove rows of an aggregation of its own; False if it cannot be read."""
     return or_plainly(STATE, lambda: has_removed_groups(analysed_plan(frame)), False)
+
+
+def joins_streams_outer(frame: DataFrame) -> bool:
+    """Whether the plan has an outer join of two streams; False if it cannot be read."""
+    return or_plainly(STATE, lambda: has_outer_join(analysed_plan(frame)), False)
+
+
+def has_outer_join(node: Any) -> bool:
+    if not is_streaming(node):
+        return False
+    is_join = private(node, "node")() == "Join" and is_streaming(node.left()) and is_streaming(node.right())
+    is_outer = is_join and str(node.joinType()) in OUTER_JOINS
+    return is_outer or any(map(has_outer_join, items(private(node, "children")())))
 
 
 def mixes_rows(frame: DataFrame) -> bool:
@@ -75,7 +89,7 @@ def has_removed_groups(node: Any) -> bool:
 def is_removal(node: Any) -> bool:
     name = private(node, "node")()
     if name == "Join":
-        return str(node.joinType()) not in {"LeftOuter", "RightOuter", "FullOuter"}
+        return str(node.joinType()) not in OUTER_JOINS
     return not node.outer() if name == "Generate" else name in REMOVING
 
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from odradek.pipelines.definition.record_names import names_records
 from odradek.pipelines.definition.sql_text import parse_query
+from odradek.pipelines.planning.null_guards import with_null_guards
 from odradek.pipelines.planning.origins import end_of_columns, kept_origins, nested_stars, stars_of, union_parts
 from odradek.pipelines.planning.sql_tokens import tokenize
 from odradek.pipelines.spark.hidden_columns import (
@@ -55,7 +56,7 @@ def queried(session: SparkSession, text: str, tables: Mapping[str, DataFrame], s
         except (AnalysisException, ParseException):
             pass  # the query may aggregate by a function that is not known here
     register(shown)
-    return session.sql(text)
+    return session.sql(with_null_guards(text, [name for name, frame in shown.items() if frame.isStreaming]))
 
 
 def register(tables: Mapping[str, DataFrame]) -> None:

@@ -107,7 +107,7 @@ def write_lakehouse(
         listed = ", ".join(map(quoted, names))
         writing.run(rows, f"INSERT INTO {table.sql_name} ({listed}) SELECT {listed} FROM {writing.view}")
         return
-    latest = latest_rows(frame, LatestRows(target.key))
+    latest = computed(latest_rows(frame, LatestRows(target.key)))
     table.create(latest.schema, target.partition_by)
     writing.run(latest, upsert_merge(table.sql_name, writing.view, target.key, latest.columns))
 
@@ -116,26 +116,28 @@ def write_changes(
     writing: Writing, deletions: Table, frame: DataFrame, changes: Changes, partition_by: Sequence[str]
 ) -> None:
     """Writes the deletions, then the rows that result from both tables and the batch."""
-    arriving = with_sequence(changes_in(frame, changes), changes.sequence).persist()
-    try:
-        removed = deletions_of(arriving, changes)
-        deletions.create(removed.schema, ())
-        other = Writing(deletions, writing.writer, writing.batch, writing.view)
-        other.run(arriving, deletions_merge(deletions.sql_name, writing.view, changes, removed.columns[-1]))
-        session, table = frame.sparkSession, writing.table
-        if not changes.keeps_history:
-            table.create(rows_schema(arriving), partition_by)
-            # Spark 4.1 does not plan a merge whose rows are a view of an Iceberg table.
-            rows = row_changes(arriving, session.table(deletions.sql_name), changes).localCheckpoint()
-            writing.run(rows, rows_merge(table.sql_name, writing.view, changes, rows_schema(arriving).names))
-            return
-        table.create(history_schema(arriving, changes), partition_by)
-        found = changed_history(arriving, session.table(table.sql_name), session.table(deletions.sql_name), changes)
-        kept = found.localCheckpoint()  # computed before the merge changes what it is computed from
-        names = history_schema(arriving, changes).names
-        writing.run(kept, history_merge(table.sql_name, writing.view, changes, names))
-    finally:
-        arriving.unpersist()
+    arriving = computed(with_sequence(changes_in(frame, changes), changes.sequence))
+    removed = deletions_of(arriving, changes)
+    deletions.create(removed.schema, ())
+    other = Writing(deletions, writing.writer, writing.batch, writing.view)
+    other.run(arriving, deletions_merge(deletions.sql_name, writing.view, changes, removed.columns[-1]))
+    session, table = frame.sparkSession, writing.table
+    if not changes.keeps_history:
+        table.create(rows_schema(arriving), partition_by)
+        # Spark 4.1 does not plan a merge whose rows are a view of an Iceberg table.
+        rows = computed(row_changes(arriving, session.table(deletions.sql_name), changes))
+        writing.run(rows, rows_merge(table.sql_name, writing.view, changes, rows_schema(arriving).names))
+        return
+    table.create(history_schema(arriving, changes), partition_by)
+    found = changed_history(arriving, session.table(table.sql_name), session.table(deletions.sql_name), changes)
+    kept = computed(found)  # before the merge changes what it is computed from
+    writing.run(kept, history_merge(table.sql_name, writing.view, changes, history_schema(arriving, changes).names))
+
+
+def computed(rows: DataFrame) -> DataFrame:
+    """The rows, computed once. A merge into an Iceberg table reads its rows twice, and Spark refuses those with a
+    position in the batch, which another computation could change."""
+    return rows.localCheckpoint()
 
 
 def with_sequence(arriving: DataFrame, sequence: str) -> DataFrame:
