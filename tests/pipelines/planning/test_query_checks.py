@@ -50,6 +50,8 @@ def test_joins_that_run(sql: str) -> None:
         ("select a.id from a left join b on a.id = b.id", "no bound of event time"),
         ("select a.id, b.y from a left join b using (id, at)", "rows whose event time is null; write the condition"),
         (f"select a.id from a full join b on lower(a.id) = lower(b.id) and {BOUND}", "takes two nulls of it for equal"),
+        (f"select a.id from a full join b on (a.id = b.id and upper(a.x) = upper(b.y)) and ({BOUND})",
+         "compares UPPER(a.x)"),
         (f"select /*+ MERGE(b) */ a.id from a left join b on a.id = b.id and {BOUND}", "has a left join of streams"),
         ("select a.id from a full join b using (id)", "no bound of event time"),
         ("select a.id from a left join bare b on a.id = b.id and b.at > a.at + interval 1 minute", "no bound of event"),
@@ -71,7 +73,7 @@ def test_joins_that_run(sql: str) -> None:
         ("select id from a tablesample (10 percent)", "samples a stream"),
         ("select id from a limit 10 offset 5", "skips rows of a stream"),
     ],
-)
+)  # fmt: skip
 def test_joins_and_subqueries_that_are_refused(sql: str, said: str) -> None:
     found = errors(sql)
     assert [line for line in found if said in line and "; " in line], found

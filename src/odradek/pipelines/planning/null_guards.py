@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import parse_query
-from odradek.pipelines.planning.queries import JoinType, query_facts
+from odradek.pipelines.planning.queries import JoinType, query_facts, terms_of
 from odradek.pipelines.planning.sql_tokens import Kind, tokenize
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def compared_sides(condition: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     """The comparisons that must hold, each with one of its sides."""
     from sqlglot import exp  # noqa: PLC0415
 
-    whole = condition.unnest()
-    for term in whole.flatten() if isinstance(whole, exp.And) else (whole,):
+    for term in terms_of(condition):
         if isinstance(term, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ | exp.Between):
             yield from ((term, side) for side in term.args.values() if isinstance(side, exp.Expr))
 

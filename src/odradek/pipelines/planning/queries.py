@@ -178,6 +178,19 @@ def join_type(node: exp.Expr) -> JoinType:
     return JoinType(side) if side in {JoinType.LEFT, JoinType.RIGHT, JoinType.FULL} else JoinType.INNER
 
 
+def terms_of(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that all hold wherever this one does: the terms of AND, also of those in parentheses."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(condition, exp.Paren | exp.Where | exp.Having):
+        yield from terms_of(condition.this)
+    elif isinstance(condition, exp.And):
+        yield from terms_of(condition.this)
+        yield from terms_of(condition.expression)
+    else:
+        yield condition
+
+
 def is_negated(node: exp.Expr) -> bool:
     from sqlglot import exp  # noqa: PLC0415
 
