@@ -251,33 +251,6 @@ def test_a_static_table_is_not_written_by_a_stream() -> None:
     assert [line for line in lines if "sink 'o' reads 't', which is not a stream" in line], lines
 
 
-GROUPS = "{from: %s, by: [id, at], aggregate: {n: count(*)}}"
-REQUIRED = '  z: {topic: z, schema: "id BIGINT, at TIMESTAMP NOT NULL", watermark: {column: at, delay: 1 minute}}\n'
-
-
-@pytest.mark.parametrize(
-    ("steps", "is_refused"),
-    [
-        (f"s: {GROUPS % 'a'}", True),
-        ("s: {sql: 'select distinct id, at from a'}", True),
-        ("s: {sql: 'select id, at, count(*) n from a group by id, at'}", True),
-        ("s: {sql: 'select distinct id, at from a where at is not null'}", False),
-        ("q: {sql: 'select id, at from a where not at is null'}, s: {sql: 'select distinct id, at from q'}", False),
-        (f"q: {{sql: select * from a, expect: {{t: {{check: at is not null, otherwise: drop}}}}}}, s: {GROUPS % 'q'}",
-         False),
-        (f"q: {{sql: select * from a, expect: {{t: at is not null}}}}, s: {GROUPS % 'q'}", True),
-        (f"s: {GROUPS % 'z'}", False),
-        ("s: {sql: 'select distinct id, at from z union all select distinct id, at from a'}", True),
-        ("s: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}", False),
-        ("s: {sql: \"select id, window.end e from a group by id, window(at, '1 minute')\"}", False),
-    ],
-)  # fmt: skip
-def test_a_group_of_event_time_that_is_null_is_never_final(steps: str, is_refused: bool) -> None:
-    lines = reported_for(f"steps: {{{steps}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD + REQUIRED)
-    found = [line for line in lines if line.startswith("error")]
-    assert ["no watermark passes the group of null" in line for line in found] == [True] * is_refused, lines
-
-
 @pytest.mark.parametrize(
     ("steps", "end", "what"),
     [
