@@ -18,7 +18,8 @@ from odradek.pipelines.definition.sql_written import is_star
 from odradek.pipelines.planning.kept_rows import key_of, warn_of_ties
 from odradek.pipelines.planning.origins import kept_origins
 from odradek.pipelines.planning.queries import own_queries, query_of
-from odradek.pipelines.planning.query_rows import alias_of, has_own_literals
+from odradek.pipelines.planning.query_rows import has_own_literals
+from odradek.pipelines.planning.query_scope import alias_of
 from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
-from odradek.pipelines.definition.sql_types import DATE
-from odradek.pipelines.definition.sql_written import excepted_columns, is_star
-from odradek.pipelines.planning.equal_types import determines
+from odradek.pipelines.definition.sql_written import is_star
 from odradek.pipelines.planning.group_columns import (
     STATIC,
     UNKNOWN,
@@ -20,7 +18,6 @@ from odradek.pipelines.planning.group_columns import (
     column_of,
     distinct,
     group_expressions,
-    holding,
     identifying,
     joined,
     numbered,
@@ -28,19 +25,18 @@ from odradek.pipelines.planning.group_columns import (
     united,
 )
 from odradek.pipelines.planning.queries import JoinType, argument, has_aggregates, is_aggregate, join_type, window_calls
+from odradek.pipelines.planning.query_scope import Scope, alias_of, equated
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from sqlglot import exp
 
-    from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.sql_scope import Tables
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
-WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
 
 
 class QueryRows:
@@ -76,7 +72,7 @@ class QueryRows:
 
     def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
         types = scope_of(node, self._columns)
-        scope = _Scope(type_of=lambda column: type_of(column, types, None))
+        scope = Scope(type_of=lambda column: type_of(column, types, None))
         clause = argument(node, "from")
         if clause is not None:
             scope.add(clause.this, self._relation(clause.this, named))
@@ -87,6 +83,7 @@ class QueryRows:
         where = node.args.get("where")
         if where is not None:
             self._remove_by(where, scope)
+            scope.equate(equated(where), JoinType.INNER, "")
         if scope.rows.is_static:
             return STATIC
         is_grouped = node.args.get("group") or has_aggregates(node)
@@ -106,12 +103,12 @@ class QueryRows:
         renames = node.args.get("alias") is not None and node.args["alias"].args.get("columns")
         if (renames or node.args.get("pivots")) and not rows.is_static:
             rows = UNKNOWN
-        scope = _Scope(rows)
+        scope = Scope(rows)
         for each in node.args.get("joins") or ():
             self._join(each, scope, named)
         return scope.rows
 
-    def _join(self, join: exp.Expr, scope: _Scope, named: Mapping[str, Rows]) -> None:
+    def _join(self, join: exp.Expr, scope: Scope, named: Mapping[str, Rows]) -> None:
         from sqlglot import exp  # noqa: PLC0415
 
         kind = join_type(join)
@@ -120,7 +117,7 @@ class QueryRows:
             return
         right = self._relation(join.this, named)
         left = scope.rows
-        both = _Scope(left, {**scope.by_name, alias_of(join.this): right})
+        both = Scope(left, {**scope.by_name, alias_of(join.this): right})
         both.rows = joined(left, right, changes=False)
         on = join.args.get("on")
         found = both.changing([] if on is None else on.find_all(exp.Column))
@@ -148,7 +145,7 @@ class QueryRows:
         if on is not None and kind is JoinType.LEFT and not found:
             scope.copy(on, alias_of(join.this))
 
-    def _generate(self, lateral: exp.Expr, scope: _Scope, *, is_outer: bool) -> None:
+    def _generate(self, lateral: exp.Expr, scope: Scope, *, is_outer: bool) -> None:
         """LATERAL VIEW and LATERAL: a row for each element."""
         from sqlglot import exp  # noqa: PLC0415
 
@@ -162,12 +159,12 @@ class QueryRows:
         if alias is not None:
             scope.by_name[alias.name.lower()] = made
 
-    def _remove_by(self, condition: exp.Expr, scope: _Scope) -> None:
+    def _remove_by(self, condition: exp.Expr, scope: Scope) -> None:
         from sqlglot import exp  # noqa: PLC0415
 
         self.removals += scope.changing(condition.find_all(exp.Column))[:1]
 
-    def _grouped(self, node: exp.Expr, scope: _Scope) -> Rows:
+    def _grouped(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT with groups: those that it selects, with what it groups by as their identity."""
         from sqlglot import exp  # noqa: PLC0415
 
@@ -196,7 +193,7 @@ class QueryRows:
             self.removals += found[:1]
         return Rows(columns, frozenset().union(*(identifying(each, step).parts for each, step in steps.items())))
 
-    def _projected(self, node: exp.Expr, scope: _Scope) -> Rows:
+    def _projected(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT without groups."""
         from sqlglot import exp  # noqa: PLC0415
 
@@ -216,118 +213,6 @@ class QueryRows:
         return made
 
 
-class _Scope:
-    """The tables that a SELECT reads, and the rows of their join; `type_of` returns the type of a column if known."""
-
-    def __init__(
-        self,
-        rows: Rows = STATIC,
-        by_name: dict[str, Rows] | None = None,
-        type_of: Callable[[exp.Expr], ColumnType | None] = lambda _column: None,
-    ) -> None:
-        self.rows = rows
-        self._type_of = type_of
-        self._copies: set[tuple[str, str]] = set()  # a column that is null or equal to another, and the other
-        self.by_name = dict(by_name or {})
-
-    def add(self, node: exp.Expr, rows: Rows) -> None:
-        self.rows = rows
-        self.by_name[alias_of(node)] = rows
-
-    def resolve(self, node: exp.Expr) -> Column | None:
-        """The column that a name stands for: of a table, of all tables, or a field of a struct."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        if isinstance(node, exp.Coalesce):
-            original = self._original([node.this, *node.expressions])
-            return None if original is None else self.resolve(original)
-        if not isinstance(node, exp.Column):
-            return None
-        names = [part.name.lower() for part in node.parts]
-        is_named = len(names) > 1 and names[0] in self.by_name
-        found = self._found(self.by_name[names[0]], names[1:]) if is_named else self._found(self.rows, names)
-        return replace(found, step="day") if self._type_of(node) == DATE else found
-
-    def number(self) -> None:
-        """Tells the parts of the tables from those of a table that is joined with them."""
-        self.rows = numbered(self.rows, 1)
-        self.by_name = {name: numbered(each, 1) for name, each in self.by_name.items()}
-
-    def shared(self, join: exp.Expr) -> list[list[exp.Column]]:
-        """The pairs of columns that USING or NATURAL equates."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        table = alias_of(join.this)
-        names = [each.name.lower() for each in join.args.get("using") or ()]
-        if join.args.get("method"):
-            names = list(self.by_name[table].columns)
-        others = [(name, other) for name in names for other, rows in self.by_name.items() if name in rows.columns]
-        return [[exp.column(name, other), exp.column(name, table)] for name, other in others if other != table]
-
-    def equate(self, pairs: list[list[exp.Column]], kind: JoinType, table: str) -> None:
-        """Columns that a join with a table equates determine the parts of an identity that the other does, if each of
-        their values equals one value of the other. In an outer join, those of the side whose rows are all kept do."""
-        for columns in pairs:
-            held = [(self.resolve(side) or Column()).parts for side in columns]
-            kinds = [self._type_of(side) for side in columns]
-            for at, side in enumerate(columns):
-                is_kept = kind is JoinType.INNER or kind is (
-                    JoinType.RIGHT if side.table.lower() == table else JoinType.LEFT
-                )
-                if is_kept and determines(kinds[at], kinds[1 - at]):
-                    self._hold([part.name.lower() for part in side.parts], held[1 - at])
-
-    def copy(self, condition: exp.Expr, table: str) -> None:
-        """Columns of the right table of a left join are null or equal to those that its condition equates with them."""
-        for columns in equated(condition):
-            kinds = [self._type_of(side) for side in columns]
-            own = [side for side in columns if side.table.lower() == table]
-            others = [side for side in columns if side.table and side.table.lower() != table]
-            if own and others and determines(kinds[0], kinds[1]) and determines(kinds[1], kinds[0]):
-                self._copies.add((own[0].sql().lower(), others[0].sql().lower()))
-
-    def _original(self, arguments: list[exp.Expr]) -> exp.Expr | None:
-        """The argument of COALESCE to which all others are equal if they are not null."""
-        texts = [each.sql().lower() for each in arguments]
-        for at, text in enumerate(texts):
-            if all((other, text) in self._copies for other in texts if other != text):
-                return arguments[at]
-        return None
-
-    def _hold(self, names: list[str], parts: frozenset[str]) -> None:
-        if len(names) == 2 and names[0] in self.by_name:
-            self.by_name[names[0]] = holding(self.by_name[names[0]], names[1], parts)
-        elif len(names) > 1:
-            return  # a field of a struct
-        self.rows = holding(self.rows, names[-1], parts)
-
-    def _found(self, rows: Rows, names: list[str]) -> Column:
-        column = rows.column(names[0])
-        is_whole = len(names) == 1 or (names[1:] in WINDOW_ENDS and all(map(WINDOW_PART.fullmatch, column.parts)))
-        return column if is_whole else Column(column.kind)
-
-    def changing(self, columns: Iterable[exp.Column]) -> list[str]:
-        """The names of the columns that change; those of tables inside a subquery are not of this scope."""
-        return [each.name for each in columns if not self._is_inner(each) and (self.resolve(each) or Column()).kind]
-
-    def _is_inner(self, column: exp.Column) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
-
-        tables = {alias_of(each) for each in column.root().find_all(exp.Table)} - set(self.by_name)
-        return len(column.parts) > 1 and column.parts[0].name.lower() in tables
-
-    def starred(self, star: exp.Expr) -> Rows:
-        """The columns of `*`, `table.*` or `struct.*`."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        left_out = {each.name.lower() for each in excepted_columns(star)}
-        rows = self.rows
-        if isinstance(star, exp.Column):
-            name = star.parts[0].name.lower()
-            rows = self.by_name[name] if name in self.by_name else Rows(default=Column(self.rows.column(name).kind))
-        return replace(rows, columns={name: each for name, each in rows.columns.items() if name not in left_out})
-
-
 def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bool]) -> list[str]:
     """The columns of a condition over these rows that change, and the fields of structs that do."""
     from sqlglot import exp  # noqa: PLC0415
@@ -335,20 +220,6 @@ def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bo
     paths = [[part.name.lower() for part in each.parts] for each in condition.find_all(exp.Column)]
     named = [path[1:] if len(path) > 1 and is_table(path[0]) else path for path in paths]
     return [".".join(path) for path in named if rows.column(path[0]).kind]
-
-
-def equated(condition: exp.Expr) -> list[list[exp.Column]]:
-    """The pairs of columns that are equal wherever the condition holds."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    whole = condition.unnest()
-    terms = [each for each in (whole.flatten() if isinstance(whole, exp.And) else (whole,)) if isinstance(each, exp.EQ)]
-    pairs = [[side for side in (each.this, each.expression) if isinstance(side, exp.Column)] for each in terms]
-    return [each for each in pairs if len(each) == 2]
-
-
-def alias_of(node: exp.Expr) -> str:
-    return str(node.alias_or_name).lower()
 
 
 def has_own_literals(union: exp.Expr, at: int) -> bool:
