@@ -260,6 +260,8 @@ def test_a_static_table_is_not_written_by_a_stream() -> None:
         ("s: {sql: select * from a}", "views: {v: {from: s, by: [id], aggregate: {n: sum(distinct x)}}}\n", "view 'v'"),
         ("s: {sql: 'select a.id, n from a join (select id, count(distinct name) n from t group by id) q using (id)'}",
          "", None),
+        ("s: {sql: 'select id, (select count(distinct name) from t) k, count(*) n from a group by id'}", "", None),
+        ("s: {sql: 'select id, 1 + count(distinct x) as n from a group by id'}", "", "step 's'"),
         ("s: {sql: 'select id, size(collect_set(x)) as n from a group by id'}", "", None),
     ],
 )  # fmt: skip
