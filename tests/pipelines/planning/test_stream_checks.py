@@ -279,6 +279,11 @@ def test_distinct_values_of_a_stream_are_not_aggregated(steps: str, end: str, wh
     [
         ("q: {from: a, deduplicate: {key: [x], within: 1 minute}}", True),
         ("q: {sql: 'select a.id, x, y from a join b using (id)'}", True),
+        ("q: {from: a, deduplicate: {key: [x]}}", True),
+        ("q: {from: a, deduplicate: {key: [id]}}", False),
+        ("q: {from: a, state: {key: [id], processor: 'json:JSONDecoder'}, schema: 'id BIGINT, x DOUBLE'}", False),
+        ("q: {from: a, state: {key: [x], processor: 'json:JSONDecoder'}, schema: 'id BIGINT, x DOUBLE'}", True),
+        ("q: {from: a, join: {table: t, on: [id]}}", False),
         ("q: {sql: 'select id, x from a where x > 1'}", False),
     ],
 )
@@ -288,3 +293,14 @@ def test_keyed_state_behind_other_state_gets_rows_in_no_order(steps: str, is_war
     assert [line for line in lines if line.startswith("error")] == []
     found = [line for line in lines if "in no order, because step 'q' divides them" in line]
     assert [line.startswith("warning: the processor of step 's'") for line in found] == [True] * is_warned, lines
+
+
+def test_keyed_state_behind_a_step_that_mixes_rows_is_a_warning() -> None:
+    text = (
+        "steps:\n  p: {from: [a], python: 'json:loads', schema: 'id BIGINT'}\n"
+        "  q: {from: p, join: {table: t, on: [id]}}\n"
+        "  s: {from: q, state: {key: [id], processor: 'json:JSONDecoder'}, schema: 'id BIGINT'}\n"
+        "sinks: {o: {from: s, topic: o}}\n"
+    )
+    lines = reported_for(text, head=HEAD)
+    assert [line for line in lines if "in no order, because step 'q' does not keep their order" in line], lines

@@ -134,6 +134,20 @@ def first_without_order(
     return None
 
 
+def first_mixing_step(
+    pipeline: Pipeline, read: str, key: Collection[str], graph: Graph, streams: Streams
+) -> Step | None:
+    """The first step before these rows that returns those of a key in another order, even if each has its offset."""
+    steps = {each.name: each for each in pipeline.steps}
+    keys = keys_of_steps(pipeline, read, key, graph)
+    for name in graph.upstream(read):
+        if name in steps and state_of(steps[name], streams.names):
+            inputs = {each.lower(): Arrival.ORDERED for each in graph.inputs.get(name, ())}
+            if arrival_of(steps[name], inputs, keys[name], streams) is Arrival.LOST:
+                return steps[name]
+    return steps.get(first_without_order(pipeline, read, key, graph, streams) or "")
+
+
 def source_arrival(source: Source) -> Arrival:
     if isinstance(source.origin, TopicOrigin):
         return Arrival.RECORD
