@@ -77,6 +77,7 @@ WITH_NULL = [
     ),
     "s: {sql: 'select distinct id, at from a union all select distinct id, at from b where at is not null'}",
     "s: {sql: 'select id, at from a union select id, at from b where at is not null'}",
+    "s: {sql: 'select a.at, count(*) n from ((a) join t on a.id = t.id) group by a.at'}",
     "s: {sql: 'select distinct id, at from a where at is not null or id = 1'}",
     "s: {sql: 'select distinct id, at from a where at is not true'}",
     "s: {sql: 'select id, at, at is not null as ok, count(*) n from a group by id, at'}",

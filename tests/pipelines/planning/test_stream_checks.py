@@ -60,6 +60,8 @@ def test_the_clock_is_a_warning() -> None:
         (f"{COUNTS} having count(*) = 1", True),
         (f"{COUNTS} having id > 3", False),
         (f"select * from ({COUNTS}) c where n < 5", True),
+        (f"with g as ({COUNTS}) select * from (g) where n > 1", True),
+        (f"with g as ({COUNTS}) select * from ((g) join t on g.id = t.id) where id > 1", False),
         ("select id, count(*) n from a where x > 1 group by id", False),
         ("select id, struct(avg(x) as mean, count(*) as n) as s from a group by id having s.mean > 3", True),
         ("select id, struct(id as n) as s, count(*) n from a group by id having s.n > 0", False),

@@ -8,7 +8,7 @@ from odradek.pipelines.definition.sql_written import is_star
 from odradek.pipelines.planning.group_columns import WINDOWS, group_expressions
 from odradek.pipelines.planning.null_columns import Column, Rows, Scope, may_be_null, non_null_columns, united
 from odradek.pipelines.planning.null_guards import plain_columns
-from odradek.pipelines.planning.queries import JoinType, argument, join_type, own_nodes, window_calls
+from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, join_type, own_nodes, window_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,11 +76,11 @@ class NullQueries:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             name = node.name.lower()
             scope = Scope({alias: named.get(name, self._tables.get(name, Rows(is_open=True)))})
-        elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-            scope = Scope({alias: self.of_query(node.this, named)})
-        elif isinstance(node, exp.Subquery):
+        elif has_parentheses(node):
             inner = self._relation(node.this, named)
             scope = Scope({alias: united_columns(inner)}) if node.alias else inner
+        elif isinstance(node, exp.Subquery):
+            scope = Scope({alias: self.of_query(node.this, named)})
         else:
             scope = Scope({alias: generated(node)})
         if node.args.get("pivots"):

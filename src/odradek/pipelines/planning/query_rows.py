@@ -14,18 +14,24 @@ from odradek.pipelines.planning.group_columns import (
     Column,
     Kind,
     Rows,
-    changing,
     column_of,
     distinct,
     group_expressions,
     identifying,
     joined,
-    numbered,
     part_finder,
     united,
 )
-from odradek.pipelines.planning.queries import JoinType, argument, has_aggregates, is_aggregate, join_type, window_calls
-from odradek.pipelines.planning.query_scope import Scope, alias_of, equated
+from odradek.pipelines.planning.queries import (
+    JoinType,
+    argument,
+    has_aggregates,
+    has_parentheses,
+    is_aggregate,
+    join_type,
+    window_calls,
+)
+from odradek.pipelines.planning.query_scope import Scope, alias_of, equated, with_plain_tables
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
 if TYPE_CHECKING:
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.sql_scope import Tables
+    from odradek.pipelines.planning.query_scope import TypeOf
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
@@ -63,7 +70,7 @@ class QueryRows:
         from sqlglot import exp  # noqa: PLC0415 - parsed already
 
         if isinstance(node, exp.Subquery):
-            return self._relation(node, named)
+            return self._relation(node, named, lambda _column: None).rows
         if isinstance(node, exp.SetOperation):
             sides = [self.of_query(each, named) for each in (node.this, node.expression)]
             rows = united(sides[0], sides[1], lambda at: has_own_literals(node, at))
@@ -71,11 +78,11 @@ class QueryRows:
         return self._select(node, named) if isinstance(node, exp.Select) else STATIC
 
     def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
-        types = scope_of(node, self._columns)
+        types = scope_of(with_plain_tables(node), self._columns)
         scope = Scope(type_of=lambda column: type_of(column, types, None))
         clause = argument(node, "from")
         if clause is not None:
-            scope.add(clause.this, self._relation(clause.this, named))
+            scope = self._relation(clause.this, named, scope.type_of)
         for each in node.args.get("joins") or ():
             self._join(each, scope, named)
         for each in node.args.get("laterals") or ():
@@ -83,30 +90,34 @@ class QueryRows:
         where = node.args.get("where")
         if where is not None:
             self._remove_by(where, scope)
-            scope.equate(equated(where), JoinType.INNER, "")
+            scope.equate(equated(where), JoinType.INNER, ())
         if scope.rows.is_static:
             return STATIC
         is_grouped = node.args.get("group") or has_aggregates(node)
         rows = self._grouped(node, scope) if is_grouped else self._projected(node, scope)
         return distinct(rows) if node.args.get("distinct") else rows
 
-    def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
+    def _relation(self, node: exp.Expr, named: Mapping[str, Rows], typed: TypeOf) -> Scope:
+        """The tables of a part of FROM: those in parentheses keep their names, unless these have an alias."""
         from sqlglot import exp  # noqa: PLC0415
 
+        alias, rows = node.args.get("alias"), STATIC
         if isinstance(node, exp.Table):
             name = node.name.lower()
             rows = named.get(name, self._tables.get(name, STATIC))
+        elif has_parentheses(node):
+            inner = self._relation(node.this, named, typed)
+            rows = inner.rows
         elif isinstance(node, exp.Subquery):
             rows = self.of_query(node.this, named)
-        else:
-            rows = STATIC
-        renames = node.args.get("alias") is not None and node.args["alias"].args.get("columns")
-        if (renames or node.args.get("pivots")) and not rows.is_static:
+        is_renamed = alias is not None and alias.args.get("columns")
+        if (is_renamed or node.args.get("pivots")) and not rows.is_static:
             rows = UNKNOWN
-        scope = Scope(rows)
+        is_open = has_parentheses(node) and alias is None
+        scope = inner if is_open else Scope(rows, {alias_of(node): rows}, typed)
         for each in node.args.get("joins") or ():
             self._join(each, scope, named)
-        return scope.rows
+        return scope
 
     def _join(self, join: exp.Expr, scope: Scope, named: Mapping[str, Rows]) -> None:
         from sqlglot import exp  # noqa: PLC0415
@@ -115,9 +126,9 @@ class QueryRows:
         if isinstance(join.this, exp.Lateral):
             self._generate(join.this, scope, is_outer=kind is JoinType.LEFT)
             return
-        right = self._relation(join.this, named)
-        left = scope.rows
-        both = Scope(left, {**scope.by_name, alias_of(join.this): right})
+        other = self._relation(join.this, named, scope.type_of)
+        left, right = scope.rows, other.rows
+        both = Scope(left, {**scope.by_name, **other.by_name})
         both.rows = joined(left, right, changes=False)
         on = join.args.get("on")
         found = both.changing([] if on is None else on.find_all(exp.Column))
@@ -131,19 +142,19 @@ class QueryRows:
         if kind in {JoinType.SEMI, JoinType.ANTI}:
             return
         if not (left.is_static or right.is_static):
-            scope.number()
-            left, right = scope.rows, numbered(right, 2)
-        if left.is_static and not right.is_static:
-            scope.rows = joined(right, left, changes=bool(found))
-            scope.by_name = {name: changing(each) if found else each for name, each in scope.by_name.items()}
-            scope.by_name[alias_of(join.this)] = right
-        else:
-            scope.rows = joined(left, right, changes=bool(found))
-            scope.by_name[alias_of(join.this)] = changing(right) if found else right
+            scope.number(1)
+            other.number(2)
+            left, right = scope.rows, other.rows
+        is_led = left.is_static and not right.is_static
+        scope.rows = joined(right, left, changes=bool(found)) if is_led else joined(left, right, changes=bool(found))
+        if found:
+            (scope if is_led else other).change()
+        scope.add(other)
+        tables = list(other.by_name)
         if not found:
-            scope.equate(equated(on) if on is not None else scope.shared(join), kind, alias_of(join.this))
+            scope.equate(equated(on) if on is not None else scope.shared(join, tables), kind, tables)
         if on is not None and kind is JoinType.LEFT and not found:
-            scope.copy(on, alias_of(join.this))
+            scope.copy(on, tables)
 
     def _generate(self, lateral: exp.Expr, scope: Scope, *, is_outer: bool) -> None:
         """LATERAL VIEW and LATERAL: a row for each element."""

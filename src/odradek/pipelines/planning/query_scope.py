@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.sql_types import DATE
 from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.equal_types import determines
-from odradek.pipelines.planning.group_columns import STATIC, Column, Rows, holding, numbered
-from odradek.pipelines.planning.queries import JoinType, terms_of
+from odradek.pipelines.planning.group_columns import STATIC, Column, Rows, changing, holding, numbered
+from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, terms_of
 from odradek.pipelines.planning.window_parts import WINDOW_PART
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from sqlglot import exp
 
     from odradek.pipelines.definition.column_types import ColumnType
+
+    TypeOf = Callable[[exp.Expr], ColumnType | None]  # returns the type of a column if it is known
 
 WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
 
@@ -29,17 +31,24 @@ class Scope:
         self,
         rows: Rows = STATIC,
         by_name: dict[str, Rows] | None = None,
-        type_of: Callable[[exp.Expr], ColumnType | None] = lambda _column: None,
+        type_of: TypeOf = lambda _column: None,
     ) -> None:
         self.rows = rows
-        self._type_of = type_of
+        self.type_of = type_of
         self._determined: list[tuple[exp.Column, exp.Column]] = []  # a column, and the other that it determines
         self._copies: set[tuple[str, str]] = set()  # a column that is null or equal to another, and the other
         self.by_name = dict(by_name or {})
 
-    def add(self, node: exp.Expr, rows: Rows) -> None:
-        self.rows = rows
-        self.by_name[alias_of(node)] = rows
+    def add(self, joined: Scope) -> None:
+        """Adds the tables of another scope, and what is known of their columns."""
+        self.by_name |= joined.by_name
+        self._determined += joined._determined
+        self._copies |= joined._copies
+
+    def change(self) -> None:
+        """Notes that the rows of a join may become others."""
+        self.by_name = {name: changing(each) for name, each in self.by_name.items()}
+        self._determined, self._copies = [], set()
 
     def resolve(self, node: exp.Expr) -> Column | None:
         """The column that a name stands for: of a table, of all tables, or a field of a struct."""
@@ -53,32 +62,36 @@ class Scope:
         names = [part.name.lower() for part in node.parts]
         is_named = len(names) > 1 and names[0] in self.by_name
         found = self._found(self.by_name[names[0]], names[1:]) if is_named else self._found(self.rows, names)
-        return replace(found, step="day") if self._type_of(node) == DATE else found
+        return replace(found, step="day") if self.type_of(node) == DATE else found
 
-    def number(self) -> None:
-        """Tells the parts of the tables from those of a table that is joined with them."""
-        self.rows = numbered(self.rows, 1)
-        self.by_name = {name: numbered(each, 1) for name, each in self.by_name.items()}
+    def number(self, side: int) -> None:
+        """Tells the parts of the tables on this side of a join from those of the other."""
+        self.rows = numbered(self.rows, side)
+        self.by_name = {name: numbered(each, side) for name, each in self.by_name.items()}
 
-    def shared(self, join: exp.Expr) -> list[list[exp.Column]]:
-        """The pairs of columns that USING or NATURAL equates."""
+    def shared(self, join: exp.Expr, tables: Collection[str]) -> list[list[exp.Column]]:
+        """The pairs of columns that USING or NATURAL equates in a join with these tables."""
         from sqlglot import exp  # noqa: PLC0415
 
-        table = alias_of(join.this)
         names = [each.name.lower() for each in join.args.get("using") or ()]
         if join.args.get("method"):
-            names = list(self.by_name[table].columns)
+            names = [name for table in tables for name in self.by_name[table].columns]
         others = [(name, other) for name in names for other, rows in self.by_name.items() if name in rows.columns]
-        return [[exp.column(name, other), exp.column(name, table)] for name, other in others if other != table]
+        return [
+            [exp.column(name, other), exp.column(name, table)]
+            for name, other in others
+            for table in tables
+            if other not in tables and (len(tables) == 1 or name in self.by_name[table].columns)
+        ]
 
-    def equate(self, pairs: list[list[exp.Column]], kind: JoinType, table: str) -> None:
-        """Columns that a join with a table equates determine the parts of an identity that the other does, if each of
+    def equate(self, pairs: list[list[exp.Column]], kind: JoinType, tables: Collection[str]) -> None:
+        """Columns that a join with tables equates determine the parts of an identity that the other does, if each of
         their values equals one value of the other. In an outer join, those of the side whose rows are all kept do."""
         for columns in pairs:
-            kinds = [self._type_of(side) for side in columns]
+            kinds = [self.type_of(side) for side in columns]
             for at, side in enumerate(columns):
                 is_kept = kind is JoinType.INNER or kind is (
-                    JoinType.RIGHT if side.table.lower() == table else JoinType.LEFT
+                    JoinType.RIGHT if side.table.lower() in tables else JoinType.LEFT
                 )
                 if is_kept and determines(kinds[at], kinds[1 - at]):
                     self._determined.append((side, columns[1 - at]))
@@ -96,12 +109,12 @@ class Scope:
         self._hold([part.name.lower() for part in side.parts], parts)
         return (self.resolve(side) or Column()).parts != before
 
-    def copy(self, condition: exp.Expr, table: str) -> None:
-        """Columns of the right table of a left join are null or equal to those that its condition equates with them."""
+    def copy(self, condition: exp.Expr, tables: Collection[str]) -> None:
+        """Columns of the right tables of a left join are null or equal to those that it equates with them."""
         for columns in equated(condition):
-            kinds = [self._type_of(side) for side in columns]
-            own = [side for side in columns if side.table.lower() == table]
-            others = [side for side in columns if side.table and side.table.lower() != table]
+            kinds = [self.type_of(side) for side in columns]
+            own = [side for side in columns if side.table.lower() in tables]
+            others = [side for side in columns if side.table and side.table.lower() not in tables]
             if own and others and determines(kinds[0], kinds[1]) and determines(kinds[1], kinds[0]):
                 self._copies.add((own[0].sql().lower(), others[0].sql().lower()))
 
@@ -158,3 +171,30 @@ def equated(condition: exp.Expr) -> list[list[exp.Column]]:
 
 def alias_of(node: exp.Expr) -> str:
     return str(node.alias_or_name).lower()
+
+
+def tables_in(node: exp.Expr) -> list[exp.Expr]:
+    """The tables of a part of FROM, also those in parentheses without an alias, each without its joins."""
+    found = tables_in(node.this) if has_parentheses(node) and not node.alias else [without_joins(node)]
+    return found + [table for each in node.args.get("joins") or () for table in tables_in(each.this)]
+
+
+def without_joins(node: exp.Expr) -> exp.Expr:
+    if not node.args.get("joins"):
+        return node
+    copied: exp.Expr = node.copy()
+    copied.set("joins", None)
+    return copied
+
+
+def with_plain_tables(select: exp.Select) -> exp.Select:
+    """A SELECT whose FROM has the tables of this one without parentheses, to look up their columns."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    clause = argument(select, "from")
+    tables = [] if clause is None else tables_in(clause.this)
+    tables += [table for each in select.args.get("joins") or () for table in tables_in(each.this)]
+    made = exp.Select(laterals=[each.copy() for each in select.args.get("laterals") or ()])
+    made.set("from_", exp.From(this=tables[0].copy()) if tables else None)
+    made.set("joins", [exp.Join(this=each.copy()) for each in tables[1:]])
+    return made
