@@ -30,6 +30,8 @@ def errors(sql: str, end: str = OUT) -> list[str]:
         "select a.id from a, b where a.id = b.id",
         f"select a.id from a left join b on a.id = b.id and {BOUND}",
         f"select a.id from a full join b on a.id = b.id and {BOUND}",
+        f"select a.id from a full join b on cast(a.id as string) = b.id and {BOUND}",
+        f"select a.id from a left join b on try_cast(a.x as int) = try_cast(b.y as int) and {BOUND}",
         "select x.id from a x left join a y on x.id = y.id and y.at > x.at and y.at <= x.at + interval 1 minute",
         "select a.id, b.y from a left join b on a.id = b.id and a.at = b.at",
         f"select a.id from a left join b on lower(a.id) = lower(b.id) and {BOUND}",
@@ -50,6 +52,10 @@ def test_joins_that_run(sql: str) -> None:
         ("select a.id from a left join b on a.id = b.id", "no bound of event time"),
         ("select a.id, b.y from a left join b using (id, at)", "rows whose event time is null; write the condition"),
         (f"select a.id from a full join b on lower(a.id) = lower(b.id) and {BOUND}", "takes two nulls of it for equal"),
+        (f"select a.id from a full join b on (a.id = b.id and upper(a.x) = upper(b.y)) and ({BOUND})",
+         "compares UPPER(a.x)"),
+        (f"select a.id from a full join b on try_cast(a.x as int) = try_cast(b.y as int) and {BOUND}",
+         "compares TRY_CAST(a.x AS INT)"),
         (f"select /*+ MERGE(b) */ a.id from a left join b on a.id = b.id and {BOUND}", "has a left join of streams"),
         ("select a.id from a full join b using (id)", "no bound of event time"),
         ("select a.id from a left join bare b on a.id = b.id and b.at > a.at + interval 1 minute", "no bound of event"),
@@ -71,7 +77,7 @@ def test_joins_that_run(sql: str) -> None:
         ("select id from a tablesample (10 percent)", "samples a stream"),
         ("select id from a limit 10 offset 5", "skips rows of a stream"),
     ],
-)
+)  # fmt: skip
 def test_joins_and_subqueries_that_are_refused(sql: str, said: str) -> None:
     found = errors(sql)
     assert [line for line in found if said in line and "; " in line], found

@@ -129,6 +129,8 @@ PAIRS = HEAD + (
 )
 NEAR = "c.window_end between v.window_end and v.window_end + interval 1 hour"
 BOTH = "v.user, v.window_start as s, c.window_start as t"
+THREE = f"{BOTH}, d.window_start as u"
+THIRD = f"d.user = c.user and {NEAR.replace('c.', 'd.')}"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +152,22 @@ BOTH = "v.user, v.window_start as s, c.window_start as t"
          "[user, s, t]", None),
         ("select i.user, v.window_end as s from v join i on v.user = i.user and v.window_end = i.window_end",
          "[user, s]", "user"),
+        (f"select {BOTH} from v, c where v.user = c.user and {NEAR}", "[user, s, t]", None),
+        (f"select {BOTH} from v, c where (v.user = c.user and {NEAR})", "[user, s]", "window"),
+        (f"select {BOTH} from v join c on (v.user = c.user and {NEAR}) and n > 0", "[user, s, t]", None),
+        (f"select {BOTH} from v join c on v.user = c.user and {NEAR} and n > 0", "[user, s]", "window"),
+        (f"select {THREE} from v join c on v.user = c.user and {NEAR} join c d on {THIRD}", "[user, s, t, u]", None),
+        (f"select {THREE} from v join c on v.user = c.user and {NEAR} join c d on {THIRD}", "[user, s, t]", "window"),
+        (f"select {THREE} from v join c on v.window_end = c.window_end join c d on {THIRD}", "[user, s, t, u]", "user"),
+        (f"select {BOTH} from (v join c on v.user = c.user and {NEAR})", "[user, s]", "window"),
+        (f"select {BOTH} from (v join c on v.user = c.user and {NEAR})", "[user, s, t]", None),
+        (f"select {BOTH} from ((v) join c on v.user = c.user and {NEAR})", "[user, s, t]", None),
+        (f"select {BOTH} from v join (c) on v.user = c.user and {NEAR}", "[user, s]", "window"),
+        (f"select {BOTH} from v join (c) on v.user = c.user and {NEAR}", "[user, s, t]", None),
+        (f"select {THREE} from v join (c join c d on d.user = c.user) on v.user = d.user and {NEAR}", "[user, s, t, u]",
+         None),
+        (f"select {THREE} from v join (c join c d on d.user = c.user) on v.user = d.user and {NEAR}", "[user, s, t]",
+         "window"),
         ("select a.user, a.window_end as s from v a join v b on a.user = b.user and b.window_end > a.window_end",
          "[user, s]", "window"),
     ],

@@ -60,6 +60,8 @@ def test_the_clock_is_a_warning() -> None:
         (f"{COUNTS} having count(*) = 1", True),
         (f"{COUNTS} having id > 3", False),
         (f"select * from ({COUNTS}) c where n < 5", True),
+        (f"with g as ({COUNTS}) select * from (g) where n > 1", True),
+        (f"with g as ({COUNTS}) select * from ((g) join t on g.id = t.id) where id > 1", False),
         ("select id, count(*) n from a where x > 1 group by id", False),
         ("select id, struct(avg(x) as mean, count(*) as n) as s from a group by id having s.mean > 3", True),
         ("select id, struct(id as n) as s, count(*) n from a group by id having s.n > 0", False),
@@ -251,33 +253,6 @@ def test_a_static_table_is_not_written_by_a_stream() -> None:
     assert [line for line in lines if "sink 'o' reads 't', which is not a stream" in line], lines
 
 
-GROUPS = "{from: %s, by: [id, at], aggregate: {n: count(*)}}"
-REQUIRED = '  z: {topic: z, schema: "id BIGINT, at TIMESTAMP NOT NULL", watermark: {column: at, delay: 1 minute}}\n'
-
-
-@pytest.mark.parametrize(
-    ("steps", "is_refused"),
-    [
-        (f"s: {GROUPS % 'a'}", True),
-        ("s: {sql: 'select distinct id, at from a'}", True),
-        ("s: {sql: 'select id, at, count(*) n from a group by id, at'}", True),
-        ("s: {sql: 'select distinct id, at from a where at is not null'}", False),
-        ("q: {sql: 'select id, at from a where not at is null'}, s: {sql: 'select distinct id, at from q'}", False),
-        (f"q: {{sql: select * from a, expect: {{t: {{check: at is not null, otherwise: drop}}}}}}, s: {GROUPS % 'q'}",
-         False),
-        (f"q: {{sql: select * from a, expect: {{t: at is not null}}}}, s: {GROUPS % 'q'}", True),
-        (f"s: {GROUPS % 'z'}", False),
-        ("s: {sql: 'select distinct id, at from z union all select distinct id, at from a'}", True),
-        ("s: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}", False),
-        ("s: {sql: \"select id, window.end e from a group by id, window(at, '1 minute')\"}", False),
-    ],
-)  # fmt: skip
-def test_a_group_of_event_time_that_is_null_is_never_final(steps: str, is_refused: bool) -> None:
-    lines = reported_for(f"steps: {{{steps}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD + REQUIRED)
-    found = [line for line in lines if line.startswith("error")]
-    assert ["no watermark passes the group of null" in line for line in found] == [True] * is_refused, lines
-
-
 @pytest.mark.parametrize(
     ("steps", "end", "what"),
     [
@@ -287,6 +262,8 @@ def test_a_group_of_event_time_that_is_null_is_never_final(steps: str, is_refuse
         ("s: {sql: select * from a}", "views: {v: {from: s, by: [id], aggregate: {n: sum(distinct x)}}}\n", "view 'v'"),
         ("s: {sql: 'select a.id, n from a join (select id, count(distinct name) n from t group by id) q using (id)'}",
          "", None),
+        ("s: {sql: 'select id, (select count(distinct name) from t) k, count(*) n from a group by id'}", "", None),
+        ("s: {sql: 'select id, 1 + count(distinct x) as n from a group by id'}", "", "step 's'"),
         ("s: {sql: 'select id, size(collect_set(x)) as n from a group by id'}", "", None),
     ],
 )  # fmt: skip
@@ -304,6 +281,11 @@ def test_distinct_values_of_a_stream_are_not_aggregated(steps: str, end: str, wh
     [
         ("q: {from: a, deduplicate: {key: [x], within: 1 minute}}", True),
         ("q: {sql: 'select a.id, x, y from a join b using (id)'}", True),
+        ("q: {from: a, deduplicate: {key: [x]}}", True),
+        ("q: {from: a, deduplicate: {key: [id]}}", False),
+        ("q: {from: a, state: {key: [id], processor: 'json:JSONDecoder'}, schema: 'id BIGINT, x DOUBLE'}", False),
+        ("q: {from: a, state: {key: [x], processor: 'json:JSONDecoder'}, schema: 'id BIGINT, x DOUBLE'}", True),
+        ("q: {from: a, join: {table: t, on: [id]}}", False),
         ("q: {sql: 'select id, x from a where x > 1'}", False),
     ],
 )
@@ -313,3 +295,14 @@ def test_keyed_state_behind_other_state_gets_rows_in_no_order(steps: str, is_war
     assert [line for line in lines if line.startswith("error")] == []
     found = [line for line in lines if "in no order, because step 'q' divides them" in line]
     assert [line.startswith("warning: the processor of step 's'") for line in found] == [True] * is_warned, lines
+
+
+def test_keyed_state_behind_a_step_that_mixes_rows_is_a_warning() -> None:
+    text = (
+        "steps:\n  p: {from: [a], python: 'json:loads', schema: 'id BIGINT'}\n"
+        "  q: {from: p, join: {table: t, on: [id]}}\n"
+        "  s: {from: q, state: {key: [id], processor: 'json:JSONDecoder'}, schema: 'id BIGINT'}\n"
+        "sinks: {o: {from: s, topic: o}}\n"
+    )
+    lines = reported_for(text, head=HEAD)
+    assert [line for line in lines if "in no order, because step 'q' does not keep their order" in line], lines

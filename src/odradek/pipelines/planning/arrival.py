@@ -18,7 +18,8 @@ from odradek.pipelines.definition.sql_written import is_star
 from odradek.pipelines.planning.kept_rows import key_of, warn_of_ties
 from odradek.pipelines.planning.origins import kept_origins
 from odradek.pipelines.planning.queries import own_queries, query_of
-from odradek.pipelines.planning.query_rows import alias_of, has_own_literals
+from odradek.pipelines.planning.query_rows import has_own_literals
+from odradek.pipelines.planning.query_scope import alias_of
 from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:
@@ -131,6 +132,20 @@ def first_without_order(
         if arrival is Arrival.LOST:
             return name
     return None
+
+
+def first_mixing_step(
+    pipeline: Pipeline, read: str, key: Collection[str], graph: Graph, streams: Streams
+) -> Step | None:
+    """The first step before these rows that returns those of a key in another order, even if each has its offset."""
+    steps = {each.name: each for each in pipeline.steps}
+    keys = keys_of_steps(pipeline, read, key, graph)
+    for name in graph.upstream(read):
+        if name in steps and state_of(steps[name], streams.names):
+            inputs = {each.lower(): Arrival.ORDERED for each in graph.inputs.get(name, ())}
+            if arrival_of(steps[name], inputs, keys[name], streams) is Arrival.LOST:
+                return steps[name]
+    return steps.get(first_without_order(pipeline, read, key, graph, streams) or "")
 
 
 def source_arrival(source: Source) -> Arrival:

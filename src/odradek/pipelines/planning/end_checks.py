@@ -13,7 +13,7 @@ from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes
 from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
-from odradek.pipelines.planning.null_times import has_group_of_null
+from odradek.pipelines.planning.null_times import can_be_declared, null_time
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT
 from odradek.pipelines.planning.state import State, state_of
@@ -125,13 +125,27 @@ def check_finishes(
             f"{what} without grouping by event time, so no group becomes final for {writer}",
             f"add window: {{column: {min(marks)}, size: …}}{instead}",
         )
-    elif has_group_of_null(pipeline, step, graph, streams):
-        problems.error(
-            step.place,
-            f"{what} by event time, which may be null: no watermark passes the group of null, and {writer} would never "
-            "write it",
-            f"declare {min(marks)} as NOT NULL in the schema of its source, or add WHERE {min(marks)} IS NOT NULL",
-        )
+    else:
+        check_null_group(pipeline, step, writer, graph, streams, problems)
+
+
+def check_null_group(
+    pipeline: Pipeline, step: Step, writer: str, graph: Graph, streams: Streams, problems: Problems
+) -> None:
+    """Checks that a step that groups by event time has no group without it."""
+    name = null_time(pipeline, step, graph, streams)
+    if name is None:
+        return
+    place = "in a SQL step before it" if query_of(step) is None else "to the SELECT whose rows are grouped"
+    remedy = f"add WHERE {name} IS NOT NULL {place}"
+    if can_be_declared(pipeline, step, graph, streams, name):
+        remedy = f"declare {name} as NOT NULL in the schema of its source, or {remedy}"
+    problems.error(
+        step.place,
+        f"step '{step.name}' aggregates a stream by event time, and {name} may be null: no watermark passes the group "
+        f"of null, and {writer} would never write it",
+        remedy,
+    )
 
 
 def groups_by_time(step: Step, marks: frozenset[str]) -> bool:

@@ -127,6 +127,12 @@ def changing(rows: Rows) -> Rows:
     return replace(rows, columns=columns, default=None if rows.default is None else Column(Kind.CHANGING))
 
 
+def settled(rows: Rows) -> Rows:
+    """The rows of final groups, which do not change."""
+    columns = {name: replace(each, kind=Kind.FIXED) for name, each in rows.columns.items()}
+    return replace(rows, columns=columns, default=None if rows.default is None else Column())
+
+
 def holding(rows: Rows, name: str, parts: frozenset[str]) -> Rows:
     """The rows with a column that also determines these parts."""
     column = rows.column(name)

@@ -32,6 +32,7 @@ from odradek.pipelines.planning.group_columns import (
     column_of,
     grouped,
     joined,
+    settled,
 )
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.query_rows import QueryRows, changing_paths
@@ -71,7 +72,7 @@ def check_kept_rows(
     tables = {name.lower(): RECORDS for name in streams.names if name not in steps}
     for step in path:
         rows, removals = rows_of(step, tables, streams)
-        tables[step.name.lower()] = rows
+        tables[step.name.lower()] = settled(rows) if is_final else rows
         if removals and not is_final:
             problems.error(
                 step.place,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import parse_query
-from odradek.pipelines.planning.queries import JoinType, query_facts
+from odradek.pipelines.planning.queries import JoinType, query_facts, terms_of
 from odradek.pipelines.planning.sql_tokens import Kind, tokenize
 
 if TYPE_CHECKING:
@@ -55,19 +55,24 @@ def compared_columns(condition: exp.Expr) -> list[str]:
 
 
 def computed_keys(condition: exp.Expr) -> list[str]:
-    """The sides of equalities that are computed from columns, of which no column can be guarded."""
+    """The sides of equalities that are computed from columns and may be null if these columns are not."""
     from sqlglot import exp  # noqa: PLC0415
 
-    sides = [side for term, side in compared_sides(condition) if isinstance(term, exp.EQ) and not plain_columns(side)]
-    return [each.sql(dialect="spark") for each in sides if each.find(exp.Column) is not None]
+    sides = [side for term, side in compared_sides(condition) if isinstance(term, exp.EQ)]
+    computed = [each for each in sides if not plain_columns(each) or any(map(is_try_cast, each.find_all(exp.Cast)))]
+    return [each.sql(dialect="spark") for each in computed if each.find(exp.Column) is not None]
+
+
+def is_try_cast(node: exp.Expr) -> bool:
+    """Whether this is TRY_CAST; sqlglot uses one class for it and for Spark's CAST."""
+    return bool(node.args.get("safe"))
 
 
 def compared_sides(condition: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     """The comparisons that must hold, each with one of its sides."""
     from sqlglot import exp  # noqa: PLC0415
 
-    whole = condition.unnest()
-    for term in whole.flatten() if isinstance(whole, exp.And) else (whole,):
+    for term in terms_of(condition):
         if isinstance(term, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ | exp.Between):
             yield from ((term, side) for side in term.args.values() if isinstance(side, exp.Expr))
 

@@ -178,6 +178,28 @@ def join_type(node: exp.Expr) -> JoinType:
     return JoinType(side) if side in {JoinType.LEFT, JoinType.RIGHT, JoinType.FULL} else JoinType.INNER
 
 
+def has_parentheses(node: exp.Expr) -> bool:
+    """Whether a part of FROM is in parentheses that are not those of a subquery."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return isinstance(node, exp.Subquery) and (
+        isinstance(node.this, exp.Subquery) or not isinstance(node.this, exp.Query)
+    )
+
+
+def terms_of(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that all hold wherever this one does: the terms of AND, also of those in parentheses."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(condition, exp.Paren | exp.Where | exp.Having):
+        yield from terms_of(condition.this)
+    elif isinstance(condition, exp.And):
+        yield from terms_of(condition.this)
+        yield from terms_of(condition.expression)
+    else:
+        yield condition
+
+
 def is_negated(node: exp.Expr) -> bool:
     from sqlglot import exp  # noqa: PLC0415
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import place_in
 from odradek.pipelines.planning.null_guards import OUTER, can_be_guarded, computed_keys
-from odradek.pipelines.planning.queries import JoinType, query_facts, query_of
+from odradek.pipelines.planning.queries import JoinType, own_nodes, query_facts, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,11 +60,11 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
 
 
 def check_distinct(what: str, expressions: Iterable[exp.Expr], place: Place, problems: Problems) -> None:
-    """Checks that no aggregate of a stream is DISTINCT."""
+    """Checks that no aggregate of a stream is DISTINCT; those of a subquery in an expression are of a static table."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-    found = next((call for each in expressions for call in each.find_all(exp.Distinct)), None)
-    if found is not None:
+    calls = [call for each in expressions for call in (each, *own_nodes(each)) if isinstance(call, exp.Distinct)]
+    if calls:
         problems.error(
             place,
             f"{what} aggregates distinct values of a stream, which Spark does not support",

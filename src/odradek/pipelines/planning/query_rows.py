@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
-from odradek.pipelines.definition.sql_types import DATE
-from odradek.pipelines.definition.sql_written import excepted_columns, is_star
-from odradek.pipelines.planning.equal_types import determines
+from odradek.pipelines.definition.sql_written import is_star
 from odradek.pipelines.planning.group_columns import (
     STATIC,
     UNKNOWN,
@@ -16,31 +14,36 @@ from odradek.pipelines.planning.group_columns import (
     Column,
     Kind,
     Rows,
-    changing,
     column_of,
     distinct,
     group_expressions,
-    holding,
     identifying,
     joined,
-    numbered,
     part_finder,
     united,
 )
-from odradek.pipelines.planning.queries import JoinType, argument, has_aggregates, is_aggregate, join_type, window_calls
+from odradek.pipelines.planning.queries import (
+    JoinType,
+    argument,
+    has_aggregates,
+    has_parentheses,
+    is_aggregate,
+    join_type,
+    window_calls,
+)
+from odradek.pipelines.planning.query_scope import Scope, alias_of, equated, with_plain_tables
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from sqlglot import exp
 
-    from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.sql_scope import Tables
+    from odradek.pipelines.planning.query_scope import TypeOf
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
-WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
 
 
 class QueryRows:
@@ -67,7 +70,7 @@ class QueryRows:
         from sqlglot import exp  # noqa: PLC0415 - parsed already
 
         if isinstance(node, exp.Subquery):
-            return self._relation(node, named)
+            return self._relation(node, named, lambda _column: None).rows
         if isinstance(node, exp.SetOperation):
             sides = [self.of_query(each, named) for each in (node.this, node.expression)]
             rows = united(sides[0], sides[1], lambda at: has_own_literals(node, at))
@@ -75,11 +78,11 @@ class QueryRows:
         return self._select(node, named) if isinstance(node, exp.Select) else STATIC
 
     def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
-        types = scope_of(node, self._columns)
-        scope = _Scope(type_of=lambda column: type_of(column, types, None))
+        types = scope_of(with_plain_tables(node), self._columns)
+        scope = Scope(type_of=lambda column: type_of(column, types, None))
         clause = argument(node, "from")
         if clause is not None:
-            scope.add(clause.this, self._relation(clause.this, named))
+            scope = self._relation(clause.this, named, scope.type_of)
         for each in node.args.get("joins") or ():
             self._join(each, scope, named)
         for each in node.args.get("laterals") or ():
@@ -87,40 +90,45 @@ class QueryRows:
         where = node.args.get("where")
         if where is not None:
             self._remove_by(where, scope)
+            scope.equate(equated(where), JoinType.INNER, ())
         if scope.rows.is_static:
             return STATIC
         is_grouped = node.args.get("group") or has_aggregates(node)
         rows = self._grouped(node, scope) if is_grouped else self._projected(node, scope)
         return distinct(rows) if node.args.get("distinct") else rows
 
-    def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
+    def _relation(self, node: exp.Expr, named: Mapping[str, Rows], typed: TypeOf) -> Scope:
+        """The tables of a part of FROM: those in parentheses keep their names, unless these have an alias."""
         from sqlglot import exp  # noqa: PLC0415
 
+        alias, rows = node.args.get("alias"), STATIC
         if isinstance(node, exp.Table):
             name = node.name.lower()
             rows = named.get(name, self._tables.get(name, STATIC))
+        elif has_parentheses(node):
+            inner = self._relation(node.this, named, typed)
+            rows = inner.rows
         elif isinstance(node, exp.Subquery):
             rows = self.of_query(node.this, named)
-        else:
-            rows = STATIC
-        renames = node.args.get("alias") is not None and node.args["alias"].args.get("columns")
-        if (renames or node.args.get("pivots")) and not rows.is_static:
+        is_renamed = alias is not None and alias.args.get("columns")
+        if (is_renamed or node.args.get("pivots")) and not rows.is_static:
             rows = UNKNOWN
-        scope = _Scope(rows)
+        is_open = has_parentheses(node) and alias is None
+        scope = inner if is_open else Scope(rows, {alias_of(node): rows}, typed)
         for each in node.args.get("joins") or ():
             self._join(each, scope, named)
-        return scope.rows
+        return scope
 
-    def _join(self, join: exp.Expr, scope: _Scope, named: Mapping[str, Rows]) -> None:
+    def _join(self, join: exp.Expr, scope: Scope, named: Mapping[str, Rows]) -> None:
         from sqlglot import exp  # noqa: PLC0415
 
         kind = join_type(join)
         if isinstance(join.this, exp.Lateral):
             self._generate(join.this, scope, is_outer=kind is JoinType.LEFT)
             return
-        right = self._relation(join.this, named)
-        left = scope.rows
-        both = _Scope(left, {**scope.by_name, alias_of(join.this): right})
+        other = self._relation(join.this, named, scope.type_of)
+        left, right = scope.rows, other.rows
+        both = Scope(left, {**scope.by_name, **other.by_name})
         both.rows = joined(left, right, changes=False)
         on = join.args.get("on")
         found = both.changing([] if on is None else on.find_all(exp.Column))
@@ -134,21 +142,21 @@ class QueryRows:
         if kind in {JoinType.SEMI, JoinType.ANTI}:
             return
         if not (left.is_static or right.is_static):
-            scope.number()
-            left, right = scope.rows, numbered(right, 2)
-        if left.is_static and not right.is_static:
-            scope.rows = joined(right, left, changes=bool(found))
-            scope.by_name = {name: changing(each) if found else each for name, each in scope.by_name.items()}
-            scope.by_name[alias_of(join.this)] = right
-        else:
-            scope.rows = joined(left, right, changes=bool(found))
-            scope.by_name[alias_of(join.this)] = changing(right) if found else right
+            scope.number(1)
+            other.number(2)
+            left, right = scope.rows, other.rows
+        is_led = left.is_static and not right.is_static
+        scope.rows = joined(right, left, changes=bool(found)) if is_led else joined(left, right, changes=bool(found))
+        if found:
+            (scope if is_led else other).change()
+        scope.add(other)
+        tables = list(other.by_name)
         if not found:
-            scope.equate(equated(on) if on is not None else scope.shared(join), kind, alias_of(join.this))
+            scope.equate(equated(on) if on is not None else scope.shared(join, tables), kind, tables)
         if on is not None and kind is JoinType.LEFT and not found:
-            scope.copy(on, alias_of(join.this))
+            scope.copy(on, tables)
 
-    def _generate(self, lateral: exp.Expr, scope: _Scope, *, is_outer: bool) -> None:
+    def _generate(self, lateral: exp.Expr, scope: Scope, *, is_outer: bool) -> None:
         """LATERAL VIEW and LATERAL: a row for each element."""
         from sqlglot import exp  # noqa: PLC0415
 
@@ -162,12 +170,12 @@ class QueryRows:
         if alias is not None:
             scope.by_name[alias.name.lower()] = made
 
-    def _remove_by(self, condition: exp.Expr, scope: _Scope) -> None:
+    def _remove_by(self, condition: exp.Expr, scope: Scope) -> None:
         from sqlglot import exp  # noqa: PLC0415
 
         self.removals += scope.changing(condition.find_all(exp.Column))[:1]
 
-    def _grouped(self, node: exp.Expr, scope: _Scope) -> Rows:
+    def _grouped(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT with groups: those that it selects, with what it groups by as their identity."""
         from sqlglot import exp  # noqa: PLC0415
 
@@ -196,7 +204,7 @@ class QueryRows:
             self.removals += found[:1]
         return Rows(columns, frozenset().union(*(identifying(each, step).parts for each, step in steps.items())))
 
-    def _projected(self, node: exp.Expr, scope: _Scope) -> Rows:
+    def _projected(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT without groups."""
         from sqlglot import exp  # noqa: PLC0415
 
@@ -216,118 +224,6 @@ class QueryRows:
         return made
 
 
-class _Scope:
-    """The tables that a SELECT reads, and the rows of their join; `type_of` returns the type of a column if known."""
-
-    def __init__(
-        self,
-        rows: Rows = STATIC,
-        by_name: dict[str, Rows] | None = None,
-        type_of: Callable[[exp.Expr], ColumnType | None] = lambda _column: None,
-    ) -> None:
-        self.rows = rows
-        self._type_of = type_of
-        self._copies: set[tuple[str, str]] = set()  # a column that is null or equal to another, and the other
-        self.by_name = dict(by_name or {})
-
-    def add(self, node: exp.Expr, rows: Rows) -> None:
-        self.rows = rows
-        self.by_name[alias_of(node)] = rows
-
-    def resolve(self, node: exp.Expr) -> Column | None:
-        """The column that a name stands for: of a table, of all tables, or a field of a struct."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        if isinstance(node, exp.Coalesce):
-            original = self._original([node.this, *node.expressions])
-            return None if original is None else self.resolve(original)
-        if not isinstance(node, exp.Column):
-            return None
-        names = [part.name.lower() for part in node.parts]
-        is_named = len(names) > 1 and names[0] in self.by_name
-        found = self._found(self.by_name[names[0]], names[1:]) if is_named else self._found(self.rows, names)
-        return replace(found, step="day") if self._type_of(node) == DATE else found
-
-    def number(self) -> None:
-        """Tells the parts of the tables from those of a table that is joined with them."""
-        self.rows = numbered(self.rows, 1)
-        self.by_name = {name: numbered(each, 1) for name, each in self.by_name.items()}
-
-    def shared(self, join: exp.Expr) -> list[list[exp.Column]]:
-        """The pairs of columns that USING or NATURAL equates."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        table = alias_of(join.this)
-        names = [each.name.lower() for each in join.args.get("using") or ()]
-        if join.args.get("method"):
-            names = list(self.by_name[table].columns)
-        others = [(name, other) for name in names for other, rows in self.by_name.items() if name in rows.columns]
-        return [[exp.column(name, other), exp.column(name, table)] for name, other in others if other != table]
-
-    def equate(self, pairs: list[list[exp.Column]], kind: JoinType, table: str) -> None:
-        """Columns that a join with a table equates determine the parts of an identity that the other does, if each of
-        their values equals one value of the other. In an outer join, those of the side whose rows are all kept do."""
-        for columns in pairs:
-            held = [(self.resolve(side) or Column()).parts for side in columns]
-            kinds = [self._type_of(side) for side in columns]
-            for at, side in enumerate(columns):
-                is_kept = kind is JoinType.INNER or kind is (
-                    JoinType.RIGHT if side.table.lower() == table else JoinType.LEFT
-                )
-                if is_kept and determines(kinds[at], kinds[1 - at]):
-                    self._hold([part.name.lower() for part in side.parts], held[1 - at])
-
-    def copy(self, condition: exp.Expr, table: str) -> None:
-        """Columns of the right table of a left join are null or equal to those that its condition equates with them."""
-        for columns in equated(condition):
-            kinds = [self._type_of(side) for side in columns]
-            own = [side for side in columns if side.table.lower() == table]
-            others = [side for side in columns if side.table and side.table.lower() != table]
-            if own and others and determines(kinds[0], kinds[1]) and determines(kinds[1], kinds[0]):
-                self._copies.add((own[0].sql().lower(), others[0].sql().lower()))
-
-    def _original(self, arguments: list[exp.Expr]) -> exp.Expr | None:
-        """The argument of COALESCE to which all others are equal if they are not null."""
-        texts = [each.sql().lower() for each in arguments]
-        for at, text in enumerate(texts):
-            if all((other, text) in self._copies for other in texts if other != text):
-                return arguments[at]
-        return None
-
-    def _hold(self, names: list[str], parts: frozenset[str]) -> None:
-        if len(names) == 2 and names[0] in self.by_name:
-            self.by_name[names[0]] = holding(self.by_name[names[0]], names[1], parts)
-        elif len(names) > 1:
-            return  # a field of a struct
-        self.rows = holding(self.rows, names[-1], parts)
-
-    def _found(self, rows: Rows, names: list[str]) -> Column:
-        column = rows.column(names[0])
-        is_whole = len(names) == 1 or (names[1:] in WINDOW_ENDS and all(map(WINDOW_PART.fullmatch, column.parts)))
-        return column if is_whole else Column(column.kind)
-
-    def changing(self, columns: Iterable[exp.Column]) -> list[str]:
-        """The names of the columns that change; those of tables inside a subquery are not of this scope."""
-        return [each.name for each in columns if not self._is_inner(each) and (self.resolve(each) or Column()).kind]
-
-    def _is_inner(self, column: exp.Column) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
-
-        tables = {alias_of(each) for each in column.root().find_all(exp.Table)} - set(self.by_name)
-        return len(column.parts) > 1 and column.parts[0].name.lower() in tables
-
-    def starred(self, star: exp.Expr) -> Rows:
-        """The columns of `*`, `table.*` or `struct.*`."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        left_out = {each.name.lower() for each in excepted_columns(star)}
-        rows = self.rows
-        if isinstance(star, exp.Column):
-            name = star.parts[0].name.lower()
-            rows = self.by_name[name] if name in self.by_name else Rows(default=Column(self.rows.column(name).kind))
-        return replace(rows, columns={name: each for name, each in rows.columns.items() if name not in left_out})
-
-
 def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bool]) -> list[str]:
     """The columns of a condition over these rows that change, and the fields of structs that do."""
     from sqlglot import exp  # noqa: PLC0415
@@ -335,20 +231,6 @@ def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bo
     paths = [[part.name.lower() for part in each.parts] for each in condition.find_all(exp.Column)]
     named = [path[1:] if len(path) > 1 and is_table(path[0]) else path for path in paths]
     return [".".join(path) for path in named if rows.column(path[0]).kind]
-
-
-def equated(condition: exp.Expr) -> list[list[exp.Column]]:
-    """The pairs of columns that are equal wherever the condition holds."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    whole = condition.unnest()
-    terms = [each for each in (whole.flatten() if isinstance(whole, exp.And) else (whole,)) if isinstance(each, exp.EQ)]
-    pairs = [[side for side in (each.this, each.expression) if isinstance(side, exp.Column)] for each in terms]
-    return [each for each in pairs if len(each) == 2]
-
-
-def alias_of(node: exp.Expr) -> str:
-    return str(node.alias_or_name).lower()
 
 
 def has_own_literals(union: exp.Expr, at: int) -> bool:

@@ -11,7 +11,7 @@ from odradek.pipelines.definition.model import RunningAggregate
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import StateClock
-from odradek.pipelines.planning.arrival import check_deduplications
+from odradek.pipelines.planning.arrival import check_deduplications, first_mixing_step
 from odradek.pipelines.planning.determinism_checks import check_determinism
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_distinct, check_stream_query
@@ -75,18 +75,19 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
 
 
 def check_state_order(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
-    """Warns of keyed state behind a step that divides the rows of a batch by another key: they are in no order."""
-    steps = {each.name: each for each in pipeline.steps}
+    """Warns of keyed state behind a step that does not keep the order of rows with equal keys in a batch."""
     for step in pipeline.steps:
-        if not isinstance(step.operation, KeyedState) or step.name not in streams.names:
+        operation = step.operation
+        if not isinstance(operation, KeyedState) or step.name not in streams.names:
             continue
-        before = [steps[name] for name in graph.upstream(step.name)[:-1] if name in steps]
-        mixing = next((each for each in before if state_of(each, streams.names)), None)
+        mixing = first_mixing_step(pipeline, operation.input, operation.key, graph, streams)
         if mixing is not None:
+            divides = state_of(mixing, streams.names)
+            reason = "divides them by other columns" if divides else "does not keep their order"
             problems.warning(
                 place_of(step, "state"),
                 f"the processor of step '{step.name}' gets the rows of a batch in no order, because step "
-                f"'{mixing.name}' divides them by other columns",
+                f"'{mixing.name}' {reason}",
                 "let its result not depend on their order, or sort the rows of a call by a column",
             )
 

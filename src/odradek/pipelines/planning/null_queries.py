@@ -1,0 +1,172 @@
+"""Which columns of the result of a SQL query may be null, and the groups of event time that may be null."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.sql_written import is_star
+from odradek.pipelines.planning.group_columns import WINDOWS, group_expressions
+from odradek.pipelines.planning.null_columns import Column, Rows, Scope, may_be_null, non_null_columns, united
+from odradek.pipelines.planning.null_guards import plain_columns
+from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, join_type, own_nodes, window_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlglot import exp
+
+
+class NullQueries:
+    """Reads queries from their tables upwards; `null_times` are the columns of event time that they group by and that
+    may be null."""
+
+    def __init__(self, tables: Mapping[str, Rows]) -> None:
+        self._tables = tables  # by lower-case name
+        self.null_times: list[str] = []
+
+    def of_query(self, node: exp.Expr, outer: Mapping[str, Rows] | None = None) -> Rows:
+        from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+        named = dict(outer or {})
+        for each in getattr(argument(node, "with"), "expressions", ()):
+            named[each.alias.lower()] = renamed(each, self.of_query(each.this, named))
+        if isinstance(node, exp.Subquery):
+            return united_columns(self._relation(node, named))
+        if isinstance(node, exp.SetOperation):
+            rows = united(self.of_query(node.this, named), self.of_query(node.expression, named))
+            return self._distinct(rows) if node.args.get("distinct") else rows
+        return self._select(node, named) if isinstance(node, exp.Select) else Rows(is_open=True)
+
+    def _distinct(self, rows: Rows) -> Rows:
+        self.null_times += [each.time for each in rows.columns if each.time is not None and each.may_be_null]
+        return rows
+
+    def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
+        from sqlglot import exp  # noqa: PLC0415
+
+        clause = argument(node, "from")
+        scope = Scope() if clause is None else self._relation(clause.this, named)
+        self._join_all(node, scope, named)
+        for each in node.args.get("laterals") or ():
+            scope.tables[str(each.alias).lower() or f"#{len(scope.tables)}"] = generated(each)
+        where = node.args.get("where")
+        if where is not None:
+            scope.require(non_null_columns(where))
+        calls = [
+            each for each in own_nodes(node) if isinstance(each, exp.Anonymous) and window_calls(each)[:1] == [each]
+        ]
+        for each in calls:  # windows leave out rows without event time
+            scope.require(plain_columns(each.expressions[0]) if each.expressions else ())
+        having = node.args.get("having")
+        if having is not None:
+            computed = {each.alias.lower() for each in node.expressions if isinstance(each, exp.Alias)}
+            scope.require(each for each in non_null_columns(having) if each.name.lower() not in computed)
+        for each in group_expressions(node):
+            found = [scope.column(column) for column in each.find_all(exp.Column)]
+            self.null_times += [column.time for column in found if column.time is not None and column.may_be_null]
+        over = [scope.column(column).time for call in calls for column in call.find_all(exp.Column)]
+        rows = selected(node, scope, window_time=next(filter(None, over), None))
+        return self._distinct(rows) if node.args.get("distinct") else rows
+
+    def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Scope:
+        """The tables of a part of FROM: those in parentheses keep their names, unless these have one of their own."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        alias = str(node.alias_or_name).lower() or f"#{id(node)}"
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            name = node.name.lower()
+            scope = Scope({alias: named.get(name, self._tables.get(name, Rows(is_open=True)))})
+        elif has_parentheses(node):
+            inner = self._relation(node.this, named)
+            scope = Scope({alias: united_columns(inner)}) if node.alias else inner
+        elif isinstance(node, exp.Subquery):
+            scope = Scope({alias: self.of_query(node.this, named)})
+        else:
+            scope = Scope({alias: generated(node)})
+        if node.args.get("pivots"):
+            scope = Scope({alias: Rows(is_open=True)})
+        if node.alias:
+            scope = Scope({alias: renamed(node, scope.tables[alias])})
+        self._join_all(node, scope, named)
+        return scope
+
+    def _join_all(self, node: exp.Expr, scope: Scope, named: Mapping[str, Rows]) -> None:
+        for each in node.args.get("joins") or ():
+            join(each, scope, self._relation(each.this, named))
+
+
+def join(node: exp.Expr, scope: Scope, right: Scope) -> None:
+    """Joins the tables of a scope with others."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    kind, on = join_type(node), node.args.get("on")
+    shared = [exp.column(each.name.lower()) for each in node.args.get("using") or ()]
+    if kind in {JoinType.INNER, JoinType.SEMI}:
+        scope.require(shared)
+        right.require(shared)
+    if kind in {JoinType.RIGHT, JoinType.FULL}:
+        scope.lose_match()
+    if kind in {JoinType.LEFT, JoinType.FULL}:
+        right.lose_match()
+    owner = right if kind is JoinType.RIGHT else scope
+    owners = {each.name: table for each in shared for table, _ in owner.find(each)[:1]}
+    both = Scope({**scope.tables, **right.tables}, {**right.owners, **scope.owners, **owners})
+    if on is not None and kind in {JoinType.INNER, JoinType.SEMI}:
+        both.require(non_null_columns(on))
+    kept = scope.tables if kind in {JoinType.SEMI, JoinType.ANTI} else both.tables
+    scope.tables = {table: both.tables[table] for table in kept}
+    scope.owners = scope.owners if kind in {JoinType.SEMI, JoinType.ANTI} else both.owners
+
+
+def selected(node: exp.Select, scope: Scope, window_time: str | None) -> Rows:
+    """The columns that a SELECT selects; `window_time` is the event time of its windows."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    rows = Rows()
+    for each in node.expressions:
+        item = each.unalias().unnest()
+        name = str(each.alias_or_name).lower()
+        names = each.args.get("expressions") if isinstance(each, exp.Aliases) else None
+        if is_star(item):
+            found = scope.starred(item)
+        elif names:
+            found = Rows(tuple(Column(every.name.lower()) for every in names))
+        elif is_window(item, scope):
+            time = None if item.name.lower() == "start" else window_time
+            found = Rows((Column(name, may_be_null=False, time=time),))
+        else:
+            time = scope.column(item).time if isinstance(item, exp.Column) else None
+            found = Rows((Column(name, may_be_null(item, scope.column), time),))
+        rows = Rows((*rows.columns, *found.columns), rows.is_open or found.is_open)
+    return rows
+
+
+def is_window(item: exp.Expr, scope: Scope) -> bool:
+    """Whether this is a window of the SELECT, or its start or end."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(item, exp.Column):
+        first = item.parts[0].name.lower()
+        return first in WINDOWS and not any(first == table or rows.has(first) for table, rows in scope.tables.items())
+    return isinstance(item, exp.Dot | exp.Anonymous) and bool(window_calls(item))
+
+
+def united_columns(scope: Scope) -> Rows:
+    """The columns of all tables."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return scope.starred(exp.Star())
+
+
+def renamed(node: exp.Expr, rows: Rows) -> Rows:
+    """The rows with the names that their alias gives to their columns."""
+    alias = node.args.get("alias")
+    names = alias.args.get("columns") if alias is not None else None
+    return rows.renamed([each.name for each in names]) if names else rows
+
+
+def generated(node: exp.Expr) -> Rows:
+    """The rows of a table function, of VALUES or of LATERAL: of their columns only names may be known."""
+    alias = node.args.get("alias")
+    names = alias.args.get("columns") if alias is not None else None
+    return Rows(tuple(Column(each.name.lower()) for each in names or ()), is_open=not names)
