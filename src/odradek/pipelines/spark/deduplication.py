@@ -4,6 +4,9 @@ With `within`, two operators drop the duplicates of a key: one in periods of twi
 periods shifted by it. Two rows that are less than `within` apart share a period of one kind, so that one is dropped.
 The periods depend on the rows alone, so that a stream drops the same rows as a batch, however it is cut into batches.
 A key is forgotten when the watermark passes the end of its period, after which only late rows could belong to it.
+
+The first operator of a stream divides the rows of a batch by key and period, so that those of a key are in no order
+behind it if there are several shuffle partitions: they are sorted before the second one (`in_order`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, event_time_of, retimed, with_filter_barrier
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
+from odradek.pipelines.spark.sorted_batches import has_several_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,9 +30,9 @@ PERIOD, PLACE, RANK = "__period", "__place", "__rank"
 
 def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | None) -> DataFrame:
     """Drops duplicates; `event_time` is the column of event time, for `within`."""
+    key = list(operation.key)
     if not frame.isStreaming:
         frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
-    key = list(operation.key)
     if operation.within is None or event_time is None:
         time = event_time_of(frame) if frame.isStreaming else None
         first = first_rows(frame, key)
@@ -36,9 +40,19 @@ def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | No
         return first.drop(PLACE) if time is None else with_filter_barrier(first, time)
     name = actual_name(frame, event_time)
     within_ms = operation.within.milliseconds
-    for shift_ms in (0, within_ms):
-        frame = first_in_periods(frame, key, name, 2 * within_ms, shift_ms)
-    return frame.drop(PLACE)
+    is_sorted = frame.isStreaming and has_several_partitions(frame.sparkSession)
+    if is_sorted:
+        frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
+    first = first_in_periods(frame, key, name, 2 * within_ms, 0)
+    ordered = in_order(first, key) if is_sorted else first
+    return first_in_periods(ordered, key, name, 2 * within_ms, within_ms).drop(PLACE)
+
+
+def in_order(frame: DataFrame, key: list[str]) -> DataFrame:
+    """The rows of each key in the order of their places, also behind the next exchange.
+
+    An exchange keeps the order of the rows of one task: those of a key must be in one."""
+    return frame.repartition(*(F.col(quoted(name)) for name in key)).sortWithinPartitions(PLACE)
 
 
 def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, shift_ms: int) -> DataFrame:

@@ -1,0 +1,55 @@
+"""Streaming queries that sort the rows of each batch, which `deduplicate` with `within` does (`deduplication`).
+
+Spark refuses to sort and to number the rows of a stream, because the result depends on the batches; that of a
+deduplication does not. So its query is checked by Spark without the sort, and started without the check.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.operations import Deduplication
+from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.spark.engines.settings import query_settings
+from odradek.pipelines.spark.private_names import OPERATORS, analysed_plan, or_plainly, private
+from odradek.pipelines.spark.shared_reads import SETTINGS, SHUFFLE_PARTITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
+
+
+def has_several_partitions(session: SparkSession) -> bool:
+    """Whether an exchange may divide the rows of a key, so that they lose their order."""
+    return int(session.conf.get(SHUFFLE_PARTITIONS) or "1") > 1
+
+
+def sorting_settings(
+    session: SparkSession,
+    pipeline: Pipeline,
+    names: Collection[str],
+    mode: SinkMode,
+    build: Callable[[], DataFrame],
+) -> Mapping[str, str]:
+    """Settings for a query of the steps with these names, which `build` compiles; raises if Spark does not support it.
+
+    They turn off Spark's check if the query sorts its batches."""
+    operations = [each.operation for each in pipeline.steps if each.name in names]
+    has_within = any(isinstance(each, Deduplication) and each.within is not None for each in operations)
+    if not has_within or not has_several_partitions(session):
+        return {}
+    with query_settings(session, {SHUFFLE_PARTITIONS: "1"}):  # nothing is sorted then
+        unsorted = build()
+    or_plainly(OPERATORS, lambda: check_operators(unsorted, mode), None)
+    return SETTINGS
+
+
+def check_operators(frame: DataFrame, mode: SinkMode) -> None:
+    """Raises Spark's AnalysisException if a streaming query of the frame would be refused."""
+    jvm = private(frame.sparkSession, "jvm")
+    modes = private(jvm, "output modes")
+    written = modes.Append() if mode is SinkMode.APPEND else modes.Update()
+    private(jvm, "operator check")(analysed_plan(frame), written)
