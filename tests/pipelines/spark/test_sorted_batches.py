@@ -1,4 +1,4 @@
-"""`deduplicate` with `within` keeps the first rows to arrive also in several shuffle partitions."""
+"""`deduplicate` keeps the first rows to arrive also in several shuffle partitions, and where rows were mixed."""
 
 from __future__ import annotations
 
@@ -40,6 +40,21 @@ sources:
 steps: {once: {from: readings, deduplicate: {key: [id], within: 1 minute}}}
 sinks: {once: {from: once, table: once}}
 """
+OPERATION = Deduplication("", ("id",), Duration(60_000))
+MIXED = """
+warehouse: sqlite:///w.db
+sources:
+  readings:
+    topic: "@in"
+    schema: "id BIGINT, at TIMESTAMP, x BIGINT, other BIGINT"
+    watermark: {column: at, delay: 1 hour}
+steps:
+  halves:
+    sql: select id, at, x from readings where x % 2 = 1 union all select id, at, x from readings where x % 2 = 0
+  others: {from: readings, deduplicate: {key: [other], within: 1 minute}}
+  once: {from: INPUT, deduplicate: {key: [id]WITHIN}}
+sinks: {once: {from: once, table: once}}
+"""
 
 
 @pytest.fixture
@@ -73,6 +88,21 @@ def test_a_stream_keeps_the_rows_of_a_batch(stage: Stage, divided: SparkSession)
     assert streamed == rows_of(stage.folder)
 
 
+@pytest.mark.parametrize(("read", "within"), [("halves", ""), ("halves", ", within: 1 minute"), ("others", "")])
+def test_a_stream_keeps_the_rows_of_a_batch_where_rows_were_mixed(
+    stage: Stage, divided: SparkSession, read: str, within: str
+) -> None:
+    """Behind a union, and behind another deduplication: rows are in the order of their records."""
+    stage = replace(stage, spark=divided)
+    stage.create("in", 1)
+    stage.produce("in", [{**row, "other": row["x"] * 7 % 200} for row in drawn(450)])
+    pipeline = stage.pipeline(MIXED.replace("INPUT", read).replace("WITHIN", within))
+    stage.run(pipeline)
+    streamed = rows_of(stage.folder)
+    stage.run_once(pipeline)
+    assert streamed == rows_of(stage.folder)
+
+
 def test_a_checkpoint_of_batches_that_were_not_sorted_continues(
     stage: Stage, divided: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,21 +124,23 @@ def stream_of_types(session: SparkSession) -> DataFrame:
 
 
 def test_columns_keep_their_types_and_their_metadata(spark: SparkSession, divided: SparkSession) -> None:
-    operation = Deduplication("", ("id",), Duration(60_000))
-    frames = [deduplicate(stream_of_types(session), operation, "at") for session in (spark, divided)]
+    frames = [deduplicate(stream_of_types(session), OPERATION, "at") for session in (spark, divided)]
     assert frames[0].schema.jsonValue() == frames[1].schema.jsonValue()
 
 
 def test_spark_checks_the_other_operators_of_a_query(stage: Stage, divided: SparkSession) -> None:
     pipeline = stage.pipeline(DEFINITION)
     names = build_graph(pipeline).upstream("once")
-    stream = divided.readStream.format("rate").load()
-    assert sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: stream) == SETTINGS
-    assert sorting_settings(stage.spark, pipeline, names, SinkMode.APPEND, lambda: stream) == {}
+
+    def once(session: SparkSession) -> DataFrame:
+        return deduplicate(stream_of_types(session), OPERATION, "at")
+
+    assert sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: once(divided)) == SETTINGS
+    assert sorting_settings(stage.spark, pipeline, names, SinkMode.APPEND, lambda: once(stage.spark)) == {}
     with pytest.raises(AnalysisException, match="without watermark"):
-        sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: stream.groupBy("value").count())
-    with pytest.raises(AnalysisException, match="Limits are not supported"):
-        sorting_settings(divided, pipeline, names, SinkMode.UPDATE, lambda: stream.limit(3))
+        sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: once(divided).groupBy("id").count())
+    with pytest.raises(AnalysisException, match="imit"):
+        sorting_settings(divided, pipeline, names, SinkMode.UPDATE, lambda: once(divided).limit(3))
 
 
 def test_without_a_name_of_the_check_such_a_query_is_not_checked(
@@ -117,6 +149,6 @@ def test_without_a_name_of_the_check_such_a_query_is_not_checked(
     monkeypatch.setattr(private_names, "_warned", set())
     monkeypatch.setitem(NAMES, "operator check", replace(NAMES["operator check"], path="odradek.Missing.check"))
     pipeline = stage.pipeline(DEFINITION)
-    stream = divided.readStream.format("rate").load()
-    assert sorting_settings(divided, pipeline, ["once"], SinkMode.APPEND, lambda: stream) == SETTINGS
+    once = deduplicate(stream_of_types(divided), OPERATION, "at")
+    assert sorting_settings(divided, pipeline, ["once"], SinkMode.APPEND, lambda: once) == SETTINGS
     assert OPERATORS.fallback in caplog.text

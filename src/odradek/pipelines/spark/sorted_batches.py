@@ -1,4 +1,4 @@
-"""Streaming queries that sort the rows of each batch, which `deduplicate` with `within` does (`deduplication`).
+"""Streaming queries that sort the rows of each batch, which `deduplicate` may do (`deduplication`).
 
 Spark refuses to sort and to number the rows of a stream, because the result depends on the batches; that of a
 deduplication does not. So its query is checked by Spark without the sort, and started without the check.
@@ -13,6 +13,7 @@ from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.engines.settings import query_settings
 from odradek.pipelines.spark.private_names import OPERATORS, analysed_plan, or_plainly, private
 from odradek.pipelines.spark.shared_reads import SETTINGS, SHUFFLE_PARTITIONS
+from odradek.pipelines.spark.stateful_plans import sorts_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.model import Pipeline
+
+
+SORTING = "spark.odradek.sorting"  # a setting of a session: whether queries that are compiled may sort their batches
+
+
+def may_sort(session: SparkSession) -> bool:
+    return session.conf.get(SORTING, "true") == "true"
 
 
 def has_several_partitions(session: SparkSession) -> bool:
@@ -38,10 +46,9 @@ def sorting_settings(
 
     They turn off Spark's check if the query sorts its batches."""
     operations = [each.operation for each in pipeline.steps if each.name in names]
-    has_within = any(isinstance(each, Deduplication) and each.within is not None for each in operations)
-    if not has_within or not has_several_partitions(session):
+    if not any(isinstance(each, Deduplication) for each in operations) or not sorts_rows(build()):
         return {}
-    with query_settings(session, {SHUFFLE_PARTITIONS: "1"}):  # nothing is sorted then
+    with query_settings(session, {SORTING: "false"}):
         unsorted = build()
     or_plainly(OPERATORS, lambda: check_operators(unsorted, mode), None)
     return SETTINGS
