@@ -15,8 +15,8 @@ from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration, SinkMode
 from odradek.pipelines.spark import deduplication, private_names
 from odradek.pipelines.spark.deduplication import deduplicate
+from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS, UNCHECKED
 from odradek.pipelines.spark.private_names import NAMES, OPERATORS
-from odradek.pipelines.spark.shared_reads import SETTINGS, SHUFFLE_PARTITIONS
 from odradek.pipelines.spark.sorted_batches import sorting_settings
 from tests.pipelines.spark.file_batches import give_files, seconds_after_noon
 
@@ -135,7 +135,7 @@ def test_spark_checks_the_other_operators_of_a_query(stage: Stage, divided: Spar
     def once(session: SparkSession) -> DataFrame:
         return deduplicate(stream_of_types(session), OPERATION, "at")
 
-    assert sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: once(divided)) == SETTINGS
+    assert sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: once(divided)) == UNCHECKED
     assert sorting_settings(stage.spark, pipeline, names, SinkMode.APPEND, lambda: once(stage.spark)) == {}
     with pytest.raises(AnalysisException, match="without watermark"):
         sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: once(divided).groupBy("id").count())
@@ -150,5 +150,5 @@ def test_without_a_name_of_the_check_such_a_query_is_not_checked(
     monkeypatch.setitem(NAMES, "operator check", replace(NAMES["operator check"], path="odradek.Missing.check"))
     pipeline = stage.pipeline(DEFINITION)
     once = deduplicate(stream_of_types(divided), OPERATION, "at")
-    assert sorting_settings(divided, pipeline, ["once"], SinkMode.APPEND, lambda: once) == SETTINGS
+    assert sorting_settings(divided, pipeline, ["once"], SinkMode.APPEND, lambda: once) == UNCHECKED
     assert OPERATORS.fallback in caplog.text

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.spark.engines.settings import query_settings
+from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS, UNCHECKED, query_settings
 from odradek.pipelines.spark.private_names import OPERATORS, analysed_plan, or_plainly, private
-from odradek.pipelines.spark.shared_reads import SETTINGS, SHUFFLE_PARTITIONS
 from odradek.pipelines.spark.stateful_plans import sorts_rows
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def sorting_settings(
     with query_settings(session, {SORTING: "false"}):
         unsorted = build()
     or_plainly(OPERATORS, lambda: check_operators(unsorted, mode), None)
-    return SETTINGS
+    return UNCHECKED
 
 
 def check_operators(frame: DataFrame, mode: SinkMode) -> None:
