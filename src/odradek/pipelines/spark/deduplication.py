@@ -4,6 +4,10 @@ With `within`, two operators drop the duplicates of a key: one in periods of twi
 periods shifted by it. Two rows that are less than `within` apart share a period of one kind, so that one is dropped.
 The periods depend on the rows alone, so that a stream drops the same rows as a batch, however it is cut into batches.
 A key is forgotten when the watermark passes the end of its period, after which only late rows could belong to it.
+
+An operator of a stream keeps the first row that reaches it. So the rows of a batch are sorted (`in_order`) if they may
+be in another order than they arrived: before the first operator, rows with a record behind a union, a join or another
+deduplication, and before the second one in several shuffle partitions, because the first divides the rows of a key.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, event_time_of, retimed, with_filter_barrier
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
+from odradek.pipelines.spark.sorted_batches import has_several_partitions, may_sort
+from odradek.pipelines.spark.stateful_plans import mixes_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,19 +32,36 @@ PERIOD, PLACE, RANK = "__period", "__place", "__rank"
 
 def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | None) -> DataFrame:
     """Drops duplicates; `event_time` is the column of event time, for `within`."""
-    if not frame.isStreaming:
-        frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
     key = list(operation.key)
+    is_sortable = frame.isStreaming and may_sort(frame.sparkSession)
+    is_mixed = is_sortable and has_origin(frame) and mixes_rows(frame)
+    is_divided = is_sortable and operation.within is not None and has_several_partitions(frame.sparkSession)
+    if is_mixed or is_divided or not frame.isStreaming:
+        frame = frame.withColumn(PLACE, F.monotonically_increasing_id())
+    order = [*(record_order(frame) if is_mixed else ()), F.col(PLACE)]
+    if is_mixed:
+        frame = in_order(frame, key, order)
     if operation.within is None or event_time is None:
         time = event_time_of(frame) if frame.isStreaming else None
-        first = first_rows(frame, key)
+        first = first_rows(frame, key).drop(PLACE)
         # Without its column of event time, Spark's operator would drop no late rows.
-        return first.drop(PLACE) if time is None else with_filter_barrier(first, time)
+        return first if time is None else with_filter_barrier(first, time)
     name = actual_name(frame, event_time)
     within_ms = operation.within.milliseconds
-    for shift_ms in (0, within_ms):
-        frame = first_in_periods(frame, key, name, 2 * within_ms, shift_ms)
-    return frame.drop(PLACE)
+    first = first_in_periods(frame, key, name, 2 * within_ms, 0)
+    ordered = in_order(first, key, order) if is_divided else first
+    return first_in_periods(ordered, key, name, 2 * within_ms, within_ms).drop(PLACE)
+
+
+def in_order(frame: DataFrame, key: list[str], order: list[Column]) -> DataFrame:
+    """The rows of each key of a batch in this order, also behind the next exchange.
+
+    An exchange keeps the order of the rows of one task: those of a key must be in one."""
+    return frame.repartition(*(F.col(quoted(name)) for name in key)).sortWithinPartitions(*order)
+
+
+def record_order(frame: DataFrame) -> list[Column]:
+    return [F.col(f"{ORIGIN}.{name}") for name in ("offset", "partition", "topic")] if has_origin(frame) else []
 
 
 def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, shift_ms: int) -> DataFrame:
@@ -57,8 +80,8 @@ def first_rows(frame: DataFrame, key: list[str]) -> DataFrame:
     of one record and of rows without a record the first that is read."""
     if frame.isStreaming:
         return frame.dropDuplicates(key)
-    records = [F.col(f"{ORIGIN}.{name}") for name in ("offset", "partition", "topic")] if has_origin(frame) else []
-    ranked = Window.partitionBy(*(F.col(quoted(name)) for name in key)).orderBy(*records, F.col(PLACE))
+    order = [*record_order(frame), F.col(PLACE)]
+    ranked = Window.partitionBy(*(F.col(quoted(name)) for name in key)).orderBy(*order)
     return frame.withColumn(RANK, F.row_number().over(ranked)).where(F.col(RANK) == 1).drop(RANK)
 
 

@@ -15,11 +15,13 @@ from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.engines.settings import query_settings
 from odradek.pipelines.spark.failures import PipelineError, plain_message
 from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import without_hidden
 from odradek.pipelines.spark.querying import answer_of
+from odradek.pipelines.spark.sorted_batches import sorting_settings
 from odradek.pipelines.spark.sources import read_once, read_stream
 
 if TYPE_CHECKING:
@@ -53,11 +55,16 @@ def following(
         read = read_stream if source.is_stream else read_once
         return read(session, source, pipeline, cluster.partitions_of)
 
-    rows = without_hidden(Tables(session, pipeline, graph, load, mode).rows(name))
+    def rows_of_query() -> DataFrame:
+        return without_hidden(Tables(session, pipeline, graph, load, mode).rows(name))
+
+    settings = sorting_settings(session, pipeline, graph.upstream(name), mode, rows_of_query)
+    rows = rows_of_query()
     with tempfile.TemporaryDirectory(prefix="odradek-preview-", ignore_cleanup_errors=True) as folder:
         writer = rows.writeStream.queryName(f"preview of {name}").outputMode(str(mode))
         writer = writer.option("checkpointLocation", folder).trigger(processingTime=INTERVAL)
-        query = writer.foreachBatch(lambda batch, _number: show(answer_of(batch))).start()
+        with query_settings(session, settings):
+            query = writer.foreachBatch(lambda batch, _number: show(answer_of(batch))).start()
         try:
             yield query
         finally:

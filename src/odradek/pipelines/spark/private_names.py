@@ -37,6 +37,7 @@ STATE = Use("find out whether a Python step keeps state", "the streaming query c
 DETERMINISM = Use("find random functions in Python steps", "such functions are not refused")
 LOOKUPS = Use("find the Java classes of PySpark's functions once", "PySpark finds them again for every column")
 CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
+OPERATORS = Use("let Spark check a query that sorts its batches", "Spark does not check such a query")
 STORAGE = Use("reach checkpoints through Hadoop", "checkpoints on other storage than a local disk cannot be used")
 
 
@@ -69,6 +70,10 @@ NAMES = {
     "clock words": PrivateName("org.apache.spark.sql.catalyst.optimizer.SpecialDatetimeValues", PLANNING),
     "clock pattern": PrivateName("org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE", PLANNING),
     "dataset": PrivateName("org.apache.spark.sql.classic.Dataset.ofRows", PLANNING),
+    "operator check": PrivateName(
+        "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming", OPERATORS
+    ),
+    "output modes": PrivateName("org.apache.spark.sql.streaming.OutputMode", OPERATORS),
     "context": PrivateName("_jsc", STORAGE),
     "file systems": PrivateName("hadoopConfiguration", STORAGE),
     "checkpoint files": PrivateName(
@@ -81,7 +86,8 @@ CONSTANTS = {
     "spark.sql.streaming.checkpointFileManagerClass": "setting; ignored by a Spark that does not know it",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "setting; ignored by a Spark that does not know it",
     "spark.sql.streaming.noDataMicroBatches.enabled": "setting; without it `--until-caught-up` may not end with timers",
-    "spark.sql.streaming.unsupportedOperationCheck": "setting; without it Spark refuses queries of `share_reads`",
+    "spark.sql.streaming.unsupportedOperationCheck": "setting; without it Spark refuses queries of `share_reads` "
+    "and `deduplicate` that sorts its batches",
     "spark.sql.streaming.join.stateFormatVersion": "setting; without it joins of streams evict their state slowly",
     "spark.watermarkDelayMs": "metadata of a column of event time; without it no key of a deduplication is forgotten, "
     "and Spark refuses windows over windows",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS, UNCHECKED
 from odradek.pipelines.spark.hidden_columns import quoted
 from odradek.pipelines.spark.one_pass.passing import Pass
 from odradek.pipelines.spark.records import OBSERVED
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
 
 RECORD = "__record"
 # Spark accepts one aggregation in update mode, because it cannot tell branches from a chain. These are branches.
-SETTINGS = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
-SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+SETTINGS = UNCHECKED
 
 
 def read_once_for_all(raw: DataFrame) -> DataFrame:

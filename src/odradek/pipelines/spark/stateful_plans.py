@@ -22,7 +22,8 @@ STATELESS = frozenset(
 GROUPING = frozenset(("Aggregate",))
 AGGREGATING = frozenset((*GROUPING, "Distinct"))
 REMOVING = frozenset(("Filter", "MapInArrow", "MapInPandas", "MapPartitions", "PythonMapInArrow", "TypedFilter"))
-MIXING = frozenset(("Join", "RebalancePartitions", "RepartitionByExpression", "Sort", "Union"))
+MIXING = frozenset(("Deduplicate", "Join", "RebalancePartitions", "RepartitionByExpression", "Sort", "Union"))
+SORTING = frozenset(("Sort",))
 OUTER_JOINS = frozenset(("LeftOuter", "RightOuter", "FullOuter"))
 # The joins with a static table whose rows depend on one row of the stream only, by the side of the stream.
 ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
@@ -46,6 +47,11 @@ def removes_rows(frame: DataFrame) -> bool:
 def removes_groups(frame: DataFrame) -> bool:
     """Whether the plan may remove rows of an aggregation of its own; False if it cannot be read."""
     return or_plainly(STATE, lambda: has_removed_groups(analysed_plan(frame)), False)
+
+
+def sorts_rows(frame: DataFrame) -> bool:
+    """Whether the plan sorts rows of the stream; True if it cannot be read."""
+    return or_plainly(STATE, lambda: has_operator(analysed_plan(frame), SORTING), True)
 
 
 def joins_streams_outer(frame: DataFrame) -> bool:

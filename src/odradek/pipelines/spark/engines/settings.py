@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
 
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}  # of a query with operators that Spark refuses
 # For each file that Spark writes to a local folder, Hadoop starts processes: `readlink` several times, and `chmod` for
 # the file and for its checksum. This checkpoint file manager renames without `readlink`. Spark's own checksums are off,
 # because Hadoop has checksums already and each of Spark's would be one more file.

@@ -37,6 +37,7 @@ from odradek.pipelines.spark.run_takeover import run_of, take_over
 from odradek.pipelines.spark.shared_reads import SETTINGS, combined, read_once_for_all
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
+from odradek.pipelines.spark.sorted_batches import sorting_settings
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
 from odradek.pipelines.spark.static_steps import static_violations, with_first
@@ -107,6 +108,7 @@ class StandardEngine:
         for flow in flows:
             reports.add(flow)
         self._reports = reports
+        sorting = {flow.name: self._sorting_settings(flow, graph) for flow in flows}
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
         self._create_topics()
         self._epoch = take_over(self._pipeline, flows, self._cluster_id)
@@ -115,7 +117,8 @@ class StandardEngine:
             for flow, (writer, own) in prepared:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
-                settings = {**checkpoints, **({EMPTY_BATCHES: "false"} if is_endless else {}), **own}
+                endless = {EMPTY_BATCHES: "false"} if is_endless else {}
+                settings = {**checkpoints, **endless, **own, **sorting[flow.name]}
                 begin = functools.partial(self._begin, flow, triggered, settings)
                 running.begin(flow.name, begin)
                 if self._connector is Connector.PYTHON:
@@ -129,6 +132,11 @@ class StandardEngine:
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
         with query_settings(self._session, settings):
             return writer.start()
+
+    def _sorting_settings(self, flow: Flow, graph: Graph) -> Mapping[str, str]:
+        load = functools.partial(self._load, start=None)
+        build = functools.partial(stream_of, self._session, self._pipeline, graph, flow, load)
+        return sorting_settings(self._session, self._pipeline, graph.upstream(flow.root), flow.mode, build)
 
     def _prepared(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> Prepared:
         load = functools.partial(self._load, start=self._starts.get(flow.name))
