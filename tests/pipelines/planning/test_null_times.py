@@ -8,6 +8,7 @@ from tests.pipelines.definition.definitions import reported_for
 from tests.pipelines.planning.test_query_checks import HEAD
 
 GROUPS = "{from: %s, by: [id, at], aggregate: {n: count(*)}}"
+MARKED = "watermark: {column: at, delay: 1 minute}"
 REQUIRED = (
     '  z: {topic: z, schema: "id BIGINT, at TIMESTAMP NOT NULL", watermark: {column: at, delay: 1 minute}}\n'
     '  y: {topic: y, schema: "id BIGINT, at TIMESTAMP NOT NULL, till TIMESTAMP NOT NULL", '
@@ -57,6 +58,14 @@ FINAL = [
     ("q: {from: a, join: {stream: pay, on: [id], within: 1 minute}}, s: {from: q, by: [at], aggregate: {n: count(*)}}"),
     "s: {sql: 'select id, at from z union select id, at from b where at is not null'}",
     "s: {sql: 'select z.at, count(*) n from z left join y on z.id = y.id and z.at = y.at group by z.at'}",
+    (
+        "w: {sql: \"select id, window_time(window) as at, count(*) n from z group by id, window(at, '1 minute')\"}, "
+        "s: {sql: 'select at, sum(n) m from w group by at'}"
+    ),
+    (
+        "w: {sql: \"select id, window, count(*) n from z group by id, window(at, '1 minute')\"}, "
+        f"v: {{sql: 'select n, window_time(window) as at from w', {MARKED}}}, s: {{sql: 'select distinct at from v'}}"
+    ),
 ]
 WITH_NULL = [
     f"s: {GROUPS % 'a'}",

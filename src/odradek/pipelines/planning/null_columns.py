@@ -163,4 +163,13 @@ def may_be_null(node: exp.Expr, column: Callable[[exp.Column], Column]) -> bool:
         return may_be_null(node.this, column)
     if isinstance(node, exp.Coalesce):
         return all(may_be_null(each, column) for each in (node.this, *node.expressions))
+    if is_window_time(node):
+        return any(may_be_null(each, column) for each in node.expressions)
     return column(node).may_be_null if isinstance(node, exp.Column) else not isinstance(node, exp.Literal)
+
+
+def is_window_time(node: exp.Expr) -> bool:
+    """Whether this is a call of `window_time`, the event time of a window."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "window_time"

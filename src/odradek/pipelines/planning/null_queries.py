@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import is_star
 from odradek.pipelines.planning.group_columns import WINDOWS, group_expressions
-from odradek.pipelines.planning.null_columns import Column, Rows, Scope, may_be_null, non_null_columns, united
+from odradek.pipelines.planning.null_columns import (
+    Column,
+    Rows,
+    Scope,
+    is_window_time,
+    may_be_null,
+    non_null_columns,
+    united,
+)
 from odradek.pipelines.planning.null_guards import plain_columns
 from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, join_type, own_nodes, window_calls
 
@@ -142,9 +150,11 @@ def selected(node: exp.Select, scope: Scope, window_time: str | None) -> Rows:
 
 
 def is_window(item: exp.Expr, scope: Scope) -> bool:
-    """Whether this is a window of the SELECT, or its start or end."""
+    """Whether this is a window of the SELECT, or its start, its end or its time."""
     from sqlglot import exp  # noqa: PLC0415
 
+    if is_window_time(item):
+        return any(is_window(each, scope) for each in item.expressions)
     if isinstance(item, exp.Column):
         first = item.parts[0].name.lower()
         return first in WINDOWS and not any(first == table or rows.has(first) for table, rows in scope.tables.items())
