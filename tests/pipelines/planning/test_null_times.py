@@ -24,6 +24,7 @@ REQUIRED = (
     "watermark: {column: at, delay: 1 minute}}\n"
     '  d: {topic: d, tombstones: rows, schema: "id BIGINT, at TIMESTAMP NOT NULL", '
     "watermark: {column: at, delay: 1 minute}}\n"
+    '  arr: {topic: arr, schema: "id BIGINT, items ARRAY<STRUCT<at: TIMESTAMP, x: BIGINT>>"}\n'
 )
 WINDOWS = "w: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}"
 BY_SQL = "w: {sql: \"select id, window.end as e, count(*) n from a group by id, window(at, '1 minute')\"}"
@@ -66,6 +67,7 @@ FINAL = [
         "w: {sql: \"select id, window, count(*) n from z group by id, window(at, '1 minute')\"}, "
         f"v: {{sql: 'select n, window_time(window) as at from w', {MARKED}}}, s: {{sql: 'select distinct at from v'}}"
     ),
+    f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q where at is not null'}}",
 ]
 WITH_NULL = [
     f"s: {GROUPS % 'a'}",
@@ -104,6 +106,7 @@ WITH_NULL = [
         "q: {sql: 'select id, at, till from y union all select id, at, at from a'}, "
         "s: {sql: 'select distinct id, at from q'}"
     ),
+    f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
 ]
 
 

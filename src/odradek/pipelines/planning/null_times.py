@@ -61,9 +61,10 @@ def checks_schema(source: Source) -> bool:
 
 
 def with_times(rows: Rows, times: Collection[str]) -> Rows:
-    """The rows, of which these columns are event time."""
+    """The rows, of which these columns are event time. The columns of generators without names are not known: a column
+    with a watermark exists."""
     columns = tuple(replace(each, time=each.name if each.name in times else None) for each in rows.columns)
-    others = tuple(Column(name, time=name) for name in times if not rows.has(name)) if rows.is_open else ()
+    others = tuple(Column(name, time=name) for name in times if not rows.has(name))
     return replace(rows, columns=(*columns, *others))
 
 
