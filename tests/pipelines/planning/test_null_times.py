@@ -25,6 +25,7 @@ REQUIRED = (
     '  d: {topic: d, tombstones: rows, schema: "id BIGINT, at TIMESTAMP NOT NULL", '
     "watermark: {column: at, delay: 1 minute}}\n"
     '  arr: {topic: arr, schema: "id BIGINT, items ARRAY<STRUCT<at: TIMESTAMP, x: BIGINT>>"}\n'
+    '  cdc: {topic: cdc, schema: "id BIGINT, at TIMESTAMP NOT NULL, after STRUCT<id: BIGINT, at: TIMESTAMP>"}\n'
 )
 WINDOWS = "w: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}"
 BY_SQL = "w: {sql: \"select id, window.end as e, count(*) n from a group by id, window(at, '1 minute')\"}"
@@ -68,6 +69,7 @@ FINAL = [
         f"v: {{sql: 'select n, window_time(window) as at from w', {MARKED}}}, s: {{sql: 'select distinct at from v'}}"
     ),
     f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q where at is not null'}}",
+    f"q: {{sql: select c.* from cdc c, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
 ]
 WITH_NULL = [
     f"s: {GROUPS % 'a'}",
@@ -107,6 +109,7 @@ WITH_NULL = [
         "s: {sql: 'select distinct id, at from q'}"
     ),
     f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
+    f"q: {{sql: select c.after.* from cdc c, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
 ]
 
 

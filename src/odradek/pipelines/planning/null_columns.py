@@ -114,12 +114,13 @@ class Scope:
         self.tables = {table: rows.without_match() for table, rows in self.tables.items()}
 
     def starred(self, star: exp.Expr) -> Rows:
-        """The columns of `*` or `table.*`."""
+        """The columns of `*` or `table.*`; those of `struct.*` and `table.struct.*` are not known."""
         from sqlglot import exp  # noqa: PLC0415
 
         left_out = {each.name.lower() for each in excepted_columns(star)}
         if isinstance(star, exp.Column):
-            read = [self.tables.get(star.parts[0].name.lower(), Rows(is_open=True))]
+            table = star.parts[0].name.lower() if len(star.parts) == 2 else ""
+            read = [self.tables.get(table, Rows(is_open=True))]
             shared = []
         else:
             read = list(self.tables.values())
