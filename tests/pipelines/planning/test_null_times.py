@@ -68,7 +68,7 @@ FINAL = [
         "w: {sql: \"select id, window, count(*) n from z group by id, window(at, '1 minute')\"}, "
         f"v: {{sql: 'select n, window_time(window) as at from w', {MARKED}}}, s: {{sql: 'select distinct at from v'}}"
     ),
-    f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q where at is not null'}}",
+    f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q where isnotnull(at)'}}",
     f"q: {{sql: select c.* from cdc c, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
 ]
 WITH_NULL = [
@@ -110,6 +110,10 @@ WITH_NULL = [
     ),
     f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
     f"q: {{sql: select c.after.* from cdc c, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
+    (
+        "p: {from: [r], python: 'json:loads'}, "
+        f"q: {{sql: 'select id, window.end as at from p', {MARKED}}}, s: {{sql: 'select distinct at from q'}}"
+    ),
 ]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.sql_written import is_star
-from odradek.pipelines.planning.group_columns import WINDOWS, group_expressions
+from odradek.pipelines.definition.sql_written import is_star, name_of
+from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.null_columns import (
     Column,
     Rows,
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows that a SELECT calls: the names of their columns, and their event time."""
+
+    names: frozenset[str]
+    time: str | None
 
 
 class NullQueries:
@@ -73,7 +82,8 @@ class NullQueries:
             found = [scope.column(column) for column in each.find_all(exp.Column)]
             self.null_times += [column.time for column in found if column.time is not None and column.may_be_null]
         over = [scope.column(column).time for call in calls for column in call.find_all(exp.Column)]
-        rows = selected(node, scope, window_time=next(filter(None, over), None))
+        windows = Windows(frozenset(map(name_of, calls)), next(filter(None, over), None))
+        rows = selected(node, scope, windows)
         return self._distinct(rows) if node.args.get("distinct") else rows
 
     def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Scope:
@@ -126,8 +136,8 @@ def join(node: exp.Expr, scope: Scope, right: Scope) -> None:
     scope.owners = scope.owners if kind in {JoinType.SEMI, JoinType.ANTI} else both.owners
 
 
-def selected(node: exp.Select, scope: Scope, window_time: str | None) -> Rows:
-    """The columns that a SELECT selects; `window_time` is the event time of its windows."""
+def selected(node: exp.Select, scope: Scope, windows: Windows) -> Rows:
+    """The columns that a SELECT with these windows selects."""
     from sqlglot import exp  # noqa: PLC0415
 
     rows = Rows()
@@ -139,8 +149,8 @@ def selected(node: exp.Select, scope: Scope, window_time: str | None) -> Rows:
             found = scope.starred(item)
         elif names:
             found = Rows(tuple(Column(every.name.lower()) for every in names))
-        elif is_window(item, scope):
-            time = None if item.name.lower() == "start" else window_time
+        elif is_window(item, scope, windows):
+            time = None if item.name.lower() == "start" else windows.time
             found = Rows((Column(name, may_be_null=False, time=time),))
         else:
             time = scope.column(item).time if isinstance(item, exp.Column) else None
@@ -149,15 +159,16 @@ def selected(node: exp.Select, scope: Scope, window_time: str | None) -> Rows:
     return rows
 
 
-def is_window(item: exp.Expr, scope: Scope) -> bool:
+def is_window(item: exp.Expr, scope: Scope, windows: Windows) -> bool:
     """Whether this is a window of the SELECT, or its start, its end or its time."""
     from sqlglot import exp  # noqa: PLC0415
 
     if is_window_time(item):
-        return any(is_window(each, scope) for each in item.expressions)
+        return any(is_window(each, scope, windows) for each in item.expressions)
     if isinstance(item, exp.Column):
         first = item.parts[0].name.lower()
-        return first in WINDOWS and not any(first == table or rows.has(first) for table, rows in scope.tables.items())
+        is_other = any(first == table or rows.has(first) for table, rows in scope.tables.items())
+        return first in windows.names and not is_other
     return isinstance(item, exp.Dot | exp.Anonymous) and bool(window_calls(item))
 
 
