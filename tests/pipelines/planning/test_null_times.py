@@ -70,6 +70,12 @@ FINAL = [
     ),
     f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q where isnotnull(at)'}}",
     f"q: {{sql: select c.* from cdc c, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
+    "s: {sql: 'select at, id, count(*) n from z group by at, rollup(id)'}",
+    "s: {sql: 'select at, id, count(*) n from z group by at, rollup(at, id)'}",
+    "s: {sql: 'select at, id, count(*) n from z group by grouping sets ((at, id), (at))'}",
+    "s: {sql: 'select at, id, count(*) n from z group by at, id grouping sets ((id, at), (at))'}",
+    "s: {sql: \"select window.end e, id, count(*) n from z group by window(at, '1 minute'), cube(id)\"}",
+    "s: {sql: \"select date(at) d, count(*) n from z group by window(at, '1 minute'), rollup(date(at))\"}",
 ]
 WITH_NULL = [
     f"s: {GROUPS % 'a'}",
@@ -114,6 +120,13 @@ WITH_NULL = [
         "p: {from: [r], python: 'json:loads'}, "
         f"q: {{sql: 'select id, window.end as at from p', {MARKED}}}, s: {{sql: 'select distinct at from q'}}"
     ),
+    "s: {sql: 'select at, id, count(*) n from z group by rollup(at, id)'}",
+    "s: {sql: 'select at as t, id, count(*) n from z group by cube((t, id))'}",
+    "s: {sql: 'select at, id, count(*) n from z group by id, at with rollup'}",
+    "s: {sql: 'select at, id, count(*) n from z group by grouping sets ((at, id), (id))'}",
+    "s: {sql: 'select at, id, count(*) n from z group by grouping sets (rollup(at, id), (at))'}",
+    "s: {sql: 'select at, id, count(*) n from z group by at, id grouping sets ((at, id), (id))'}",
+    "s: {sql: \"select window.end e, id, count(*) n from z group by rollup(window(at, '1 minute'), id)\"}",
 ]
 
 
@@ -138,6 +151,8 @@ def test_a_group_of_event_time_that_is_null_is_never_final(steps: str, is_refuse
          "; add WHERE at IS NOT NULL to the SELECT whose"),
         ("s: {sql: 'select pay.paid_at, count(*) n from z join pay on z.id = pay.id group by pay.paid_at'}",
          "declare paid_at as NOT NULL"),
+        ("s: {sql: 'select at, id, count(*) n from z group by rollup(at, id)'}",
+         "; group by at or its window outside ROLLUP, CUBE and GROUPING SETS: GROUP BY at, ROLLUP(…)"),
     ],
 )  # fmt: skip
 def test_the_way_out_of_a_group_of_null_helps(steps: str, said: str) -> None:

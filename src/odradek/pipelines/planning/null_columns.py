@@ -25,6 +25,15 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class NullTime:
+    """A column of event time that is grouped by and may be null; with `is_partial` it is null in the groups of some
+    grouping set."""
+
+    name: str
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """The columns of rows, in their order; `is_open` says that they may have other columns."""
 

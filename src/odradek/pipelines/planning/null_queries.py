@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import is_star, name_of
 from odradek.pipelines.planning.group_columns import group_expressions
+from odradek.pipelines.planning.grouping_sets import partial_expressions
 from odradek.pipelines.planning.null_columns import (
     Column,
+    NullTime,
     Rows,
     Scope,
     is_window_time,
@@ -20,7 +22,7 @@ from odradek.pipelines.planning.null_guards import plain_columns
 from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, join_type, own_nodes, window_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from sqlglot import exp
 
@@ -39,7 +41,7 @@ class NullQueries:
 
     def __init__(self, tables: Mapping[str, Rows]) -> None:
         self._tables = tables  # by lower-case name
-        self.null_times: list[str] = []
+        self.null_times: list[NullTime] = []
 
     def of_query(self, node: exp.Expr, outer: Mapping[str, Rows] | None = None) -> Rows:
         from sqlglot import exp  # noqa: PLC0415 - parsed already
@@ -55,7 +57,7 @@ class NullQueries:
         return self._select(node, named) if isinstance(node, exp.Select) else Rows(is_open=True)
 
     def _distinct(self, rows: Rows) -> Rows:
-        self.null_times += [each.time for each in rows.columns if each.time is not None and each.may_be_null]
+        self.null_times += null_times(rows.columns)
         return rows
 
     def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
@@ -78,9 +80,12 @@ class NullQueries:
         if having is not None:
             computed = {each.alias.lower() for each in node.expressions if isinstance(each, exp.Alias)}
             scope.require(each for each in non_null_columns(having) if each.name.lower() not in computed)
+        for each in partial_expressions(node, scope.tables):
+            is_time = isinstance(each, exp.Column) or window_calls(each)  # other expressions over event time are not
+            times = [scope.column(column).time for column in each.find_all(exp.Column)] if is_time else []
+            self.null_times += [NullTime(time, is_partial=True) for time in times if time is not None]
         for each in group_expressions(node):
-            found = [scope.column(column) for column in each.find_all(exp.Column)]
-            self.null_times += [column.time for column in found if column.time is not None and column.may_be_null]
+            self.null_times += null_times(scope.column(column) for column in each.find_all(exp.Column))
         over = [scope.column(column).time for call in calls for column in call.find_all(exp.Column)]
         windows = Windows(frozenset(map(name_of, calls)), next(filter(None, over), None))
         rows = selected(node, scope, windows)
@@ -111,6 +116,11 @@ class NullQueries:
     def _join_all(self, node: exp.Expr, scope: Scope, named: Mapping[str, Rows]) -> None:
         for each in node.args.get("joins") or ():
             join(each, scope, self._relation(each.this, named))
+
+
+def null_times(columns: Iterable[Column]) -> list[NullTime]:
+    """The columns of event time that may be null."""
+    return [NullTime(each.time) for each in columns if each.time is not None and each.may_be_null]
 
 
 def join(node: exp.Expr, scope: Scope, right: Scope) -> None:
