@@ -126,10 +126,11 @@ def test_only_a_sound_definition_gives_its_pipeline() -> None:
     assert "p.yml:2:1: error: unknown key 'engin'" in str(caught.value)
 
 
-def test_names_of_internal_columns_are_refused() -> None:
+@pytest.mark.parametrize("name", ["__rejected", "__period", "__place", "__rank"])
+def test_names_of_internal_columns_are_refused(name: str) -> None:
     assert any(
-        "'__rejected', which is internal" in each
-        for each in errors("steps: {s: {sql: select id as __rejected from rigs}}\n" + OUT)
+        f"'{name}', which is internal" in each
+        for each in errors(f"steps: {{s: {{sql: select id as {name} from rigs}}}}\n" + OUT)
     )
     text = CONSOLE.replace("id BIGINT", "'id BIGINT, __Origin STRING'")
     assert any("'__Origin', which is internal" in each for each in reported(text))

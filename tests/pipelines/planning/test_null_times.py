@@ -8,6 +8,7 @@ from tests.pipelines.definition.definitions import reported_for
 from tests.pipelines.planning.test_query_checks import HEAD
 
 GROUPS = "{from: %s, by: [id, at], aggregate: {n: count(*)}}"
+MARKED = "watermark: {column: at, delay: 1 minute}"
 REQUIRED = (
     '  z: {topic: z, schema: "id BIGINT, at TIMESTAMP NOT NULL", watermark: {column: at, delay: 1 minute}}\n'
     '  y: {topic: y, schema: "id BIGINT, at TIMESTAMP NOT NULL, till TIMESTAMP NOT NULL", '
@@ -23,6 +24,8 @@ REQUIRED = (
     "watermark: {column: at, delay: 1 minute}}\n"
     '  d: {topic: d, tombstones: rows, schema: "id BIGINT, at TIMESTAMP NOT NULL", '
     "watermark: {column: at, delay: 1 minute}}\n"
+    '  arr: {topic: arr, schema: "id BIGINT, items ARRAY<STRUCT<at: TIMESTAMP, x: BIGINT>>"}\n'
+    '  cdc: {topic: cdc, schema: "id BIGINT, at TIMESTAMP NOT NULL, after STRUCT<id: BIGINT, at: TIMESTAMP>"}\n'
 )
 WINDOWS = "w: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}"
 BY_SQL = "w: {sql: \"select id, window.end as e, count(*) n from a group by id, window(at, '1 minute')\"}"
@@ -57,6 +60,22 @@ FINAL = [
     ("q: {from: a, join: {stream: pay, on: [id], within: 1 minute}}, s: {from: q, by: [at], aggregate: {n: count(*)}}"),
     "s: {sql: 'select id, at from z union select id, at from b where at is not null'}",
     "s: {sql: 'select z.at, count(*) n from z left join y on z.id = y.id and z.at = y.at group by z.at'}",
+    (
+        "w: {sql: \"select id, window_time(window) as at, count(*) n from z group by id, window(at, '1 minute')\"}, "
+        "s: {sql: 'select at, sum(n) m from w group by at'}"
+    ),
+    (
+        "w: {sql: \"select id, window, count(*) n from z group by id, window(at, '1 minute')\"}, "
+        f"v: {{sql: 'select n, window_time(window) as at from w', {MARKED}}}, s: {{sql: 'select distinct at from v'}}"
+    ),
+    f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q where isnotnull(at)'}}",
+    f"q: {{sql: select c.* from cdc c, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
+    "s: {sql: 'select at, id, count(*) n from z group by at, rollup(id)'}",
+    "s: {sql: 'select at, id, count(*) n from z group by at, rollup(at, id)'}",
+    "s: {sql: 'select at, id, count(*) n from z group by grouping sets ((at, id), (at))'}",
+    "s: {sql: 'select at, id, count(*) n from z group by at, id grouping sets ((id, at), (at))'}",
+    "s: {sql: \"select window.end e, id, count(*) n from z group by window(at, '1 minute'), cube(id)\"}",
+    "s: {sql: \"select date(at) d, count(*) n from z group by window(at, '1 minute'), rollup(date(at))\"}",
 ]
 WITH_NULL = [
     f"s: {GROUPS % 'a'}",
@@ -95,6 +114,19 @@ WITH_NULL = [
         "q: {sql: 'select id, at, till from y union all select id, at, at from a'}, "
         "s: {sql: 'select distinct id, at from q'}"
     ),
+    f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
+    f"q: {{sql: select c.after.* from cdc c, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
+    (
+        "p: {from: [r], python: 'json:loads'}, "
+        f"q: {{sql: 'select id, window.end as at from p', {MARKED}}}, s: {{sql: 'select distinct at from q'}}"
+    ),
+    "s: {sql: 'select at, id, count(*) n from z group by rollup(at, id)'}",
+    "s: {sql: 'select at as t, id, count(*) n from z group by cube((t, id))'}",
+    "s: {sql: 'select at, id, count(*) n from z group by id, at with rollup'}",
+    "s: {sql: 'select at, id, count(*) n from z group by grouping sets ((at, id), (id))'}",
+    "s: {sql: 'select at, id, count(*) n from z group by grouping sets (rollup(at, id), (at))'}",
+    "s: {sql: 'select at, id, count(*) n from z group by at, id grouping sets ((at, id), (id))'}",
+    "s: {sql: \"select window.end e, id, count(*) n from z group by rollup(window(at, '1 minute'), id)\"}",
 ]
 
 
@@ -119,6 +151,8 @@ def test_a_group_of_event_time_that_is_null_is_never_final(steps: str, is_refuse
          "; add WHERE at IS NOT NULL to the SELECT whose"),
         ("s: {sql: 'select pay.paid_at, count(*) n from z join pay on z.id = pay.id group by pay.paid_at'}",
          "declare paid_at as NOT NULL"),
+        ("s: {sql: 'select at, id, count(*) n from z group by rollup(at, id)'}",
+         "; group by at or its window outside ROLLUP, CUBE and GROUPING SETS: GROUP BY at, ROLLUP(…)"),
     ],
 )  # fmt: skip
 def test_the_way_out_of_a_group_of_null_helps(steps: str, said: str) -> None:

@@ -52,6 +52,7 @@ steps:
   halves:
     sql: select id, at, x from readings where x % 2 = 1 union all select id, at, x from readings where x % 2 = 0
   others: {from: readings, deduplicate: {key: [other], within: 1 minute}}
+  listed: {sql: "select id, at, x from readings where x in (select id from range(1000))"}
   once: {from: INPUT, deduplicate: {key: [id]WITHIN}}
 sinks: {once: {from: once, table: once}}
 """
@@ -88,12 +89,15 @@ def test_a_stream_keeps_the_rows_of_a_batch(stage: Stage, divided: SparkSession)
     assert streamed == rows_of(stage.folder)
 
 
-@pytest.mark.parametrize(("read", "within"), [("halves", ""), ("halves", ", within: 1 minute"), ("others", "")])
+@pytest.mark.parametrize(
+    ("read", "within"), [("halves", ""), ("halves", ", within: 1 minute"), ("others", ""), ("listed", "")]
+)
 def test_a_stream_keeps_the_rows_of_a_batch_where_rows_were_mixed(
     stage: Stage, divided: SparkSession, read: str, within: str
 ) -> None:
-    """Behind a union, and behind another deduplication: rows are in the order of their records."""
+    """Behind a union, another deduplication and a join that is written as IN: rows are in the order of records."""
     stage = replace(stage, spark=divided)
+    divided.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")  # joins divide the rows by their keys
     stage.create("in", 1)
     stage.produce("in", [{**row, "other": row["x"] * 7 % 200} for row in drawn(450)])
     pipeline = stage.pipeline(MIXED.replace("INPUT", read).replace("WITHIN", within))

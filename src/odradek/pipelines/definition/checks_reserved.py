@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.definition.table_columns import Columns
 
-RESERVED = frozenset({"__origin", "__rejected", "__violated"})
+RESERVED = frozenset({"__origin", "__period", "__place", "__rank", "__rejected", "__violated"})
 
 
 def check_reserved(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:

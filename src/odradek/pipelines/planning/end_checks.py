@@ -133,17 +133,22 @@ def check_null_group(
     pipeline: Pipeline, step: Step, writer: str, graph: Graph, streams: Streams, problems: Problems
 ) -> None:
     """Checks that a step that groups by event time has no group without it."""
-    name = null_time(pipeline, step, graph, streams)
-    if name is None:
+    found = null_time(pipeline, step, graph, streams)
+    if found is None:
         return
+    name = found.name
+    reason = f"{name} may be null"
     place = "in a SQL step before it" if query_of(step) is None else "to the SELECT whose rows are grouped"
     remedy = f"add WHERE {name} IS NOT NULL {place}"
-    if can_be_declared(pipeline, step, graph, streams, name):
+    if found.is_partial:
+        reason = f"{name} is null in some groups of ROLLUP, CUBE or GROUPING SETS"
+        remedy = f"group by {name} or its window outside ROLLUP, CUBE and GROUPING SETS: GROUP BY {name}, ROLLUP(…)"
+    elif can_be_declared(pipeline, step, graph, streams, name):
         remedy = f"declare {name} as NOT NULL in the schema of its source, or {remedy}"
     problems.error(
         step.place,
-        f"step '{step.name}' aggregates a stream by event time, and {name} may be null: no watermark passes the group "
-        f"of null, and {writer} would never write it",
+        f"step '{step.name}' aggregates a stream by event time, and {reason}: no watermark passes the group of null, "
+        f"and {writer} would never write it",
         remedy,
     )
 

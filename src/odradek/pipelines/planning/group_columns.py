@@ -212,22 +212,30 @@ def group_expressions(select: exp.Expr) -> list[exp.Expr]:
     group = select.args.get("group")
     if group is None:
         return []
-    named = {each.alias.lower(): each.this for each in select.expressions if is_new_name(each)}
     plain = [each.unalias() for each in select.expressions if not any(map(is_aggregate, each.walk()))]
     found: list[exp.Expr] = list(plain) if group.args.get("all") else []
     for each in group.expressions:
         if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets):
             found += each.find_all(exp.Column)
-        elif isinstance(each, exp.Literal) and not each.is_string:
-            at = int(each.name) - 1 if each.name.isdigit() else -1
-            found += [select.expressions[at].unalias()] if 0 <= at < len(select.expressions) else []
-        elif isinstance(each, exp.Column) and not each.table:
-            found.append(named.get(each.name.lower(), each))
         else:
-            found.append(each)
+            found += resolved(each, select)
     for key in ("rollup", "cube", "grouping_sets"):
         found += [column for each in group.args.get(key) or () for column in each.find_all(exp.Column)]
     return found
+
+
+def resolved(node: exp.Expr, select: exp.Expr) -> list[exp.Expr]:
+    """What an expression of GROUP BY stands for: an ordinal or an alias stands for a selected expression. An ordinal
+    that does not exist stands for none."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.Literal) and not node.is_string:
+        at = int(node.name) - 1 if node.name.isdigit() else -1
+        return [select.expressions[at].unalias()] if 0 <= at < len(select.expressions) else []
+    if isinstance(node, exp.Column) and not node.table:
+        named = {each.alias.lower(): each.this for each in select.expressions if is_new_name(each)}
+        return [named.get(node.name.lower(), node)]
+    return [node]
 
 
 def is_new_name(node: exp.Expr) -> bool:

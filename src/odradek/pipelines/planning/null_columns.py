@@ -25,6 +25,15 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class NullTime:
+    """A column of event time that is grouped by and may be null; with `is_partial` it is null in the groups of some
+    grouping set."""
+
+    name: str
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """The columns of rows, in their order; `is_open` says that they may have other columns."""
 
@@ -114,12 +123,13 @@ class Scope:
         self.tables = {table: rows.without_match() for table, rows in self.tables.items()}
 
     def starred(self, star: exp.Expr) -> Rows:
-        """The columns of `*` or `table.*`."""
+        """The columns of `*` or `table.*`; those of `struct.*` and `table.struct.*` are not known."""
         from sqlglot import exp  # noqa: PLC0415
 
         left_out = {each.name.lower() for each in excepted_columns(star)}
         if isinstance(star, exp.Column):
-            read = [self.tables.get(star.parts[0].name.lower(), Rows(is_open=True))]
+            table = star.parts[0].name.lower() if len(star.parts) == 2 else ""
+            read = [self.tables.get(table, Rows(is_open=True))]
             shared = []
         else:
             read = list(self.tables.values())
@@ -163,4 +173,13 @@ def may_be_null(node: exp.Expr, column: Callable[[exp.Column], Column]) -> bool:
         return may_be_null(node.this, column)
     if isinstance(node, exp.Coalesce):
         return all(may_be_null(each, column) for each in (node.this, *node.expressions))
+    if is_window_time(node):
+        return any(may_be_null(each, column) for each in node.expressions)
     return column(node).may_be_null if isinstance(node, exp.Column) else not isinstance(node, exp.Literal)
+
+
+def is_window_time(node: exp.Expr) -> bool:
+    """Whether this is a call of `window_time`, the event time of a window."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "window_time"

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.sql_written import is_star
-from odradek.pipelines.planning.group_columns import WINDOWS, group_expressions
-from odradek.pipelines.planning.null_columns import Column, Rows, Scope, may_be_null, non_null_columns, united
+from odradek.pipelines.definition.sql_written import is_star, name_of
+from odradek.pipelines.planning.group_columns import group_expressions
+from odradek.pipelines.planning.grouping_sets import partial_expressions
+from odradek.pipelines.planning.null_columns import (
+    Column,
+    NullTime,
+    Rows,
+    Scope,
+    is_window_time,
+    may_be_null,
+    non_null_columns,
+    united,
+)
 from odradek.pipelines.planning.null_guards import plain_columns
 from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, join_type, own_nodes, window_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows that a SELECT calls: the names of their columns, and their event time."""
+
+    names: frozenset[str]
+    time: str | None
 
 
 class NullQueries:
@@ -22,7 +41,7 @@ class NullQueries:
 
     def __init__(self, tables: Mapping[str, Rows]) -> None:
         self._tables = tables  # by lower-case name
-        self.null_times: list[str] = []
+        self.null_times: list[NullTime] = []
 
     def of_query(self, node: exp.Expr, outer: Mapping[str, Rows] | None = None) -> Rows:
         from sqlglot import exp  # noqa: PLC0415 - parsed already
@@ -38,7 +57,7 @@ class NullQueries:
         return self._select(node, named) if isinstance(node, exp.Select) else Rows(is_open=True)
 
     def _distinct(self, rows: Rows) -> Rows:
-        self.null_times += [each.time for each in rows.columns if each.time is not None and each.may_be_null]
+        self.null_times += null_times(rows.columns)
         return rows
 
     def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
@@ -61,11 +80,15 @@ class NullQueries:
         if having is not None:
             computed = {each.alias.lower() for each in node.expressions if isinstance(each, exp.Alias)}
             scope.require(each for each in non_null_columns(having) if each.name.lower() not in computed)
+        for each in partial_expressions(node, scope.tables):
+            is_time = isinstance(each, exp.Column) or window_calls(each)  # other expressions over event time are not
+            times = [scope.column(column).time for column in each.find_all(exp.Column)] if is_time else []
+            self.null_times += [NullTime(time, is_partial=True) for time in times if time is not None]
         for each in group_expressions(node):
-            found = [scope.column(column) for column in each.find_all(exp.Column)]
-            self.null_times += [column.time for column in found if column.time is not None and column.may_be_null]
+            self.null_times += null_times(scope.column(column) for column in each.find_all(exp.Column))
         over = [scope.column(column).time for call in calls for column in call.find_all(exp.Column)]
-        rows = selected(node, scope, window_time=next(filter(None, over), None))
+        windows = Windows(frozenset(map(name_of, calls)), next(filter(None, over), None))
+        rows = selected(node, scope, windows)
         return self._distinct(rows) if node.args.get("distinct") else rows
 
     def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Scope:
@@ -95,6 +118,11 @@ class NullQueries:
             join(each, scope, self._relation(each.this, named))
 
 
+def null_times(columns: Iterable[Column]) -> list[NullTime]:
+    """The columns of event time that may be null."""
+    return [NullTime(each.time) for each in columns if each.time is not None and each.may_be_null]
+
+
 def join(node: exp.Expr, scope: Scope, right: Scope) -> None:
     """Joins the tables of a scope with others."""
     from sqlglot import exp  # noqa: PLC0415
@@ -118,8 +146,8 @@ def join(node: exp.Expr, scope: Scope, right: Scope) -> None:
     scope.owners = scope.owners if kind in {JoinType.SEMI, JoinType.ANTI} else both.owners
 
 
-def selected(node: exp.Select, scope: Scope, window_time: str | None) -> Rows:
-    """The columns that a SELECT selects; `window_time` is the event time of its windows."""
+def selected(node: exp.Select, scope: Scope, windows: Windows) -> Rows:
+    """The columns that a SELECT with these windows selects."""
     from sqlglot import exp  # noqa: PLC0415
 
     rows = Rows()
@@ -131,8 +159,8 @@ def selected(node: exp.Select, scope: Scope, window_time: str | None) -> Rows:
             found = scope.starred(item)
         elif names:
             found = Rows(tuple(Column(every.name.lower()) for every in names))
-        elif is_window(item, scope):
-            time = None if item.name.lower() == "start" else window_time
+        elif is_window(item, scope, windows):
+            time = None if item.name.lower() == "start" else windows.time
             found = Rows((Column(name, may_be_null=False, time=time),))
         else:
             time = scope.column(item).time if isinstance(item, exp.Column) else None
@@ -141,13 +169,16 @@ def selected(node: exp.Select, scope: Scope, window_time: str | None) -> Rows:
     return rows
 
 
-def is_window(item: exp.Expr, scope: Scope) -> bool:
-    """Whether this is a window of the SELECT, or its start or end."""
+def is_window(item: exp.Expr, scope: Scope, windows: Windows) -> bool:
+    """Whether this is a window of the SELECT, or its start, its end or its time."""
     from sqlglot import exp  # noqa: PLC0415
 
+    if is_window_time(item):
+        return any(is_window(each, scope, windows) for each in item.expressions)
     if isinstance(item, exp.Column):
         first = item.parts[0].name.lower()
-        return first in WINDOWS and not any(first == table or rows.has(first) for table, rows in scope.tables.items())
+        is_other = any(first == table or rows.has(first) for table, rows in scope.tables.items())
+        return first in windows.names and not is_other
     return isinstance(item, exp.Dot | exp.Anonymous) and bool(window_calls(item))
 
 

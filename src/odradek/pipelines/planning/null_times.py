@@ -13,7 +13,7 @@ from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import JoinKind, Otherwise, StreamJoinKind, Tombstones
-from odradek.pipelines.planning.null_columns import Column, Rows, Scope, may_be_null, non_null_columns
+from odradek.pipelines.planning.null_columns import Column, NullTime, Rows, Scope, may_be_null, non_null_columns
 from odradek.pipelines.planning.null_queries import NullQueries
 from odradek.pipelines.planning.queries import query_of
 
@@ -31,13 +31,13 @@ RECORD_COLUMNS = frozenset(("_timestamp", "_topic", "_partition", "_offset"))  #
 
 def null_time(
     pipeline: Pipeline, step: Step, graph: Graph, streams: Streams, declared: Collection[str] = ()
-) -> str | None:
+) -> NullTime | None:
     """The column of event time that a step groups by and that may be null, if there is one. Columns of topics that are
     `declared` count as NOT NULL."""
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
     found: dict[str, Rows] = {}  # by lower-case name
-    null_times: list[str] = []
+    null_times: list[NullTime] = []
     for name in graph.upstream(step.name):
         if name in sources:
             rows = source_rows(sources[name], streams, declared)
@@ -61,9 +61,10 @@ def checks_schema(source: Source) -> bool:
 
 
 def with_times(rows: Rows, times: Collection[str]) -> Rows:
-    """The rows, of which these columns are event time."""
+    """The rows, of which these columns are event time. The columns of generators without names are not known: a column
+    with a watermark exists."""
     columns = tuple(replace(each, time=each.name if each.name in times else None) for each in rows.columns)
-    others = tuple(Column(name, time=name) for name in times if not rows.has(name)) if rows.is_open else ()
+    others = tuple(Column(name, time=name) for name in times if not rows.has(name))
     return replace(rows, columns=(*columns, *others))
 
 
@@ -87,11 +88,11 @@ def rows_with(required: Collection[str], name: str, streams: Streams) -> Rows:
     return Rows(tuple(Column(each, may_be_null=each not in required) for each in names), is_open=known is None)
 
 
-def step_rows(step: Step, found: dict[str, Rows], streams: Streams) -> tuple[Rows, list[str]]:
+def step_rows(step: Step, found: dict[str, Rows], streams: Streams) -> tuple[Rows, list[NullTime]]:
     """The rows of a step, and the columns of event time that it groups by and that may be null."""
     operation = step.operation
     query = query_of(step)
-    null_times: list[str] = []
+    null_times: list[NullTime] = []
     if query is not None:
         queries = NullQueries(found)
         rows = queries.of_query(query)
@@ -101,7 +102,7 @@ def step_rows(step: Step, found: dict[str, Rows], streams: Streams) -> tuple[Row
         required = read.required
         if operation.window is not None:
             required |= {operation.window.column.lower(), "window_start", "window_end"}
-        null_times = [name for name in by if name not in required and read.column(name).time is not None]
+        null_times = [NullTime(name) for name in by if name not in required and read.column(name).time is not None]
         rows = rows_with(required & {*by, "window_start", "window_end"}, step.name, streams)
     else:
         rows = rows_with(kept_columns(step, found), step.name, streams)

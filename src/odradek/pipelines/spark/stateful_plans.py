@@ -77,7 +77,8 @@ def has_mixed_rows(node: Any) -> bool:
         return False
     name = private(node, "node")()
     is_mixing = node.shuffle() if name == "Repartition" else name in MIXING
-    return is_mixing or any(map(has_mixed_rows, items(private(node, "children")())))
+    has_subquery = bool(items(node.subqueries()))  # IN and EXISTS become joins when Spark optimises the plan
+    return is_mixing or has_subquery or any(map(has_mixed_rows, items(private(node, "children")())))
 
 
 def has_removal(node: Any) -> bool:
