@@ -125,9 +125,7 @@ class ProducerEntries:
         for producer_id in sorted(idle):
             self._packed.add(producer_id, self.recent.pop(producer_id))
         if idle:
-            left = list(self.recent.items())
-            self.recent.clear()  # the memory of a dictionary does not shrink otherwise
-            self.recent.update(left)
+            self.recent = dict(self.recent)  # the memory of a dictionary does not shrink when its items are removed
         written = len(self.recent) - open_transactions
         self._room = max(min(self._room, written + written // 2), RECENT_PRODUCERS)
         self._recent_limit = open_transactions + self._room

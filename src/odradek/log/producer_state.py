@@ -28,11 +28,10 @@ _new_tuple = tuple.__new__  # half the cost of the constructor; called once per 
 class ProducerState:
     """The producers of one partition, by producer id, as of `end_offset` when the state is loaded or rebuilt."""
 
-    __slots__ = ("_recent", "end_offset", "entries", "transactions", "verifications")
+    __slots__ = ("end_offset", "entries", "transactions", "verifications")
 
     def __init__(self) -> None:
         self.entries = ProducerEntries()
-        self._recent = self.entries.recent  # asked first: most batches are of producers that wrote lately
         self.end_offset = 0
         self.transactions = UnstableTransactions()
         self.verifications = Verifications()
@@ -44,7 +43,8 @@ class ProducerState:
     ) -> ProducerBatch | ErrorCode | None:
         """Returns None when the batch may be appended, the stored batch that it duplicates, or why it is refused. A
         batch without sequence numbers is one of the group coordinator."""
-        entry = self._recent.get(header.producer_id) or self.entries.get(header.producer_id)
+        # Most producers have written lately: asked for without a call, here and in `update`.
+        entry = self.entries.recent.get(header.producer_id) or self.entries.get(header.producer_id)
         if entry is None:
             if not header.attributes & TRANSACTIONAL_FLAG and not self.verifications.pending:
                 return None
@@ -135,7 +135,7 @@ class ProducerState:
         """Records a batch that was appended, or that is read from the log to rebuild this state: nothing is checked.
         `last_offset` and `timestamp` are those that the batch was stored with."""
         producer_id, producer_epoch = header.producer_id, header.producer_epoch
-        entry = self._recent.get(producer_id)
+        entry = self.entries.recent.get(producer_id)
         if entry is None:
             entry = self.entries.get_recent(producer_id) or self._add(producer_id, producer_epoch)
         batches = entry.batches
@@ -182,12 +182,11 @@ class ProducerState:
 
     def replace(self, entries: Iterable[tuple[int, ProducerEntry]], end_offset: int) -> None:
         self.entries = ProducerEntries(entries)
-        self._recent = self.entries.recent
         self.end_offset = end_offset
         self.verifications = Verifications()
         self.transactions = UnstableTransactions(
             (producer_id, entry.current_txn_first_offset)
-            for producer_id, entry in self._recent.items()  # those with an open transaction are never packed
+            for producer_id, entry in self.entries.recent.items()  # those with an open transaction are never packed
             if entry.current_txn_first_offset != NO_OFFSET
         )
 

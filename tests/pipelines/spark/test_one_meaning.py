@@ -6,9 +6,7 @@ The source is a folder of files of which each is one micro-batch.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +18,7 @@ from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
 from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state, mixes_rows, removes_groups, removes_rows
 from odradek.pipelines.spark.steps import StepBroken
+from tests.pipelines.spark.file_batches import give_files, seconds_after_noon
 from tests.pipelines.spark.stage import WAIT_S
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SOURCE = """
 warehouse: sqlite:///w.db
 sources:
@@ -44,17 +42,11 @@ sources:
 
 
 def reading(number: int, kind: str, seconds: float, x: int = 0) -> dict[str, Any]:
-    return {"id": number, "kind": kind, "at": (NOON + timedelta(seconds=seconds)).isoformat(), "x": x}
+    return {"id": number, "kind": kind, "at": seconds_after_noon(seconds), "x": x}
 
 
 def give(stage: Stage, batches: Sequence[Iterable[dict[str, Any]]]) -> None:
-    """Writes a file for each batch; Spark reads them in the order of their times."""
-    folder = stage.folder / "in"
-    folder.mkdir()
-    for number, rows in enumerate(batches):
-        file = folder / f"{number}.json"
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+    give_files(stage.folder / "in", batches)
 
 
 def table(stage: Stage, query: str) -> list[tuple[Any, ...]]:

@@ -88,11 +88,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
     )
     busiest = nlargest(BUSIEST, own, key=lambda topic: (topic.records_per_s, topic.records))
     return Overview(
-        *(
-            _headline(offline, health.under_min_in_sync, under_replicated, fenced)
-            if is_answering
-            else ("The cluster does not answer", "bad")
-        ),
+        *_headline(offline, health.under_min_in_sync, under_replicated, fenced, is_answering=is_answering),
         tiles,
         health.problems[:SHOWN_PROBLEMS],
         max(health.problem_count - SHOWN_PROBLEMS, 0),
@@ -117,7 +113,11 @@ def _controller_tile(state: ClusterState) -> Tile:
     return Tile("Controller", DASH, "none elected", "bad")
 
 
-def _headline(offline: int, under_min: int, under_replicated: int, fenced: int) -> tuple[str, str]:
+def _headline(
+    offline: int, under_min: int, under_replicated: int, fenced: int, *, is_answering: bool
+) -> tuple[str, str]:
+    if not is_answering:
+        return "The cluster does not answer", "bad"
     if offline:
         return f"{plural(offline, 'partition')} without a leader: nothing can be written or read there", "bad"
     if under_min:
