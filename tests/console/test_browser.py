@@ -17,7 +17,7 @@ from tests.console.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium on the PATH")
 
@@ -51,6 +51,20 @@ def test_a_live_tail_keeps_no_nodes_of_rows_that_it_removes(
     assert nodes <= 2 * kept_rows + 1  # each row, and the line break after it
 
 
+def test_the_live_tail_cannot_be_switched_before_its_script_runs(page: Page, topic: str) -> None:
+    held: list[Route] = []
+    page.route("**/messages.js*", lambda route: held.append(route))  # noqa: PLW0108 - playwright marks the function
+    page.goto(f"/topics/{topic}/messages", wait_until="commit")
+    switch = page.locator("[data-tail-switch]")
+    switch.wait_for()
+    while not held:
+        page.wait_for_timeout(10)
+    assert switch.is_disabled()
+    held[0].continue_()
+    switch.click()
+    page.wait_for_selector("[data-tail-switch][aria-pressed=true]")
+
+
 def test_a_topic_from_its_creation_to_its_end(
     page: Page, bootstrap_server: str, new_name: Callable[[], str], produce: Callable[..., None]
 ) -> None:
@@ -64,7 +78,7 @@ def test_a_topic_from_its_creation_to_its_end(
 
     page.click("nav.tabs >> text=Messages")
     page.click("[data-tail-switch]")
-    page.wait_for_selector("text=Pause")
+    page.wait_for_selector("[data-tail-switch]:has-text('Pause')")
     page.wait_for_selector("text=Waiting for new records")
     while not page.locator("td.value:has-text('seen live')").count():  # the tail may begin after the first record
         produce(name, ("live", "seen live"), partition=0)

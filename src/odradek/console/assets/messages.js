@@ -78,6 +78,7 @@
       }
     });
   });
+  tailButton.disabled = false; // the page comes with a disabled one: a click before this script would be lost
 
   const found = document.querySelector("[data-search-stream]");
   if (found) {
