@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from uuid import UUID
 
 import pytest
@@ -23,6 +22,7 @@ from odradek.protocol.messages.metadata import (
 )
 from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import create_topic, delete_topic, list_offset
+from tests.memory import memory_of
 
 NO_OPERATIONS = -(2**31)
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -144,13 +144,11 @@ def test_old_versions_always_allow_it(name: str, version: int) -> None:
 
 def test_finding_repeated_names_takes_less_memory_than_the_request() -> None:
     topics = [MetadataRequestTopic(name=f"none-{number}") for number in range(MetadataRequest.element_limit())]
-    tracemalloc.start()
-    try:
+
+    def find() -> None:
         assert len([*_once([*topics, *topics])]) == len(topics)
-        most_bytes = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert most_bytes < 100 * len(topics)
+
+    assert memory_of(find).peak_bytes < 100 * len(topics)
 
 
 def test_many_who_ask_at_once_make_one_topic(name: str) -> None:

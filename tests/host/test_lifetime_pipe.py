@@ -10,12 +10,9 @@ import threading
 import pytest
 
 from odradek.host.lifetime_pipe import LifetimePipe, call_when_parent_ends
+from tests.alone import call_alone, open_descriptors
 
 CHILD = "import os, sys; os.read(int(sys.argv[1]), 1)"
-
-
-def open_descriptors() -> set[str]:
-    return set(os.listdir("/dev/fd"))
 
 
 def test_child_ends_when_its_pipe_is_closed() -> None:
@@ -28,21 +25,27 @@ def test_child_ends_when_its_pipe_is_closed() -> None:
 
 
 def test_start_that_fails_leaves_no_descriptor_open() -> None:
-    before = open_descriptors()
-    with pytest.raises(FileNotFoundError), LifetimePipe().opened() as watched:
-        subprocess.Popen(["/no/such/program"], pass_fds=[watched])
-    assert open_descriptors() == before
+    def fail() -> None:
+        before = open_descriptors()
+        with pytest.raises(FileNotFoundError), LifetimePipe().opened() as watched:
+            subprocess.Popen(["/no/such/program"], pass_fds=[watched])
+        assert open_descriptors() == before
+
+    call_alone(fail)
 
 
 def test_second_child_gets_a_pipe_of_its_own() -> None:
-    pipe, before = LifetimePipe(), open_descriptors()
-    for _ in range(2):
-        with pipe.opened():
-            pass
-    assert len(open_descriptors()) == len(before) + 1, "the write end of the second pipe"
-    pipe.close()
-    pipe.close()
-    assert open_descriptors() == before
+    def open_twice() -> None:
+        pipe, before = LifetimePipe(), open_descriptors()
+        for _ in range(2):
+            with pipe.opened():
+                pass
+        assert len(open_descriptors()) == len(before) + 1, "the write end of the second pipe"
+        pipe.close()
+        pipe.close()
+        assert open_descriptors() == before
+
+    call_alone(open_twice)
 
 
 def test_function_is_called_when_the_parent_ends() -> None:

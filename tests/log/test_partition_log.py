@@ -14,6 +14,7 @@ from odradek.protocol.batch import has_valid_checksum, read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import read_records
+from tests.alone import call_alone, open_descriptors
 from tests.log.batches import EVERYTHING, NOW_MS, append, delete_before, make_batch, open_log, read_all, split
 
 
@@ -220,23 +221,26 @@ def test_a_removed_segment_stays_readable_for_who_has_a_slice(host: Host, direct
 
 
 def test_few_segments_hold_a_descriptor(host: Host, directory: str) -> None:
-    log = open_log(host, directory)
-    host.disk.open_files.limit = 4
-    before = len(os.listdir("/dev/fd"))
-    for _ in range(50):
-        append(log, make_batch([b"a"]))
-        log.roll()
-    log.flush()
-    assert len(read_all(log)) == 50
-    assert len(os.listdir("/dev/fd")) <= before + 4
-    again = open_log(host, directory, clean_shutdown=False, recovery_point_offset=50)
-    for each in (log, again):
-        assert each.max_timestamp_offset() is not None
-        assert each.offset_for_timestamp(NOW_MS) is not None
-        assert each.offset_for_timestamp(NOW_MS + 1) is None
-        for segment in each.segments:
-            segment.load_max_timestamp()
-    assert len(os.listdir("/dev/fd")) <= before + 8
+    def fill_and_open_again() -> None:
+        log = open_log(host, directory)
+        host.disk.open_files.limit = 4
+        before = len(open_descriptors())
+        for _ in range(50):
+            append(log, make_batch([b"a"]))
+            log.roll()
+        log.flush()
+        assert len(read_all(log)) == 50
+        assert len(open_descriptors()) <= before + 4
+        again = open_log(host, directory, clean_shutdown=False, recovery_point_offset=50)
+        for each in (log, again):
+            assert each.max_timestamp_offset() is not None
+            assert each.offset_for_timestamp(NOW_MS) is not None
+            assert each.offset_for_timestamp(NOW_MS + 1) is None
+            for segment in each.segments:
+                segment.load_max_timestamp()
+        assert len(open_descriptors()) <= before + 8
+
+    call_alone(fill_and_open_again)
 
 
 def test_the_log_start_cannot_pass_the_end(host: Host, directory: str) -> None:

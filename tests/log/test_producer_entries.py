@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +18,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_OFFSET
 from tests.log.batches import NOW_MS
 from tests.log.test_producer_state import header, marker, verify
+from tests.memory import memory_of
 
 STEPS = st.lists(
     st.tuples(
@@ -171,25 +170,17 @@ def test_producers_that_write_in_turn_become_recent() -> None:
     assert len(state.entries.recent) <= producer_entries.MOST_RECENT_PRODUCERS
 
 
-def memory_of_logs() -> int:
-    """What the code of logs has taken and kept: other threads of a test process take memory too."""
-    kept = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/odradek/log/*")])
-    return sum(each.size for each in kept.statistics("filename"))
-
-
 def test_producers_of_one_batch_take_little_memory() -> None:
     """At most what a partition remembers, of ids that a client has invented."""
     state = ProducerState()
     batches = [header(0, producer_id=(1 << 40) + number) for number in range(PRODUCERS_LIMIT)]
-    tracemalloc.start()
-    try:
+
+    def take() -> None:
         for offset, batch in enumerate(batches):
             state.update(batch, 1_000_000 + offset, NOW_MS + offset)
-        taken_bytes = memory_of_logs()
-    finally:
-        tracemalloc.stop()
-    assert len(state.entries) == PRODUCERS_LIMIT
-    assert taken_bytes < 60 * PRODUCERS_LIMIT
+        assert len(state.entries) == PRODUCERS_LIMIT
+
+    assert memory_of(take).kept_bytes < 60 * PRODUCERS_LIMIT
 
 
 def test_idle_producers_of_many_partitions_take_little_memory() -> None:
@@ -197,19 +188,17 @@ def test_idle_producers_of_many_partitions_take_little_memory() -> None:
     count, partitions = producer_entries.RECENT_PRODUCERS - 1, 100
     states = [ProducerState() for _ in range(partitions)]
     batches = [header(0, producer_id=(1 << 40) + number) for number in range(count)]
-    tracemalloc.start()
-    try:
+
+    def take() -> None:
         for state in states:
             for offset, batch in enumerate(batches):
                 state.update(batch, 1_000_000 + offset, NOW_MS + offset)
         for _ in range(2):
             for state in states:
                 state.entries.pack_idle()
-        taken_bytes = memory_of_logs()
-    finally:
-        tracemalloc.stop()
-    assert {len(state.entries) for state in states} == {count}
-    assert taken_bytes < 60 * count * partitions
+        assert {len(state.entries) for state in states} == {count}
+
+    assert memory_of(take).kept_bytes < 60 * count * partitions
 
 
 def test_producers_that_have_written_since_the_last_check_are_not_packed() -> None:

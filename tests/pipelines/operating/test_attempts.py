@@ -1,57 +1,41 @@
-"""One attempt to run a pipeline as a child process: what it prints, and what stays open after it.
-
-Descriptors are counted in a process of its own: clients of other tests open and close theirs in threads.
-"""
+"""One attempt to run a pipeline as a child process: what it prints, and what stays open after it."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
+from typing import TYPE_CHECKING
 
-PREPARED = """
-import os, sys
+import pytest
+
 from odradek.pipelines.operating.attempts import Attempt
+from tests.alone import call_alone, open_descriptors
 
-def open_descriptors():
-    return set(os.listdir("/dev/fd"))
+if TYPE_CHECKING:
+    from odradek.pipelines.operating.events import Event
 
-before = open_descriptors()
-"""
-
-PRINTS = """
-with Attempt([sys.executable, "-c", "print('hello')"]) as attempt:
-    events = []
-    while not attempt.is_over:
-        events += attempt.poll(30.0)
-    events += attempt.poll(0.0)
-    assert attempt.wait() == 0
-assert [event["text"] for event in events] == ["hello"], events
-"""
-
-CANNOT_START = """
-try:
-    with Attempt(["/no/such/program"]):
-        pass
-except FileNotFoundError:
-    pass
-else:
-    raise AssertionError("the program has started")
-"""
-
-NOTHING_STAYS_OPEN = """
-assert open_descriptors() == before, open_descriptors() ^ before
-"""
-
-
-def run_alone(steps: str) -> None:
-    script = PREPARED + steps + NOTHING_STAYS_OPEN
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+PRINTS = "print('hello')"
 
 
 def test_line_of_the_child_becomes_a_note_and_nothing_stays_open() -> None:
-    run_alone(PRINTS)
+    def run() -> None:
+        before = open_descriptors()
+        with Attempt([sys.executable, "-c", PRINTS]) as attempt:
+            events: list[Event] = []
+            while not attempt.is_over:
+                events += attempt.poll(30.0)
+            events += attempt.poll(0.0)
+            assert attempt.wait() == 0
+        assert [event["text"] for event in events] == ["hello"]
+        assert open_descriptors() == before
+
+    call_alone(run)
 
 
 def test_start_that_fails_leaves_no_descriptor_open() -> None:
-    run_alone(CANNOT_START)
+    def run() -> None:
+        before = open_descriptors()
+        with pytest.raises(FileNotFoundError), Attempt(["/no/such/program"]):
+            pass
+        assert open_descriptors() == before
+
+    call_alone(run)
