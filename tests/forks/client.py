@@ -60,13 +60,14 @@ class ForkServer:
         environment: Mapping[str, str],
         descriptors: Mapping[int, int],
         *,
+        directory: str | None = None,
         has_own_session: bool = False,
     ) -> ForkedProcess:
         """`descriptors` of this process, by their numbers in the new one."""
         request = {
             "arguments": [os.fspath(each) for each in arguments],
             "environment": dict(environment),
-            "directory": os.getcwd(),
+            "directory": directory or os.getcwd(),
             "descriptors": list(descriptors),
             "has_own_session": has_own_session,
         }

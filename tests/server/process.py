@@ -1,4 +1,7 @@
-"""A broker's process as a service manager has it: arguments and environment in, exit code and two streams out."""
+"""A broker's process as a service manager has it: arguments and environment in, exit code and two streams out.
+
+It is a fork of a process that has imported its modules, unless the test needs an interpreter of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from tests.forks.client import OF_BROKERS, fork_server
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,19 +24,8 @@ TIMEOUT_SECONDS = 60.0  # not how long it takes, but how long a busy machine may
 
 
 class BrokerProcess:
-    def __init__(
-        self, arguments: Sequence[str], environment: Mapping[str, str], prefix: Sequence[str], directory: str | None
-    ) -> None:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
-        self.process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "odradek", "broker", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**inherited, **environment},
-            cwd=directory,
-        )
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
         self.stdout = self.stderr = ""
         self._readers = [threading.Thread(target=self._read, args=(name,)) for name in ("stdout", "stderr")]
         for reader in self._readers:
@@ -67,14 +61,42 @@ def broker_process(
     environment: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
     directory: str | None = None,
+    is_fork: bool = True,
     **properties: str,
 ) -> Iterator[BrokerProcess]:
-    """Properties as keywords, with underscores for dots; killed at the end if it still runs."""
+    """Properties as keywords, with underscores for dots; killed at the end if it still runs.
+
+    With a `prefix`, such as a shell that sets limits, or without `is_fork`, it has an interpreter of its own.
+    """
     overrides = [f"--override={name.replace('_', '.')}={value}" for name, value in properties.items()]
-    broker = BrokerProcess([*arguments, *overrides], environment or {}, prefix, directory)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
+    whole = {**inherited, **(environment or {})}
+    command = ["broker", *arguments, *overrides]
+    if is_fork and not prefix:
+        broker = BrokerProcess(_fork(command, whole, directory))
+    else:
+        broker = BrokerProcess(_start([*prefix, sys.executable, "-m", "odradek", *command], whole, directory))
     try:
         yield broker
     finally:
         if broker.process.poll() is None:
             broker.process.kill()
         broker.wait()
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str], directory: str | None) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=environment, cwd=directory
+    )
+
+
+def _fork(arguments: Sequence[str], environment: Mapping[str, str], directory: str | None) -> subprocess.Popen[str]:
+    (output, output_end), (errors, errors_end) = os.pipe(), os.pipe()
+    with open(os.devnull, "rb") as nothing:
+        streams = {0: nothing.fileno(), 1: output_end, 2: errors_end}
+        process = fork_server(OF_BROKERS).start(arguments, environment, streams, directory=directory)
+    os.close(output_end)
+    os.close(errors_end)
+    process.stdout, process.stderr = open(output), open(errors)  # noqa: SIM115 - closed by the threads that read them
+    return process

@@ -57,7 +57,7 @@ def test_a_file_an_environment_and_overrides_make_the_settings(tmp_path: Path) -
         f"listeners={LOCAL}\nlog.dirs={tmp_path}/data\nnum.partitions=2\nmessage.max.bytes=2000\nlog.roll.hours=5\n"
     )
     environment = {"ODRADEK_MESSAGE_MAX_BYTES": "3000", "ODRADEK_LOG_ROLL_HOURS": "6"}
-    with broker_process(str(file), environment=environment, log_roll_hours="7") as broker:
+    with broker_process(str(file), environment=environment, is_fork=False, log_roll_hours="7") as broker:
         (host, port), *_ = broker.wait_until_ready()
         with WireClient(port, host) as client:
             reported = [setting(client, name) for name in ("num.partitions", "message.max.bytes", "log.roll.hours")]
@@ -158,7 +158,7 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_a_log_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/file") as broker:
+    with broker_process(is_fork=False, listeners=LOCAL, log_dirs=f"{tmp_path}/file") as broker:
         fails(broker, f"{tmp_path}/file is a file", "log.dirs")
 
 
@@ -298,7 +298,7 @@ def test_levels_leave_out_what_is_below(tmp_path: Path) -> None:
 
 
 def test_the_ready_line_is_all_that_is_printed(tmp_path: Path) -> None:
-    with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/data") as broker:
+    with broker_process(is_fork=False, listeners=LOCAL, log_dirs=f"{tmp_path}/data") as broker:
         broker.wait_until_ready()
         broker.process.terminate()
         assert broker.wait() == 0

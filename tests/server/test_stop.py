@@ -53,6 +53,7 @@ def base_offsets(records: bytes) -> list[int]:
 def test_a_stop_answers_what_waits_and_leaves_the_mark(tmp_path: Path, number: signal.Signals) -> None:
     """On two listeners: no request may begin to wait on the second while the first is being closed."""
     with broker_process(
+        is_fork=False,
         listeners="A://127.0.0.1:0,B://127.0.0.1:0",
         listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
         log_dirs=f"{tmp_path}/data",
