@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from odradek.console.settings import OidcLogin, SaslLogin
-from tests.console.browsing import CHROMIUM, faults_of, open_browser, open_page
+from tests.console.browsing import ARGUMENTS, CHROMIUM, faults_of, open_browser, open_page
 from tests.console.conftest import running_console
 from tests.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, running_provider
 from tests.console.secured import MECHANISM, PASSWORDS, SASL, SecuredCluster, secured_cluster, token_properties
@@ -228,7 +228,7 @@ def test_a_page_of_another_site_cannot_read_frame_or_change_the_console(
 def test_a_name_that_resolves_to_this_machine_is_refused(browser: Browser, console_address: str) -> None:
     """DNS rebinding: the browser believes that evil.example is the console, and sends its name."""
     port = urlsplit(console_address).port
-    arguments = ["--no-sandbox", "--host-resolver-rules=MAP evil.example 127.0.0.1"]
+    arguments = [*ARGUMENTS, "--host-resolver-rules=MAP evil.example 127.0.0.1"]
     rebound = browser.browser_type.launch(executable_path=CHROMIUM, args=arguments)
     try:
         page = rebound.new_page()
