@@ -16,7 +16,7 @@ from odradek.testing import RunningZooKeeper
 from tests.forks.brokers import start_brokers_as_forks
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
-from tests.rewritten_modules import rewrite_modules
+from tests.rewritten_modules import leave_package_as_it_is, rewrite_modules
 from tests.slow_files import ProcessorTimes, write_report
 from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, refuse_apache_kafka, start_order, suite_of
 from tests.worker_groups import GroupScheduling, write_groups
@@ -59,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     if config.getoption("slow_files"):
         config.pluginmanager.register(ProcessorTimes())
+    leave_package_as_it_is(config)
     start_brokers_as_forks()
     if not hasattr(config, "workerinput"):
         config.stash[_SHARED] = SharedKafka()

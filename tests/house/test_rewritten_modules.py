@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from _pytest.assertion.rewrite import AssertionRewritingHook
 
 from tests.rewritten_modules import in_turn, kept_file, rewrite_modules
 
@@ -34,3 +38,9 @@ def test_only_what_is_missing_is_rewritten(
     rewrite_modules(pytestconfig, 0, 1, tmp_path)
     assert first.stat().st_size > 0
     assert second.read_bytes() == b"as it was"
+
+
+def test_modules_of_the_package_are_not_rewritten_and_those_of_tests_are() -> None:
+    modules = [import_module("odradek.log.segment"), sys.modules[__name__]]
+    loaders = [each.__spec__.loader for each in modules if each.__spec__ is not None]
+    assert [isinstance(each, AssertionRewritingHook) for each in loaders] == [False, True]
