@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import atheris
 
+from tests.fuzz.instrumented import all_but
+
 # Not the tables of messages: to instrument them takes seconds, and their decoders are compiled and instrumented below.
 INSTRUMENTED = [
     "odradek.protocol.batch",
@@ -25,7 +27,7 @@ INSTRUMENTED = [
     "odradek.telemetry.otlp",
 ]
 
-with atheris.instrument_imports(include=INSTRUMENTED):
+with atheris.instrument_imports(["odradek"], exclude=all_but(*INSTRUMENTED)):
     from odradek.handlers.registry import build_cluster_registry
     from odradek.protocol.batch import HEADER_SIZE_BYTES
     from odradek.protocol.compression import Compression, decompress

@@ -1,17 +1,23 @@
 """Coverage-guided fuzzing of the way from a frame to an answer: `python -m tests.fuzz.fuzz_wire [libFuzzer options]`.
 
 The node below the sockets runs on the simulated host. Whatever the bytes are, it answers or refuses; anything else that
-comes out is a bug, and libFuzzer writes the bytes that caused it to a file.
+comes out is a bug, and libFuzzer writes the bytes that caused it to a file. FUZZ_PACKAGES names the packages whose
+coverage guides it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["odradek.protocol", "odradek.handlers", "odradek.log"]):
+from tests.fuzz.instrumented import all_but
+
+GUIDING = "odradek.protocol odradek.handlers odradek.log odradek.replica odradek.coordinator odradek.security"
+
+with atheris.instrument_imports(["odradek"], exclude=all_but(*os.environ.get("FUZZ_PACKAGES", GUIDING).split())):
     from odradek.handlers.context import CloseConnection
     from odradek.protocol.malformed import MalformedMessage
     from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
