@@ -79,7 +79,7 @@ def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         link_files(distribution, packages)
     run(
         "-m", "pip", "--disable-pip-version-check", "--python", str(directory / "bin" / "python"),
-        "install", "--quiet", "--no-deps", "--no-index", str(wheel), cwd=directory,
+        "install", "--quiet", "--no-compile", "--no-deps", "--no-index", str(wheel), cwd=directory,
     )  # fmt: skip
     return directory / "bin" / "odradek"
 
