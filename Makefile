@@ -34,7 +34,9 @@ style: $(READY)
 	$(BIN)/ruff format --check
 
 types: $(READY)
+	@$(BIN)/python -m tests.kept_types take
 	$(BIN)/mypy
+	@$(BIN)/python -m tests.kept_types keep
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
