@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
     from odradek.testing import RunningBroker
 
-SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}
+# The amounts of data are small: to compile their plans to Java would take longer than to interpret them. Spark compiles
+# in tests that start it in a process of their own.
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 @pytest.fixture(scope="session")

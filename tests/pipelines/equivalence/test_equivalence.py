@@ -38,13 +38,13 @@ FIRST_SEED = int(os.environ.get("EQUIVALENCE_SEED", "0"))
 @pytest.mark.parametrize(
     "name", [name if name in SHOWN_HERE_ONLY else pytest.param(name, marks=pytest.mark.soak) for name in SAVED]
 )
-def test_a_saved_case_gives_what_a_batch_gives(quick_spark: SparkSession, name: str, tmp_path: Path) -> None:
-    check_case(quick_spark, SAVED[name], tmp_path, ("standard",))
+def test_a_saved_case_gives_what_a_batch_gives(own_spark: SparkSession, name: str, tmp_path: Path) -> None:
+    check_case(own_spark, SAVED[name], tmp_path, ("standard",))
 
 
 @pytest.mark.timeout(300 * CASES)
-def test_a_stream_gives_what_a_batch_gives(quick_spark: SparkSession) -> None:
-    search = Search(quick_spark)
+def test_a_stream_gives_what_a_batch_gives(own_spark: SparkSession) -> None:
+    search = Search(own_spark)
     began_at = time.perf_counter()
     for seed in range(FIRST_SEED, FIRST_SEED + CASES):
         search.check(seed, case_of(seed))

@@ -21,9 +21,9 @@ MOST_CASES = 100
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_found(quick_spark: SparkSession, name: str) -> None:
+def test_a_planted_fault_is_found(own_spark: SparkSession, name: str) -> None:
     fault = FAULTS[name]
-    search = Search(quick_spark, ("standard",))
+    search = Search(own_spark, ("standard",))
     with fault.plant():
         for seed in range(MOST_CASES):
             case = case_of(seed)
