@@ -1,6 +1,6 @@
 """Brokers of `odradek.testing` as forks: a broker spends most of its start on importing modules.
 
-`tests/testing`, `tests/server/test_start.py` and others start brokers as users do.
+`tests/testing`, `tests/deploy` and others start brokers as users do.
 """
 
 from __future__ import annotations
