@@ -79,11 +79,6 @@ cases:
         - {reason: missing field, step: readings}
         - {reason: "expectation 'positive' not met: pressure > 0", value: {id: 3}}
       expectations: {good: {positive: 1, known: 0}}
-  wrong:
-    given: {readings: [{id: 1, pump: 1, pressure: 5}], good: [{idd: 3}]}
-    expect: {sinks: {out: []}}
-  a source without columns:
-    expect: {sinks: {archive: []}}
 """
 # One query, because these cases run all queries of their pipeline for the sake of one.
 SMALL = """
@@ -117,13 +112,31 @@ cases:
   an expectation stops it:
     given: {readings: [{id: 1, pump: 1, pressure: 5000}]}
     expect: {error: "a row does not meet 'sane'"}
+  wrong:
+    given: {readings: [{id: 1, pump: 1, pressure: 5}], good: [{idd: 3}]}
+    expect: {sinks: {out: []}}
+"""
+WITHOUT_SCHEMA = """
+pipeline: p
+sources:
+  readings: {topic: in, schema: "id BIGINT, pump BIGINT"}
+  owners: {jdbc: {url: "jdbc:postgresql:nowhere", table: owners}}
+steps:
+  owned: {from: readings, join: {table: owners, on: pump, how: inner}}
+sinks:
+  archive: {from: owned, files: {path: archive, format: json}}
+"""
+CASES_WITHOUT_SCHEMA = """
+cases:
+  a source without columns:
+    expect: {sinks: {archive: []}}
 """
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[CaseFile]:
     found = []
-    for definition, cases in ((DEFINITION, CASES), (SMALL, SMALL_CASES)):
+    for definition, cases in ((DEFINITION, CASES), (SMALL, SMALL_CASES), (WITHOUT_SCHEMA, CASES_WITHOUT_SCHEMA)):
         folder = tmp_path_factory.mktemp("trial")
         (folder / "p.yml").write_text(definition)
         (folder / "pumps.csv").write_text("pump,name\n1,one\n")
