@@ -67,8 +67,15 @@ class QueryRows(Reading[Rows, Scope]):
     def pivoted(self, rows: Rows) -> Rows:
         return rows if rows.is_static else UNKNOWN
 
-    def renamed(self, _node: exp.Expr, rows: Rows, _names: list[str]) -> Rows:
-        return rows if rows.is_static else UNKNOWN
+    def renamed(self, node: exp.Expr, rows: Rows, names: list[str]) -> Rows:
+        from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+        selects = selects_of(node.this) if isinstance(node.this, exp.Query) else []
+        is_listed = bool(selects) and not any(is_star(item) for each in selects for item in each.expressions)
+        if is_listed and len(names) == len(rows.columns):
+            return replace(rows, columns=dict(zip(names, rows.columns.values(), strict=True)))
+        is_plain = rows.is_fixed and not any(each.parts for each in rows.columns.values())
+        return replace(rows, columns={}, default=Column()) if is_plain else UNKNOWN
 
     def no_tables(self) -> Scope:
         return Scope()
