@@ -126,7 +126,9 @@ def test_only_a_sound_definition_gives_its_pipeline() -> None:
     assert "p.yml:2:1: error: unknown key 'engin'" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["__rejected", "__period", "__place", "__rank"])
+@pytest.mark.parametrize(
+    "name", ["__rejected", "__period", "__place", "__rank", "__value", "__read", "__window", "__position"]
+)
 def test_names_of_internal_columns_are_refused(name: str) -> None:
     assert any(
         f"'{name}', which is internal" in each

@@ -304,3 +304,27 @@ def test_columns_of_the_same_name_are_different_parts_of_a_group(query: str) -> 
 )
 def test_a_column_with_and_without_its_table_is_one_part_of_a_group(query: str) -> None:
     assert refusals("key: [one]", query, head=STRUCTS) == []
+
+
+COUNTED = "(select id, count(*) from a group by id)"
+
+
+@pytest.mark.parametrize(
+    ("key", "sql", "refused"),
+    [
+        ("[k]", f"with x(k, m) as {COUNTED} select k, m from x", None),
+        ("[k]", f"with x(k, m) as {COUNTED} select k, m from x where k > 1", None),
+        ("[k]", f"with x(k, m) as {COUNTED} select k, m from x where m > 1", "filters groups by 'm'"),
+        ("[m]", f"with x(k, m) as {COUNTED} select k, m from x", "has 'm', which changes"),
+        ("[k]", "with x(m) as (select count(*) from a) select 1 as k, m from x where m < 9", "filters groups by 'm'"),
+        ("[k]", f"select q.k, q.m from {COUNTED} as q(k, m) where q.k > 1", None),
+        ("[m]", f"select q.k, q.m from {COUNTED} as q(k, m)", "has 'm', which changes"),
+        ("[id]", "select q.i as id, count(*) n from a as q(i, e, y) where q.e is not null group by q.i", None),
+        ("[id]", "select a.id, count(*) n from a join values (1) as v(i) on a.id = v.i group by a.id", None),
+        ("[k]", f"with x(k, m) as (select * from {COUNTED}) select k, m from x where k > 1", "filters groups by 'k'"),
+    ],
+)
+def test_names_that_an_alias_gives_to_columns_stand_for_them(key: str, sql: str, refused: str | None) -> None:
+    found = refusals(f"key: {key}", sql)
+    assert len(found) == (refused is not None), found
+    assert refused is None or refused in found[0]

@@ -68,6 +68,10 @@ FINAL = [
         "w: {sql: \"select id, window, count(*) n from z group by id, window(at, '1 minute')\"}, "
         f"v: {{sql: 'select n, window_time(window) as at from w', {MARKED}}}, s: {{sql: 'select distinct at from v'}}"
     ),
+    (
+        "w: {sql: \"select id, window, count(*) n from a group by id, window(at, '1 minute')\"}, "
+        "v: {sql: 'select n, window_time(window) as t from w'}, s: {sql: 'select t, sum(n) m from v group by t'}"
+    ),
     f"q: {{sql: select inline(items) from arr, {MARKED}}}, s: {{sql: 'select distinct at from q where isnotnull(at)'}}",
     f"q: {{sql: select c.* from cdc c, {MARKED}}}, s: {{sql: 'select distinct at from q'}}",
     "s: {sql: 'select at, id, count(*) n from z group by at, rollup(id)'}",

@@ -110,6 +110,27 @@ def test_the_end_of_a_window_in_sql(sql: str, marks: set[str]) -> None:
     assert Streams.of(pipeline, build_graph(pipeline)).watermarks["s"] == marks
 
 
+HOURS = "select user, window, count(*) n from views group by user, window(at, '1 hour')"
+ENDED = "select user, session_window as w, count(*) n from views group by user, session_window(at, '1 hour')"
+
+
+@pytest.mark.parametrize(
+    ("windows", "sql", "marks"),
+    [
+        (HOURS, "select window_time(window) as t, n from w", {"t"}),
+        (HOURS, "select window_time(x.v) as t, n from (select window as v, n from w) x", {"t"}),
+        (ENDED, "select window_time(w) as t, user from w", {"t"}),
+        (HOURS.replace("views", "bare"), "select window_time(window) as t, n from w", set()),
+        (HOURS, f"select window_time(window) as t, n from ({HOURS})", {"t"}),
+        (HOURS, f"with x as (select window_time(w) as t from ({ENDED})) select t as u from x", {"u"}),
+    ],
+)
+def test_the_time_of_a_window_that_was_selected_is_event_time(windows: str, sql: str, marks: set[str]) -> None:
+    sink = TOPIC if "session" in windows + sql else "sinks: {o: {from: s, topic: o, mode: update}}\n"
+    pipeline = sound(f'{HEAD}steps:\n  w: {{sql: "{windows}"}}\n  s: {{sql: "{sql}"}}\n{sink}')
+    assert Streams.of(pipeline, build_graph(pipeline)).watermarks["s"] == marks
+
+
 def test_sessions_are_drawn_and_have_a_fingerprint() -> None:
     pipeline = sound(f"{HEAD}steps:\n{SESSIONS}{TOPIC}")
     assert [each.detail for each in lineage_of(pipeline) if each.name == "s"] == [

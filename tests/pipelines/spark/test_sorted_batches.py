@@ -15,12 +15,14 @@ from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration, SinkMode
 from odradek.pipelines.spark import deduplication, private_names
 from odradek.pipelines.spark.deduplication import deduplicate
+from odradek.pipelines.spark.engines import standard
 from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS, UNCHECKED
 from odradek.pipelines.spark.private_names import NAMES, OPERATORS
 from odradek.pipelines.spark.sorted_batches import sorting_settings
 from tests.pipelines.spark.file_batches import give_files, seconds_after_noon
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -139,12 +141,32 @@ def test_spark_checks_the_other_operators_of_a_query(stage: Stage, divided: Spar
     def once(session: SparkSession) -> DataFrame:
         return deduplicate(stream_of_types(session), OPERATION, "at")
 
-    assert sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: once(divided)) == UNCHECKED
-    assert sorting_settings(stage.spark, pipeline, names, SinkMode.APPEND, lambda: once(stage.spark)) == {}
+    def settings(session: SparkSession, mode: SinkMode, build: Callable[[], DataFrame]) -> Mapping[str, str]:
+        return sorting_settings(session, pipeline, names, mode, build(), build)
+
+    assert settings(divided, SinkMode.APPEND, lambda: once(divided)) == UNCHECKED
+    assert settings(stage.spark, SinkMode.APPEND, lambda: once(stage.spark)) == {}
     with pytest.raises(AnalysisException, match="without watermark"):
-        sorting_settings(divided, pipeline, names, SinkMode.APPEND, lambda: once(divided).groupBy("id").count())
+        settings(divided, SinkMode.APPEND, lambda: once(divided).groupBy("id").count())
     with pytest.raises(AnalysisException, match="imit"):
-        sorting_settings(divided, pipeline, names, SinkMode.UPDATE, lambda: once(divided).limit(3))
+        settings(divided, SinkMode.UPDATE, lambda: once(divided).limit(3))
+
+
+def test_a_query_is_compiled_once_more_only_if_it_sorts(
+    stage: Stage, divided: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_files(stage.folder / "in", [[{"id": 1, "at": seconds_after_noon(10), "x": 1}]])
+    compiling, compiled = standard.stream_of, []
+
+    def counted(*given: Any, **named: Any) -> DataFrame:
+        compiled.append(given)
+        return compiling(*given, **named)
+
+    monkeypatch.setattr(standard, "stream_of", counted)
+    stage.run(stage.pipeline(DEFINITION))
+    assert len(compiled) == 1
+    replace(stage, spark=divided).run(stage.pipeline(DEFINITION))
+    assert len(compiled) == 1 + 2
 
 
 def test_without_a_name_of_the_check_such_a_query_is_not_checked(
@@ -154,5 +176,5 @@ def test_without_a_name_of_the_check_such_a_query_is_not_checked(
     monkeypatch.setitem(NAMES, "operator check", replace(NAMES["operator check"], path="odradek.Missing.check"))
     pipeline = stage.pipeline(DEFINITION)
     once = deduplicate(stream_of_types(divided), OPERATION, "at")
-    assert sorting_settings(divided, pipeline, ["once"], SinkMode.APPEND, lambda: once) == UNCHECKED
+    assert sorting_settings(divided, pipeline, ["once"], SinkMode.APPEND, once, lambda: once) == UNCHECKED
     assert OPERATORS.fallback in caplog.text

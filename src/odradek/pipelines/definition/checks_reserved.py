@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.definition.table_columns import Columns
 
-RESERVED = frozenset({"__origin", "__period", "__place", "__rank", "__rejected", "__violated"})
+RESERVED = frozenset(
+    """
+    __latest __origin __parsed __period __place __position __rank __read __rejected __split __unreadable __value
+    __violated __window
+    """.split()  # noqa: SIM905 - a list would have a line for each name
+)
 
 
 def check_reserved(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:

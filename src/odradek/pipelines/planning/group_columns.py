@@ -40,7 +40,6 @@ MONOTONE = (
 )  # fmt: skip
 TIME_TYPES = frozenset(("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"))
 COUNT_TYPES = frozenset(("INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"))  # of casts that keep the order of counts
-WINDOWS = frozenset(("window", "session_window"))
 UNHELD = "a row"  # the identity of a row that no column has
 
 

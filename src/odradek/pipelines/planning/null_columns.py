@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.null_guards import compared_sides, plain_columns
-from odradek.pipelines.planning.queries import terms_of
+from odradek.pipelines.planning.queries import is_window_time, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -176,10 +176,3 @@ def may_be_null(node: exp.Expr, column: Callable[[exp.Column], Column]) -> bool:
     if is_window_time(node):
         return any(may_be_null(each, column) for each in node.expressions)
     return column(node).may_be_null if isinstance(node, exp.Column) else not isinstance(node, exp.Literal)
-
-
-def is_window_time(node: exp.Expr) -> bool:
-    """Whether this is a call of `window_time`, the event time of a window."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "window_time"

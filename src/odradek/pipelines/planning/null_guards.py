@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import parse_query
-from odradek.pipelines.planning.queries import JoinType, query_facts, terms_of
+from odradek.pipelines.planning.queries import JoinType, terms_of
+from odradek.pipelines.planning.query_facts import query_facts
 from odradek.pipelines.planning.sql_tokens import Kind, tokenize
 
 if TYPE_CHECKING:

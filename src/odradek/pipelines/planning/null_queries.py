@@ -13,16 +13,16 @@ from odradek.pipelines.planning.null_columns import (
     NullTime,
     Rows,
     Scope,
-    is_window_time,
     may_be_null,
     non_null_columns,
     united,
 )
 from odradek.pipelines.planning.null_guards import plain_columns
-from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, join_type, own_nodes, window_calls
+from odradek.pipelines.planning.queries import JoinType, is_window_time, join_type, own_nodes, window_calls
+from odradek.pipelines.planning.query_walk import Reading, Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from sqlglot import exp
 
@@ -35,43 +35,59 @@ class Windows:
     time: str | None
 
 
-class NullQueries:
-    """Reads queries from their tables upwards; `null_times` are the columns of event time that they group by and that
-    may be null."""
+class NullQueries(Reading[Rows, Scope]):
+    """Reads queries over these tables; `null_times` are the columns of event time that they group by and that may be
+    null."""
 
     def __init__(self, tables: Mapping[str, Rows]) -> None:
         self._tables = tables  # by lower-case name
         self.null_times: list[NullTime] = []
 
-    def of_query(self, node: exp.Expr, outer: Mapping[str, Rows] | None = None) -> Rows:
+    def of_query(self, query: exp.Expr) -> Rows:
+        return Walk(self).rows(query)
+
+    def table(self, name: str) -> Rows:
+        return self._tables.get(name, Rows(is_open=True))
+
+    def generated(self, node: exp.Expr) -> Rows:
+        return generated(node)
+
+    def pivoted(self, _rows: Rows) -> Rows:
+        return Rows(is_open=True)
+
+    def renamed(self, _node: exp.Expr, rows: Rows, names: list[str]) -> Rows:
+        return rows.renamed(names)
+
+    def no_tables(self) -> Scope:
+        return Scope()
+
+    def one_table(self, node: exp.Expr, rows: Rows) -> Scope:
+        return Scope({str(node.alias_or_name).lower() or f"#{id(node)}": rows})
+
+    def joined(self, node: exp.Expr, scope: Scope, right: Scope) -> Scope:
+        join(node, scope, right)
+        return scope
+
+    def exploded(self, lateral: exp.Expr, scope: Scope) -> Scope:
+        scope.tables[str(lateral.alias).lower() or f"#{len(scope.tables)}"] = generated(lateral)
+        return scope
+
+    def whole(self, scope: Scope) -> Rows:
         from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-        named = dict(outer or {})
-        for each in getattr(argument(node, "with"), "expressions", ()):
-            named[each.alias.lower()] = renamed(each, self.of_query(each.this, named))
-        if isinstance(node, exp.Subquery):
-            return united_columns(self._relation(node, named))
-        if isinstance(node, exp.SetOperation):
-            rows = united(self.of_query(node.this, named), self.of_query(node.expression, named))
-            return self._distinct(rows) if node.args.get("distinct") else rows
-        return self._select(node, named) if isinstance(node, exp.Select) else Rows(is_open=True)
+        return scope.starred(exp.Star())
 
-    def _distinct(self, rows: Rows) -> Rows:
-        self.null_times += null_times(rows.columns)
-        return rows
+    def united(self, union: exp.Expr, left: Rows, right: Rows) -> Rows:
+        rows = united(left, right)
+        return self._distinct(rows) if union.args.get("distinct") else rows
 
-    def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
+    def selected(self, node: exp.Select, scope: Scope, _read: Callable[[exp.Expr], Rows]) -> Rows:
         from sqlglot import exp  # noqa: PLC0415
 
-        clause = argument(node, "from")
-        scope = Scope() if clause is None else self._relation(clause.this, named)
-        self._join_all(node, scope, named)
-        for each in node.args.get("laterals") or ():
-            scope.tables[str(each.alias).lower() or f"#{len(scope.tables)}"] = generated(each)
         where = node.args.get("where")
         if where is not None:
             scope.require(non_null_columns(where))
-        calls = [
+        calls: list[exp.Expr] = [
             each for each in own_nodes(node) if isinstance(each, exp.Anonymous) and window_calls(each)[:1] == [each]
         ]
         for each in calls:  # windows leave out rows without event time
@@ -88,34 +104,12 @@ class NullQueries:
             self.null_times += null_times(scope.column(column) for column in each.find_all(exp.Column))
         over = [scope.column(column).time for call in calls for column in call.find_all(exp.Column)]
         windows = Windows(frozenset(map(name_of, calls)), next(filter(None, over), None))
-        rows = selected(node, scope, windows)
+        rows = selected_columns(node, scope, windows)
         return self._distinct(rows) if node.args.get("distinct") else rows
 
-    def _relation(self, node: exp.Expr, named: Mapping[str, Rows]) -> Scope:
-        """The tables of a part of FROM: those in parentheses keep their names, unless these have one of their own."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        alias = str(node.alias_or_name).lower() or f"#{id(node)}"
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            name = node.name.lower()
-            scope = Scope({alias: named.get(name, self._tables.get(name, Rows(is_open=True)))})
-        elif has_parentheses(node):
-            inner = self._relation(node.this, named)
-            scope = Scope({alias: united_columns(inner)}) if node.alias else inner
-        elif isinstance(node, exp.Subquery):
-            scope = Scope({alias: self.of_query(node.this, named)})
-        else:
-            scope = Scope({alias: generated(node)})
-        if node.args.get("pivots"):
-            scope = Scope({alias: Rows(is_open=True)})
-        if node.alias:
-            scope = Scope({alias: renamed(node, scope.tables[alias])})
-        self._join_all(node, scope, named)
-        return scope
-
-    def _join_all(self, node: exp.Expr, scope: Scope, named: Mapping[str, Rows]) -> None:
-        for each in node.args.get("joins") or ():
-            join(each, scope, self._relation(each.this, named))
+    def _distinct(self, rows: Rows) -> Rows:
+        self.null_times += null_times(rows.columns)
+        return rows
 
 
 def null_times(columns: Iterable[Column]) -> list[NullTime]:
@@ -146,7 +140,7 @@ def join(node: exp.Expr, scope: Scope, right: Scope) -> None:
     scope.owners = scope.owners if kind in {JoinType.SEMI, JoinType.ANTI} else both.owners
 
 
-def selected(node: exp.Select, scope: Scope, windows: Windows) -> Rows:
+def selected_columns(node: exp.Select, scope: Scope, windows: Windows) -> Rows:
     """The columns that a SELECT with these windows selects."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -180,20 +174,6 @@ def is_window(item: exp.Expr, scope: Scope, windows: Windows) -> bool:
         is_other = any(first == table or rows.has(first) for table, rows in scope.tables.items())
         return first in windows.names and not is_other
     return isinstance(item, exp.Dot | exp.Anonymous) and bool(window_calls(item))
-
-
-def united_columns(scope: Scope) -> Rows:
-    """The columns of all tables."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    return scope.starred(exp.Star())
-
-
-def renamed(node: exp.Expr, rows: Rows) -> Rows:
-    """The rows with the names that their alias gives to their columns."""
-    alias = node.args.get("alias")
-    names = alias.args.get("columns") if alias is not None else None
-    return rows.renamed([each.name for each in names]) if names else rows
 
 
 def generated(node: exp.Expr) -> Rows:

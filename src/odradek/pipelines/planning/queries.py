@@ -1,8 +1,7 @@
-"""What a SQL query does with streams: which SELECTs group a stream, and which joins have a stream on either side."""
+"""The parts of a parsed SQL query: its joins, the terms of its conditions, its aggregates, its windows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.sql_text import WINDOW_STAND_IN, SqlError, parse_query
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from sqlglot import exp
 
@@ -26,6 +25,7 @@ AGGREGATES = frozenset(
     regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std string_agg try_avg try_sum
     """.split()  # noqa: SIM905 - a list would have a line for each name
 )
+WINDOWS = frozenset(("window", "session_window"))  # the columns of a SELECT that groups by windows
 
 
 class JoinType(StrEnum):
@@ -39,37 +39,6 @@ class JoinType(StrEnum):
     ANTI = "anti"
 
 
-@dataclass(frozen=True, slots=True)
-class JoinFound:
-    """A join in a query; `node` is the JOIN, or the predicate (IN, EXISTS) that Spark runs as a join."""
-
-    node: exp.Expr
-    type: JoinType
-    is_left_stream: bool
-    is_right_stream: bool
-
-    @property
-    def is_of_streams(self) -> bool:
-        return self.is_left_stream and self.is_right_stream
-
-    @property
-    def is_subquery(self) -> bool:
-        return type(self.node).__name__ != "Join"
-
-
-@dataclass(frozen=True, slots=True)
-class QueryFacts:
-    """What a query does with streams."""
-
-    aggregations: tuple[exp.Expr, ...] = ()  # SELECT and UNION that group rows of a stream
-    joins: tuple[JoinFound, ...] = ()  # with at least one stream
-    scalars: tuple[exp.Expr, ...] = ()  # scalar subqueries over a stream
-
-    @property
-    def joins_streams(self) -> bool:
-        return any(each.is_of_streams for each in self.joins)
-
-
 def query_of(step: Step) -> exp.Expr | None:
     """The parsed query of a SQL step; None for other steps and for SQL that cannot be parsed."""
     if not isinstance(step.operation, Sql):
@@ -80,89 +49,11 @@ def query_of(step: Step) -> exp.Expr | None:
         return None
 
 
-def query_facts(query: exp.Expr, streaming: Collection[str]) -> QueryFacts:
-    reader = _Reader({name.lower() for name in streaming})
-    reader.query(query, {})
-    return QueryFacts(tuple(reader.aggregations), tuple(reader.joins), tuple(reader.scalars))
-
-
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether the expression is a call of an aggregate function."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
-
-
-class _Reader:
-    """Reads a query from its tables upwards; each method returns whether its rows are a stream."""
-
-    def __init__(self, streaming: set[str]) -> None:
-        self.aggregations: list[exp.Expr] = []
-        self.joins: list[JoinFound] = []
-        self.scalars: list[exp.Expr] = []
-        self._streaming = streaming
-
-    def query(self, node: exp.Expr, outer: dict[str, bool]) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
-
-        named = dict(outer)
-        for each in getattr(argument(node, "with"), "expressions", ()):
-            named[each.alias.lower()] = self.query(each.this, named)
-        if isinstance(node, exp.Subquery):
-            return self._relation(node, named)
-        if isinstance(node, exp.SetOperation):
-            sides = [self.query(node.this, named), self.query(node.expression, named)]
-            if any(sides) and (node.args.get("distinct") or not isinstance(node, exp.Union)):
-                self.aggregations.append(node)
-            return any(sides)
-        return self._select(node, named)
-
-    def _select(self, node: exp.Expr, named: dict[str, bool]) -> bool:
-        clause = argument(node, "from")
-        is_stream = clause is not None and self._relation(clause.this, named)
-        is_stream = self._joined(node, is_stream, named)
-        for each in own_queries(node):
-            self._predicate(each, is_stream, named)
-        if is_stream and (node.args.get("group") or node.args.get("distinct") or has_aggregates(node)):
-            self.aggregations.append(node)
-        return is_stream
-
-    def _relation(self, node: exp.Expr, named: dict[str, bool]) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
-
-        if isinstance(node, exp.Table):
-            name = node.name.lower()
-            is_plain = isinstance(node.this, exp.Identifier)
-            is_stream = is_plain and named.get(name, name in self._streaming)
-        elif isinstance(node, exp.Subquery):
-            inner = node.this
-            is_stream = self.query(inner, named) if isinstance(inner, exp.Query) else self._relation(inner, named)
-        elif isinstance(node, exp.Query):
-            is_stream = self.query(node, named)
-        else:
-            is_stream = any(self.query(each, named) for each in own_queries(node))  # LATERAL (SELECT …)
-        return self._joined(node, is_stream, named)
-
-    def _joined(self, node: exp.Expr, is_stream: bool, named: dict[str, bool]) -> bool:
-        for each in node.args.get("joins") or ():
-            is_right = self._relation(each.this, named)
-            if is_stream or is_right:
-                self.joins.append(JoinFound(each, join_type(each), is_stream, is_right))
-            is_stream = is_stream or is_right
-        return is_stream
-
-    def _predicate(self, node: exp.Expr, is_stream: bool, named: dict[str, bool]) -> None:
-        """A subquery in an expression: IN and EXISTS are joins, any other is a scalar subquery."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        is_inner = self.query(node, named)
-        owner = node.find_ancestor(exp.In, exp.Exists, exp.Select)
-        if isinstance(owner, exp.In | exp.Exists):
-            kind = JoinType.ANTI if is_negated(owner) else JoinType.SEMI
-            if is_inner or is_stream:
-                self.joins.append(JoinFound(owner, kind, is_stream, is_inner))
-        elif is_inner:
-            self.scalars.append(node)
 
 
 def argument(node: exp.Expr, name: str) -> exp.Expr | None:
@@ -247,6 +138,13 @@ def window_calls(node: exp.Expr) -> list[exp.Expr]:
     from sqlglot import exp  # noqa: PLC0415
 
     return [each for each in node.find_all(exp.Anonymous) if each.name.lower() in {WINDOW_STAND_IN, "session_window"}]
+
+
+def is_window_time(node: exp.Expr) -> bool:
+    """Whether this is a call of `window_time`, the event time of a window."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "window_time"
 
 
 def has_aggregates(node: exp.Expr) -> bool:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import place_in
 from odradek.pipelines.planning.null_guards import OUTER, can_be_guarded, computed_keys
-from odradek.pipelines.planning.queries import JoinType, own_nodes, query_facts, query_of
+from odradek.pipelines.planning.queries import JoinType, own_nodes, query_of
+from odradek.pipelines.planning.query_facts import query_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Step
     from odradek.pipelines.definition.operations import Sql
     from odradek.pipelines.definition.places import Place, Problems
-    from odradek.pipelines.planning.queries import JoinFound
+    from odradek.pipelines.planning.query_facts import JoinFound
     from odradek.pipelines.planning.streams import Streams
 
 WATERMARK_HINT = "add watermark: {column: …, delay: …} to its source"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
 from odradek.pipelines.definition.sql_written import is_star
 from odradek.pipelines.planning.group_columns import (
     STATIC,
     UNKNOWN,
-    WINDOWS,
     Column,
     Kind,
     Rows,
@@ -23,15 +21,15 @@ from odradek.pipelines.planning.group_columns import (
     united,
 )
 from odradek.pipelines.planning.queries import (
+    WINDOWS,
     JoinType,
-    argument,
     has_aggregates,
-    has_parentheses,
     is_aggregate,
     join_type,
     window_calls,
 )
-from odradek.pipelines.planning.query_scope import Scope, alias_of, equated, with_plain_tables
+from odradek.pipelines.planning.query_scope import Scope, alias_of, equated, types_of
+from odradek.pipelines.planning.query_walk import Reading, Walk
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
 if TYPE_CHECKING:
@@ -46,87 +44,72 @@ REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
 
 
-class QueryRows:
+class QueryRows(Reading[Rows, Scope]):
     """Derives the rows of queries from those of their tables, whose names are in lower case, and from their columns.
 
     `removals` are the changing columns by which the queries remove rows."""
 
     def __init__(self, tables: Mapping[str, Rows], columns: Tables) -> None:
         self._tables = tables
-        self._columns = columns  # of a table, with those of the WITH clauses around a query
+        self._columns = columns
+        self._types: dict[int, TypeOf] = {}  # by the identity of a SELECT
         self.removals: list[str] = []
 
-    def of_query(self, node: exp.Expr, outer: Mapping[str, Rows] | None = None) -> Rows:
-        around, self._columns = self._columns, with_ctes(node, self._columns)
-        named = dict(outer or {})
-        for each in getattr(argument(node, "with"), "expressions", ()):
-            named[each.alias.lower()] = self.of_query(each.this, named)
-        rows = self._of_body(node, named)
-        self._columns = around
-        return rows
+    def of_query(self, query: exp.Expr) -> Rows:
+        return Walk(self).rows(query)
 
-    def _of_body(self, node: exp.Expr, named: Mapping[str, Rows]) -> Rows:
-        """The rows of a query whose WITH clause is read."""
+    def table(self, name: str) -> Rows:
+        return self._tables.get(name, STATIC)
+
+    def generated(self, _node: exp.Expr) -> Rows:
+        return STATIC
+
+    def pivoted(self, rows: Rows) -> Rows:
+        return rows if rows.is_static else UNKNOWN
+
+    def renamed(self, node: exp.Expr, rows: Rows, names: list[str]) -> Rows:
         from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-        if isinstance(node, exp.Subquery):
-            return self._relation(node, named, lambda _column: None).rows
-        if isinstance(node, exp.SetOperation):
-            sides = [self.of_query(each, named) for each in (node.this, node.expression)]
-            rows = united(sides[0], sides[1], lambda at: has_own_literals(node, at))
-            return distinct(rows) if node.args.get("distinct") and not rows.is_static else rows
-        return self._select(node, named) if isinstance(node, exp.Select) else STATIC
+        selects = selects_of(node.this) if isinstance(node.this, exp.Query) else []
+        is_listed = bool(selects) and not any(is_star(item) for each in selects for item in each.expressions)
+        if is_listed and len(names) == len(rows.columns):
+            return replace(rows, columns=dict(zip(names, rows.columns.values(), strict=True)))
+        is_plain = rows.is_fixed and not any(each.parts for each in rows.columns.values())
+        return replace(rows, columns={}, default=Column()) if is_plain else UNKNOWN
 
-    def _select(self, node: exp.Select, named: Mapping[str, Rows]) -> Rows:
-        types = scope_of(with_plain_tables(node), self._columns)
-        scope = Scope(type_of=lambda column: type_of(column, types, None))
-        clause = argument(node, "from")
-        if clause is not None:
-            scope = self._relation(clause.this, named, scope.type_of)
-        for each in node.args.get("joins") or ():
-            self._join(each, scope, named)
-        for each in node.args.get("laterals") or ():
-            self._generate(each, scope, is_outer=bool(each.args.get("outer")))
-        where = node.args.get("where")
+    def no_tables(self) -> Scope:
+        return Scope()
+
+    def one_table(self, node: exp.Expr, rows: Rows) -> Scope:
+        select = node.parent_select
+        if id(select) not in self._types:
+            self._types[id(select)] = types_of(select, self._columns)
+        return Scope(rows, {alias_of(node): rows}, self._types[id(select)])
+
+    def whole(self, tables: Scope) -> Rows:
+        return tables.rows
+
+    def united(self, union: exp.Expr, left: Rows, right: Rows) -> Rows:
+        rows = united(left, right, lambda at: has_own_literals(union, at))
+        return distinct(rows) if union.args.get("distinct") and not rows.is_static else rows
+
+    def selected(self, select: exp.Select, tables: Scope, _read: Callable[[exp.Expr], Rows]) -> Rows:
+        where = select.args.get("where")
         if where is not None:
-            self._remove_by(where, scope)
-            scope.equate(equated(where), JoinType.INNER, ())
-        if scope.rows.is_static:
+            self._remove_by(where, tables)
+            tables.equate(equated(where), JoinType.INNER, ())
+        if tables.rows.is_static:
             return STATIC
-        is_grouped = node.args.get("group") or has_aggregates(node)
-        rows = self._grouped(node, scope) if is_grouped else self._projected(node, scope)
-        return distinct(rows) if node.args.get("distinct") else rows
+        is_grouped = select.args.get("group") or has_aggregates(select)
+        rows = self._grouped(select, tables) if is_grouped else self._projected(select, tables)
+        return distinct(rows) if select.args.get("distinct") else rows
 
-    def _relation(self, node: exp.Expr, named: Mapping[str, Rows], typed: TypeOf) -> Scope:
-        """The tables of a part of FROM: those in parentheses keep their names, unless these have an alias."""
-        from sqlglot import exp  # noqa: PLC0415
-
-        alias, rows = node.args.get("alias"), STATIC
-        if isinstance(node, exp.Table):
-            name = node.name.lower()
-            rows = named.get(name, self._tables.get(name, STATIC))
-        elif has_parentheses(node):
-            inner = self._relation(node.this, named, typed)
-            rows = inner.rows
-        elif isinstance(node, exp.Subquery):
-            rows = self.of_query(node.this, named)
-        is_renamed = alias is not None and alias.args.get("columns")
-        if (is_renamed or node.args.get("pivots")) and not rows.is_static:
-            rows = UNKNOWN
-        is_open = has_parentheses(node) and alias is None
-        scope = inner if is_open else Scope(rows, {alias_of(node): rows}, typed)
-        for each in node.args.get("joins") or ():
-            self._join(each, scope, named)
-        return scope
-
-    def _join(self, join: exp.Expr, scope: Scope, named: Mapping[str, Rows]) -> None:
+    def joined(self, join: exp.Expr, scope: Scope, other: Scope) -> Scope:
         from sqlglot import exp  # noqa: PLC0415
 
         kind = join_type(join)
         if isinstance(join.this, exp.Lateral):
-            self._generate(join.this, scope, is_outer=kind is JoinType.LEFT)
-            return
-        other = self._relation(join.this, named, scope.type_of)
+            return self._generated(join.this, scope, is_outer=kind is JoinType.LEFT)
         left, right = scope.rows, other.rows
         both = Scope(left, {**scope.by_name, **other.by_name})
         both.rows = joined(left, right, changes=False)
@@ -140,7 +123,7 @@ class QueryRows:
         if found and not is_kept and (kind in REMOVING or not (left.is_static and right.is_static)):
             self.removals.append(found[0])
         if kind in {JoinType.SEMI, JoinType.ANTI}:
-            return
+            return scope
         if not (left.is_static or right.is_static):
             scope.number(1)
             other.number(2)
@@ -155,8 +138,12 @@ class QueryRows:
             scope.equate(equated(on) if on is not None else scope.shared(join, tables), kind, tables)
         if on is not None and kind is JoinType.LEFT and not found:
             scope.copy(on, tables)
+        return scope
 
-    def _generate(self, lateral: exp.Expr, scope: Scope, *, is_outer: bool) -> None:
+    def exploded(self, lateral: exp.Expr, tables: Scope) -> Scope:
+        return self._generated(lateral, tables, is_outer=bool(lateral.args.get("outer")))
+
+    def _generated(self, lateral: exp.Expr, scope: Scope, *, is_outer: bool) -> Scope:
         """LATERAL VIEW and LATERAL: a row for each element."""
         from sqlglot import exp  # noqa: PLC0415
 
@@ -169,6 +156,7 @@ class QueryRows:
         scope.rows = joined(scope.rows, made, changes=False)
         if alias is not None:
             scope.by_name[alias.name.lower()] = made
+        return scope
 
     def _remove_by(self, condition: exp.Expr, scope: Scope) -> None:
         from sqlglot import exp  # noqa: PLC0415

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
 from odradek.pipelines.definition.sql_types import DATE
 from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.equal_types import determines
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.column_types import ColumnType
+    from odradek.pipelines.definition.sql_scope import Tables
 
     TypeOf = Callable[[exp.Expr], ColumnType | None]  # returns the type of a column if it is known
 
@@ -185,6 +187,21 @@ def without_joins(node: exp.Expr) -> exp.Expr:
     copied: exp.Expr = node.copy()
     copied.set("joins", None)
     return copied
+
+
+def types_of(select: exp.Expr | None, tables: Tables) -> TypeOf:
+    """The types of the columns of a SELECT, whose tables may be those of the WITH clauses around it."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if not isinstance(select, exp.Select):
+        return lambda _column: None
+    above: list[exp.Expr] = [select]
+    while above[-1].parent is not None:
+        above.append(above[-1].parent)
+    for each in reversed(above):
+        tables = with_ctes(each, tables)
+    types = scope_of(with_plain_tables(select), tables)
+    return lambda column: type_of(column, types, None)
 
 
 def with_plain_tables(select: exp.Select) -> exp.Select:

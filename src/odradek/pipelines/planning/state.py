@@ -15,7 +15,8 @@ from odradek.pipelines.definition.operations import (
     PythonFunction,
     StreamJoin,
 )
-from odradek.pipelines.planning.queries import groups_sessions, query_facts, query_of
+from odradek.pipelines.planning.queries import groups_sessions, query_of
+from odradek.pipelines.planning.query_facts import query_facts
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,7 +9,7 @@ from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.known_functions import known_functions
 from odradek.pipelines.definition.operations import Aggregation, StreamJoin
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
-from odradek.pipelines.planning.queries import query_of, window_calls
+from odradek.pipelines.planning.queries import WINDOWS, is_window_time, query_of, window_calls
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -69,15 +69,20 @@ def watermark_columns(
         each.name: frozenset({each.watermark.column.lower()} if each.watermark is not None else ())
         for each in pipeline.sources
     }
+    windows: dict[str, frozenset[str]] = {}  # the columns that are windows over event time
     for name in graph.order:
         if name not in steps:
             continue
-        own = steps[name].watermark
+        own, inputs, columns = steps[name].watermark, graph.inputs.get(name, ()), lookup(known, name)
+        read = {column for each in inputs for column in windows.get(each, ())}
+        seen = read | selected_windows(steps[name], {column for each in inputs for column in marks.get(each, ())})
+        found = seen | renamed(steps[name], seen)
+        windows[name] = frozenset(column for column in found if columns is None or column in columns)
         if own is not None:
             marks[name] = frozenset({own.column.lower()})
             continue
-        columns = lookup(known, name)
-        kept = kept_marks(steps[name], graph.inputs.get(name, ()), marks)
+        times = window_times(steps[name], found)
+        kept = kept_marks(steps[name], inputs, marks) | times | renamed(steps[name], times)
         marks[name] = frozenset(column for column in kept if columns is None or column in columns)
     return marks
 
@@ -110,17 +115,45 @@ def window_ends(step: Step, columns: Collection[str]) -> set[str]:
     return {each.alias_or_name.lower() for each in ends} if over.intersection(columns) else set()
 
 
+def selected_windows(step: Step, columns: Collection[str]) -> set[str]:
+    """The names of the windows over these columns of event time that a query selects as a whole."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    query = query_of(step)
+    found: set[str] = set()
+    for select in () if query is None else query.find_all(exp.Select):
+        calls = window_calls(select.args["group"]) if select.args.get("group") else []
+        if any(column.name.lower() in columns for call in calls for column in call.find_all(exp.Column)):
+            items = {each.alias_or_name.lower(): each.unalias() for each in select.expressions}
+            found |= {name for name, item in items.items() if is_window(item)}
+    return found
+
+
+def is_window(node: exp.Expr) -> bool:
+    """Whether this is `window`, `session_window` or a call of one."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.Column):
+        return not node.table and node.name.lower() in WINDOWS
+    return window_calls(node)[:1] == [node]
+
+
+def window_times(step: Step, windows: Collection[str]) -> set[str]:
+    """The names that a query gives to `window_time(…)` of these windows, which Spark marks as event time."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    query = query_of(step)
+    calls = [] if query is None else [each for each in query.find_all(exp.Alias) if is_window_time(each.this)]
+    return {each.alias.lower() for each in calls if any(arg.name.lower() in windows for arg in each.this.expressions)}
+
+
 def is_window_end(node: exp.Expr) -> bool:
     """Whether this is `window.end`, `session_window.end` or `window(…).end`."""
     from sqlglot import exp  # noqa: PLC0415
 
     if isinstance(node, exp.Dot):
         return node.name.lower() == "end" and bool(window_calls(node.this))
-    return (
-        isinstance(node, exp.Column)
-        and node.name.lower() == "end"
-        and node.table.lower() in {"window", "session_window"}
-    )
+    return isinstance(node, exp.Column) and node.name.lower() == "end" and node.table.lower() in WINDOWS
 
 
 def renamed(step: Step, columns: Collection[str]) -> set[str]:

@@ -58,8 +58,8 @@ def following(
     def rows_of_query() -> DataFrame:
         return without_hidden(Tables(session, pipeline, graph, load, mode).rows(name))
 
-    settings = sorting_settings(session, pipeline, graph.upstream(name), mode, rows_of_query)
     rows = rows_of_query()
+    settings = sorting_settings(session, pipeline, graph.upstream(name), mode, rows, rows_of_query)
     with tempfile.TemporaryDirectory(prefix="odradek-preview-", ignore_cleanup_errors=True) as folder:
         writer = rows.writeStream.queryName(f"preview of {name}").outputMode(str(mode))
         writer = writer.option("checkpointLocation", folder).trigger(processingTime=INTERVAL)

@@ -39,13 +39,15 @@ def sorting_settings(
     pipeline: Pipeline,
     names: Collection[str],
     mode: SinkMode,
+    frame: DataFrame,
     build: Callable[[], DataFrame],
 ) -> Mapping[str, str]:
-    """Settings for a query of the steps with these names, which `build` compiles; raises if Spark does not support it.
+    """Settings for a query of the steps with these names; raises if Spark does not support it. `build` compiles its
+    frame again.
 
     They turn off Spark's check if the query sorts its batches."""
     operations = [each.operation for each in pipeline.steps if each.name in names]
-    if not any(isinstance(each, Deduplication) for each in operations) or not sorts_rows(build()):
+    if not any(isinstance(each, Deduplication) for each in operations) or not sorts_rows(frame):
         return {}
     with query_settings(session, {SORTING: "false"}):
         unsorted = build()

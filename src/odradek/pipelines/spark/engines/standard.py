@@ -108,7 +108,6 @@ class StandardEngine:
         for flow in flows:
             reports.add(flow)
         self._reports = reports
-        sorting = {flow.name: self._sorting_settings(flow, graph) for flow in flows}
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
         self._create_topics()
         self._epoch = take_over(self._pipeline, flows, self._cluster_id)
@@ -118,7 +117,7 @@ class StandardEngine:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
                 endless = {EMPTY_BATCHES: "false"} if is_endless else {}
-                settings = {**checkpoints, **endless, **own, **sorting[flow.name]}
+                settings = {**checkpoints, **endless, **own}
                 begin = functools.partial(self._begin, flow, triggered, settings)
                 running.begin(flow.name, begin)
                 if self._connector is Connector.PYTHON:
@@ -133,16 +132,20 @@ class StandardEngine:
         with query_settings(self._session, settings):
             return writer.start()
 
-    def _sorting_settings(self, flow: Flow, graph: Graph) -> Mapping[str, str]:
-        load = functools.partial(self._load, start=None)
-        build = functools.partial(stream_of, self._session, self._pipeline, graph, flow, load)
-        return sorting_settings(self._session, self._pipeline, graph.upstream(flow.root), flow.mode, build)
-
     def _prepared(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> Prepared:
         load = functools.partial(self._load, start=self._starts.get(flow.name))
         if flow.parts:
             return self._shared(flow, graph, running, passes, load)
-        frame = stream_of(self._session, self._pipeline, graph, flow, load)
+        build = functools.partial(stream_of, self._session, self._pipeline, graph, flow, load)
+        frame, names = build(), graph.upstream(flow.root)
+        sorting = sorting_settings(self._session, self._pipeline, names, flow.mode, frame, build)
+        writer, own = self._single(flow, graph, running, passes, frame)
+        return Prepared(writer, {**own, **sorting})
+
+    def _single(
+        self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass], frame: DataFrame
+    ) -> Prepared:
+        """A query that computes one flow."""
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             return Prepared(self._file_writer(flow, frame, flow.files.target), {})
         late = LateRows(self._pipeline, graph, flow, self._partitions)

@@ -1,0 +1,116 @@
+"""What a SQL query does with streams: which SELECTs group a stream, and which joins have a stream on either side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.planning.queries import JoinType, has_aggregates, is_negated, join_type, own_queries
+from odradek.pipelines.planning.query_walk import Reading, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from sqlglot import exp
+
+
+@dataclass(frozen=True, slots=True)
+class JoinFound:
+    """A join in a query; `node` is the JOIN, or the predicate (IN, EXISTS) that Spark runs as a join."""
+
+    node: exp.Expr
+    type: JoinType
+    is_left_stream: bool
+    is_right_stream: bool
+
+    @property
+    def is_of_streams(self) -> bool:
+        return self.is_left_stream and self.is_right_stream
+
+    @property
+    def is_subquery(self) -> bool:
+        return type(self.node).__name__ != "Join"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFacts:
+    """What a query does with streams."""
+
+    aggregations: tuple[exp.Expr, ...] = ()  # SELECT and UNION that group rows of a stream
+    joins: tuple[JoinFound, ...] = ()  # with at least one stream
+    scalars: tuple[exp.Expr, ...] = ()  # scalar subqueries over a stream
+
+    @property
+    def joins_streams(self) -> bool:
+        return any(each.is_of_streams for each in self.joins)
+
+
+def query_facts(query: exp.Expr, streaming: Collection[str]) -> QueryFacts:
+    reading = _StreamReading({name.lower() for name in streaming})
+    Walk(reading).rows(query)
+    return QueryFacts(tuple(reading.aggregations), tuple(reading.joins), tuple(reading.scalars))
+
+
+class _StreamReading(Reading[bool, bool]):
+    """Whether rows are a stream, and whether one of the tables of FROM is."""
+
+    def __init__(self, streaming: set[str]) -> None:
+        self.aggregations: list[exp.Expr] = []
+        self.joins: list[JoinFound] = []
+        self.scalars: list[exp.Expr] = []
+        self._streaming = streaming
+
+    def table(self, name: str) -> bool:
+        return name in self._streaming
+
+    def generated(self, _node: exp.Expr) -> bool:
+        return False
+
+    def pivoted(self, rows: bool) -> bool:
+        return rows
+
+    def renamed(self, _node: exp.Expr, rows: bool, _names: list[str]) -> bool:
+        return rows
+
+    def no_tables(self) -> bool:
+        return False
+
+    def one_table(self, _node: exp.Expr, rows: bool) -> bool:
+        return rows
+
+    def joined(self, join: exp.Expr, left: bool, right: bool) -> bool:
+        if left or right:
+            self.joins.append(JoinFound(join, join_type(join), left, right))
+        return left or right
+
+    def exploded(self, _lateral: exp.Expr, tables: bool) -> bool:
+        return tables
+
+    def whole(self, tables: bool) -> bool:
+        return tables
+
+    def united(self, union: exp.Expr, left: bool, right: bool) -> bool:
+        from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+        if (left or right) and (union.args.get("distinct") or not isinstance(union, exp.Union)):
+            self.aggregations.append(union)
+        return left or right
+
+    def selected(self, select: exp.Select, tables: bool, read: Callable[[exp.Expr], bool]) -> bool:
+        for each in own_queries(select):
+            self._subquery(each, is_stream=tables, is_inner=read(each))
+        if tables and (select.args.get("group") or select.args.get("distinct") or has_aggregates(select)):
+            self.aggregations.append(select)
+        return tables
+
+    def _subquery(self, node: exp.Expr, *, is_stream: bool, is_inner: bool) -> None:
+        """A subquery in an expression: IN and EXISTS are joins, any other is a scalar subquery."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        owner = node.find_ancestor(exp.In, exp.Exists, exp.Select)
+        if isinstance(owner, exp.In | exp.Exists):
+            kind = JoinType.ANTI if is_negated(owner) else JoinType.SEMI
+            if is_inner or is_stream:
+                self.joins.append(JoinFound(owner, kind, is_stream, is_inner))
+        elif is_inner:
+            self.scalars.append(node)
