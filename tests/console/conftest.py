@@ -92,10 +92,11 @@ def running_console(
     properties: Mapping[str, str] | None = None,
     *,
     gives_listener: bool = False,
+    sample_interval_s: float = 0.5,
     **settings: Any,
 ) -> Iterator[str]:
     """The address of a console on a free port; with `gives_listener` its own, not that of a proxy."""
-    chosen = ConsoleSettings(port=0, sample_interval_s=0.5, **settings)
+    chosen = ConsoleSettings(port=0, sample_interval_s=sample_interval_s, **settings)
     with listen(chosen) as listener:
         server = make_server(Cluster(bootstrap_server, properties or {}), chosen)
         is_started = threading.Event()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PATIENCE_MS = 60_000
+INTERVAL_S = 2.0  # as users have it: with a shorter one lines are ragged
 SHORTEST_PX = 520  # the menu and its foot
 LONGEST_PX = 4_000  # of longer pages the first screen is shown
 # The menu is as high as the window: for a picture of the whole page it gets the height of the page.
@@ -175,7 +176,10 @@ def main() -> None:
     directory: Path = given.directory
     directory.mkdir(parents=True, exist_ok=True)
     if given.bootstrap_server:
-        with running_console(given.bootstrap_server) as address, open_browser() as browser:
+        with (
+            running_console(given.bootstrap_server, sample_interval_s=INTERVAL_S) as address,
+            open_browser() as browser,
+        ):
             await_history(browser, given.history)
             take(browser, address, PAGES_OF_THE_DEMO, directory)
             take_pipeline(browser, address, directory)
@@ -184,7 +188,7 @@ def main() -> None:
     with (
         cluster(properties=PROPERTIES) as running,
         pictured(running.bootstrap_servers),
-        running_console(running.bootstrap_servers) as address,
+        running_console(running.bootstrap_servers, sample_interval_s=INTERVAL_S) as address,
         open_browser() as browser,
     ):
         await_history(browser, given.history)

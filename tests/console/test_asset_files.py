@@ -49,3 +49,18 @@ def test_the_version_changes_with_any_asset() -> None:
     assets = read_assets()
     changed = {**assets, "vendor/htmx.min.js": assets["console.js"]}
     assert version_of(changed) != version_of(assets)
+
+
+@pytest.mark.parametrize("path", ["/", "/topics", "/pipelines", "/access", "/access/rules", "/no-such-page"])
+def test_a_page_has_one_stylesheet(visitor: Visitor, path: str) -> None:
+    """The browser paints nothing before it has all of them."""
+    assert visitor.get(path).source.count('rel="stylesheet"') == 1
+
+
+def test_a_stylesheet_has_the_rules_of_its_parts() -> None:
+    assets = read_assets()
+    for rule in (b".side-foot", b".uplot", b".pump-mark"):
+        assert rule in assets["console.css"].body
+    for rule in (b".side-foot", b".verdict"):
+        assert rule in assets["access.css"].body
+    assert b".verdict" not in assets["console.css"].body

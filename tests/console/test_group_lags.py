@@ -14,9 +14,13 @@ from odradek.cli.client.cluster_state import PartitionState, read_state
 from odradek.cli.client.committed_offsets import read_committed_offsets, read_committed_offsets_of
 from odradek.cli.client.group_lag import unread_records
 from odradek.cli.client.partition_offsets import LATEST, read_offsets
-from odradek.cli.group.state import PartitionLag
+from odradek.cli.group.state import GroupMember, PartitionLag
 from odradek.console.cluster import group_lags, groups
-from odradek.console.views.groups import MOST_LISTED, last_value, listed_lags
+from odradek.console.cluster import lag_summary as summaries
+from odradek.console.cluster.lag_summary import MOST_LISTED, WideGroups, summarize_lags
+from odradek.console.views.groups import last_value
+from tests.console.conftest import Visitor, running_console
+from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +63,7 @@ def test_ends_are_read_after_the_committed_offsets(monkeypatch: pytest.MonkeyPat
     state: Any = SimpleNamespace(
         brokers={}, partitions=[PartitionState("t", index, 1, (1,), (1,)) for index in range(3)]
     )
-    assert group_lags.read_total_lags(cluster, requests, state, 4) == {"behind": 20_000}
+    assert group_lags.read_group_lags(cluster, requests, state, 4) == ({"behind": 20_000}, {})
     assert calls == [names[:4], "ends"]
 
 
@@ -103,17 +107,95 @@ def test_a_group_with_many_partitions_has_the_same_lags(
     found = []
     for most in (groups.MOST_LOOKED_UP, 1):
         monkeypatch.setattr(groups, "MOST_LOOKED_UP", most)
-        lags = groups.describe_group(cluster, snapshot, name).lags
+        lags = groups.describe_group(cluster, snapshot, name).lags.listed
         found.append([(each.topic, each.partition, each.lag, each.failure) for each in lags])
     assert found == [[(topic, 0, 0, ""), (topic, 1, 3, "")]] * 2
     snapshot.ends.clear()  # no broker has answered
-    assert groups.last_ends(snapshot, {(topic, 0), (deleted, 0)}) == ({}, {(topic, 0): groups.NO_END})
+    assert groups.last_ends(snapshot, {(topic, 0), (deleted, 0)}) == ({}, {(topic, 0): group_lags.NO_END})
 
 
 def test_of_many_partitions_those_with_the_largest_lag_are_listed() -> None:
-    lags = [PartitionLag("t", index, 0, index) for index in range(MOST_LISTED + 2)]
-    lags[0].failure = "no leader"
-    listed = listed_lags(lags)
-    assert [each.partition for each in listed[:2]] == [0, MOST_LISTED + 1]
-    assert len(listed) == MOST_LISTED
-    assert listed_lags(lags[:5]) == lags[:5]
+    ends = {("t", index): index for index in range(1, MOST_LISTED + 2)}
+    committed = dict.fromkeys([("t", 0), *ends], 0)
+    found = summarize_lags(committed, ends, {("t", 0): "no leader"})
+    assert [each.partition for each in found.listed[:2]] == [0, MOST_LISTED + 1]
+    assert len(found.listed) == MOST_LISTED
+    assert (found.partitions, found.lag, found.unknown, found.behind) == (502, 501 * 502 // 2, 1, 501)
+    some = {key: committed[key] for key in [("t", 2), ("t", 1), ("t", 5)]}
+    assert [each.lag for each in summarize_lags(some, ends, {}).listed] == [1, 2, 5]
+
+
+def test_a_lag_is_untimed_if_its_partition_is_not_listed() -> None:
+    ends = {("t", index): 1 for index in range(MOST_LISTED + 2)}
+    found = summarize_lags(dict.fromkeys(ends, 0), ends, {})
+    for each in found.listed:
+        each.time_lag_ms = 7
+    assert (found.untimed, found.time_lag_ms) == (2, None)
+    all_listed = summarize_lags(dict.fromkeys(ends, 1) | {("t", 3): 0}, ends, {})
+    all_listed.listed[0].time_lag_ms = 7
+    assert (all_listed.untimed, all_listed.time_lag_ms) == (0, 7)
+
+
+def test_objects_are_made_for_listed_partitions_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    original = PartitionLag
+
+    def make(*given: Any, **named: Any) -> Any:
+        made.append(given)
+        return original(*given, **named)
+
+    monkeypatch.setattr(summaries, "PartitionLag", make)
+    ends = {(f"t-{topic}", index): 1 for topic in range(1000) for index in range(10)}
+    assert summarize_lags(dict.fromkeys(ends, 0), ends, {}).lag == len(ends)
+    assert len(made) == MOST_LISTED
+
+
+def test_known_lags_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = GroupMember("ann", "ann", "host", None, (FIRST,))
+    group = groups.GroupState("g", "Stable", "classic", "range", "kafka:9092", [member])
+    monkeypatch.setattr(groups, "read_group", lambda _cluster, _name: group)
+    monkeypatch.setattr(groups, "add_time_lags", lambda _cluster, lags: set(lags[0].topic))
+    for reader in ("read_committed_offsets", "read_ends", "last_ends"):
+        monkeypatch.setattr(groups, reader, lambda *_: pytest.fail("the lags are known"))
+    known = summarize_lags({FIRST: 5, SECOND: 5}, {FIRST: 7, SECOND: 5}, {})
+    nothing: Any = None
+    described = groups.describe_group(nothing, nothing, "g", known)
+    assert [each.member for each in described.lags.listed] == [member, None]
+    assert [each.member for each in known.listed] == [None, None]
+
+
+def test_lags_that_were_read_before_a_change_are_not_shown() -> None:
+    wide = WideGroups()
+    old, new = (summarize_lags({FIRST: offset}, {FIRST: 9}, {}) for offset in (1, 2))
+    wide.begin_reading()
+    wide.end_reading({"g": old})
+    assert wide.get("g") is old
+    wide.begin_reading()
+    wide.forget("g")
+    assert wide.get("g") is None
+    wide.end_reading({"g": old})  # it may have read the offsets before the change
+    assert wide.get("g") is None
+    wide.begin_reading()
+    assert wide.get("g") is None
+    wide.end_reading({"g": new})
+    assert wide.get("g") is new
+
+
+def test_a_page_of_a_group_with_many_partitions_reads_no_offsets(
+    bootstrap_server: str, new_name: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, name = new_name(), new_name()
+    Cluster(bootstrap_server, {}).create_topic(topic, MOST_LISTED + 10)
+    commit(bootstrap_server, name, *(TopicPartition(topic, index, 0) for index in range(MOST_LISTED + 10)))
+    with running_console(bootstrap_server) as address:
+        visitor = Visitor(address)
+        path = f"/group?name={name}"
+        wait_for(lambda: "s ago." in visitor.get(path).text)
+        with monkeypatch.context() as patch:
+            patch.setattr(groups, "read_committed_offsets", lambda *_: pytest.fail("offsets are read"))
+            page = visitor.get(f"{path}&page=2")
+        assert page.status == 200
+        assert "51–100 of 500" in page.text
+        assert "The 500 partitions with the largest lag, of 510; read" in page.text
+        visitor.post(f"/group/reset?{path.partition('?')[2]}", {"plan": "[]"})
+        assert "with the largest lag, of 510." in visitor.get(path).text  # as after a change: they are read anew

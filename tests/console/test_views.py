@@ -10,6 +10,7 @@ from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
 from odradek.cli.client.cluster_state import ClusterState, PartitionState
 from odradek.cli.group.state import GroupMember
 from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
+from odradek.console.cluster.lag_summary import LagSummary
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
     Disks,
@@ -27,7 +28,7 @@ from odradek.console.record_filter import parse_filter
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
-from odradek.console.views.groups import assignments_of, group_view, trend_of
+from odradek.console.views.groups import MOST_TOPICS, assignment_text, group_view, trend_of
 from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
@@ -112,19 +113,28 @@ def test_a_trend_compares_the_last_minutes(values: list[float | None], trend: st
 def test_the_lag_in_time_is_unknown_if_that_of_a_partition_behind_is() -> None:
     group = GroupState("g", "Stable", "classic", "range", "kafka:9092")
     lags = [PartitionLag("t", 0, 10, 10, None, 0), PartitionLag("t", 1, 10, 100_000)]
-    view = group_view(DescribedGroup(group, lags), Series(1), 0.0)
+    described = DescribedGroup(group, LagSummary(2, 99_990, 0, 1, lags))
+    view = group_view(described, Series(1), 0.0)
     assert (view.lag, view.time_lag_ms, view.untimed) == (99_990, None, 1)
     lags[1].time_lag_ms = 500
-    view = group_view(DescribedGroup(group, lags), Series(1), 0.0)
+    view = group_view(described, Series(1), 0.0)
     assert (view.time_lag_ms, view.untimed) == (500, 0)
 
 
 def test_members_are_shown_with_their_partitions() -> None:
-    ann, ben = (GroupMember(name, name, "host", None, ()) for name in ("ann", "ben"))
-    lags = [PartitionLag("orders", each, None, None, ann) for each in (0, 1, 2, 4)]
-    lags += [PartitionLag("payments", 2, None, None, ann), PartitionLag("payments", 3, None, None, ben)]
-    lags += [PartitionLag("payments", 4, None, None)]
-    assert assignments_of(lags) == {"ann": "orders 0–2, 4 · payments 2", "ben": "payments 3"}
+    orders = [("orders", each) for each in (0, 1, 2, 4)]
+    ann = GroupMember("ann", "ann", "host", None, (*orders, ("payments", 2)))
+    ben = GroupMember("ben", "ben", "host", None, (("payments", 3),))
+    eve = GroupMember("eve", "eve", "host", None, ())
+    group = GroupState("g", "Stable", "classic", "range", "kafka:9092", [ann, ben, eve])
+    view = group_view(DescribedGroup(group), Series(1), 0.0)
+    assert view.assignments == {"ann": "orders 0–2, 4 · payments 2", "ben": "payments 3", "eve": ""}
+
+
+def test_of_an_assignment_with_many_topics_the_first_are_shown() -> None:
+    text = assignment_text([(f"topic-{number:03}", index) for number in range(MOST_TOPICS + 1) for index in range(3)])
+    assert text.startswith("topic-000 0–2 · topic-001 0–2")
+    assert text.endswith("topic-019 0–2 · … 63 partitions of 21 topics")
 
 
 def test_topics_are_searched_sorted_and_cut_into_pages() -> None:

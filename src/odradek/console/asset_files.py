@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 AGE_S = 86_400  # their addresses change with their contents
 LEAST_COMPRESSED_BYTES = 500
+STYLESHEETS = {  # a page has one, of these files: each more would need another connection before the first paint
+    "console.css": ("console.css", "vendor/uplot.min.css", "live.css"),
+    "access.css": ("console.css", "access.css"),
+}
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -32,7 +36,9 @@ class AssetFile:
 
 def read_assets() -> dict[str, AssetFile]:
     """By path below /assets/."""
-    return {path: _asset(path, each.read_bytes()) for path, each in _files_in(files("odradek.console") / "assets")}
+    bodies = {path: each.read_bytes() for path, each in _files_in(files("odradek.console") / "assets")}
+    sheets = {path: b"\n".join(bodies[part] for part in parts) for path, parts in STYLESHEETS.items()}
+    return {path: _asset(path, body) for path, body in (bodies | sheets).items()}
 
 
 def version_of(assets: Mapping[str, AssetFile]) -> str:

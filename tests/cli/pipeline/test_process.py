@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.process import PipelineProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SLOW_END = """
 import os, sys, threading
@@ -19,6 +22,10 @@ sys.stderr.flush()
 os.close(2)
 threading.Event().wait(1)
 os._exit(1)
+"""
+FAILS_LATER = """
+import sys
+sys.stderr.write("p runs: a\\nfailed: it broke; retrying in 1 s\\np runs: a\\n")
 """
 LISTENS = """
 import signal, sys
@@ -29,15 +36,21 @@ signal.pause()
 """
 
 
-def process_of(script: str, monkeypatch: pytest.MonkeyPatch, is_stopped: threading.Event) -> PipelineProcess:
+def process_of(
+    script: str,
+    monkeypatch: pytest.MonkeyPatch,
+    is_stopped: threading.Event,
+    report: Callable[[str], None] = lambda _line: None,
+) -> PipelineProcess:
     """With a script in place of `odradek pipeline run`."""
     started = subprocess.Popen
 
-    def start(_arguments: object, **rest: Any) -> subprocess.Popen[str]:
+    def start(arguments: list[str], **rest: Any) -> subprocess.Popen[str]:
+        assert arguments[3:6] == ["pipeline", "run", "--restart"]
         return started([sys.executable, "-c", script], **rest)
 
     monkeypatch.setattr("odradek.cli.pipeline.process.subprocess.Popen", start)
-    return PipelineProcess([], is_stopped, lambda _line: None)
+    return PipelineProcess([], is_stopped, report)
 
 
 def test_one_that_has_said_its_last_words_was_not_asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,3 +65,10 @@ def test_one_that_was_asked_to_stop_has_not_failed(monkeypatch: pytest.MonkeyPat
     with process_of(LISTENS, monkeypatch, threading.Event()) as process:
         process.wait_until_running()
     process.raise_failure()
+
+
+def test_a_failure_after_the_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_stopped, lines = threading.Event(), list[str]()
+    with process_of(FAILS_LATER, monkeypatch, is_stopped, lines.append):
+        assert is_stopped.wait(60)
+    assert lines == ["p runs: a", "failed: it broke; retrying in 1 s", "p runs: a"]

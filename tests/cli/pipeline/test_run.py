@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 LIMIT_S = 110
+# Ends the first attempt of a pipeline, as a failure of Spark does.
+FAILING_ONCE = """
+import os, sys
+if any(each.startswith("--events=") for each in sys.argv):
+    try:
+        os.mkdir(os.environ["FAILED_ONCE"])
+    except FileExistsError:
+        pass
+    else:
+        os._exit(7)
+"""
 
 
 def definition(folder: Path, topic: str, sql: str = "select id from readings") -> str:
@@ -54,6 +66,25 @@ def test_no_broker_is_reported_before_spark_starts(offline: Run, tmp_path: Path)
     assert ran.code == 1
     assert "no broker answers at 127.0.0.1:1" in ran.errors
     assert "starting Spark" not in ran.errors
+
+
+def test_a_supervised_pipeline_stops_with_the_process_that_started_it(tmp_path: Path) -> None:
+    watched, held = os.pipe()
+    command = [sys.executable, "-m", "odradek", "pipeline", "run", definition(tmp_path, "t"), "--restart"]
+    with subprocess.Popen(
+        [*command, "--bootstrap-server", "127.0.0.1:1", f"--stop-with={watched}"],
+        stderr=subprocess.PIPE,
+        text=True,
+        pass_fds=[watched],
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert any("retrying in" in line for line in process.stderr)  # no broker answers
+            os.close(held)
+            assert process.wait(LIMIT_S) == 0
+        finally:
+            process.kill()
+    os.close(watched)
 
 
 def test_a_batch_forgets_no_checkpoint(offline: Run, tmp_path: Path) -> None:
@@ -124,10 +155,14 @@ def watch_rigs(lines: Iterable[str], moved_after_s: list[float]) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) -> None:
+    """The first attempt of the pipeline fails, and it is started again."""
     command = [sys.executable, "-m", "odradek", "up", "--port", "0", "--console-port", "0"]
+    (tmp_path / "sitecustomize.py").write_text(FAILING_ONCE)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [*command, "--rate", "200", "--format", "json"],
         cwd=tmp_path,  # the example is part of the package
+        env={**os.environ, "PYTHONPATH": path, "FAILED_ONCE": str(tmp_path / "failed")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -154,6 +189,7 @@ def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) ->
         browser.join(LIMIT_S)  # it reads standard error up to its end
         process.stdout.close()
         process.stderr.close()
+    assert any(line.startswith("the pipeline failed: process ended with exit code 7") for line in errors), errors
     print(f"the picture moved {moved_after_s[0]:.1f} s after the broker was up")
     assert moved_after_s[0] < MOVES_WITHIN_S
     summary = json.loads(rest.splitlines()[-1])

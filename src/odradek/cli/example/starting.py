@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PIPELINE, SPARK, FLOWS, OUTPUT = "definition", "Spark", "flows", "first output"
 SPARK_STARTS = "starting Spark "
 SPARK_IS_READY = "Spark is ready"
+FAILED = "failed: "  # an attempt of the pipeline, which is started again
 SHOW_EVERY_S = 0.1
 
 
@@ -43,7 +44,8 @@ class Starting:
         self._screen.show_start(self.stages)
 
     def take_line(self, line: str) -> None:
-        """Called on the thread that reads the output of the pipeline."""
+        """Called on the thread that reads the output of the pipeline. A pipeline that failed and is started again
+        repeats its lines."""
         now_s = time.time()
         if line.startswith(SPARK_STARTS):
             self.stages.advance_to(SPARK, now_s)
@@ -51,8 +53,11 @@ class Starting:
         elif line.startswith(SPARK_IS_READY):
             self.stages.advance_to(FLOWS, now_s)
         elif RUNNING in line:
-            self.stages.advance_to(FLOWS, now_s)
-            self.stages.advance(now_s, line.partition(RUNNING)[2])
+            self._screen.show_failure("")
+            if self.stages.advance_to(FLOWS, now_s):
+                self.stages.advance(now_s, line.partition(RUNNING)[2])
+        elif line.startswith(FAILED):
+            self._screen.show_failure(f"the pipeline {line}")
         else:
             self.stages.note(line)
 

@@ -24,7 +24,7 @@ KEPT_LINES = 20
 
 
 class PipelineProcess:
-    """Reports its output until it runs. `is_stopped` is set when the process ends by itself."""
+    """Reports its output. It is restarted after failures; `is_stopped` is set when it has given up, or is done."""
 
     def __init__(self, arguments: Sequence[str], is_stopped: threading.Event, report: Callable[[str], None]) -> None:
         self._arguments = arguments
@@ -36,7 +36,7 @@ class PipelineProcess:
         self._is_stop_requested = False
 
     def __enter__(self) -> Self:
-        self._process, self._lifetime = start_command(["pipeline", "run"], self._arguments)
+        self._process, self._lifetime = start_command(["pipeline", "run", "--restart"], self._arguments)
         threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True).start()
         return self
 
@@ -44,8 +44,7 @@ class PipelineProcess:
         with stream:
             for line in stream:
                 self._lines.append(line.rstrip("\n"))
-                if not self._is_running.is_set():
-                    self._report(self._lines[-1])
+                self._report(self._lines[-1])
                 if RUNNING in line:
                     self._is_running.set()
         self._has_output_ended.set()

@@ -83,6 +83,8 @@ def run(
         forget_and_begin(found, from_positions, is_sure)
     is_stopped = threading.Event()
     with stop_on_interrupt(is_stopped, signal.SIGTERM):
+        if stop_with is not None:
+            call_when_parent_ends(stop_with, is_stopped.set)
         if restart:
             from odradek.cli.pipeline.supervised import run_supervised
 
@@ -91,8 +93,6 @@ def run(
             return
         from odradek.pipelines.spark.launching import RunOptions
 
-        if stop_with is not None:
-            call_when_parent_ends(stop_with, is_stopped.set)
         options = RunOptions(seconds, until_caught_up)
         if events is not None:
             run_for_owner(found, options, is_stopped, EventPipe(events))

@@ -1,27 +1,40 @@
-"""The total lag of each group, for its trend."""
+"""The total lag of each group, for its trend, and the lags of groups with many partitions, for their pages."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.client.committed_offsets import read_committed_offsets_of
 from odradek.cli.client.group_lag import unread_records
 from odradek.cli.client.partition_offsets import LATEST, read_offsets_of
 from odradek.cli.framework.failure import Failure
+from odradek.cli.group.state import NO_LEADER
+from odradek.console.cluster.lag_summary import MOST_LISTED, LagSummary, summarize_lags
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from odradek.cli.client.broker_requests import BrokerRequests
     from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.cluster_state import ClusterState
+    from odradek.cli.client.cluster_state import ClusterState, PartitionState
+    from odradek.cli.client.partition_offsets import Key
+
+NO_END = "end not known"
 
 
-def read_total_lags(cluster: Cluster, requests: BrokerRequests, state: ClusterState, limit: int) -> dict[str, int]:
-    """Records that each of the first `limit` groups has not read. Groups without committed offsets are left out, and
-    those with a partition whose end is not known."""
+class GroupLags(NamedTuple):
+    totals: dict[str, int]  # records that groups have not read; without groups with a partition whose end is not known
+    wide: dict[str, LagSummary]  # of groups with more partitions than a page lists
+
+
+def read_group_lags(cluster: Cluster, requests: BrokerRequests, state: ClusterState, limit: int) -> GroupLags:
+    """The lags of the first `limit` groups that have committed offsets."""
     try:
         names = cluster.group_names()[:limit]
     except Failure:
-        return {}  # a cluster may refuse to list groups, and answer the rest
+        return GroupLags({}, {})  # a cluster may refuse to list groups, and answer the rest
+    read_at_s = time.monotonic()
     committed = read_committed_offsets_of(requests, names)
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
@@ -29,4 +42,24 @@ def read_total_lags(cluster: Cluster, requests: BrokerRequests, state: ClusterSt
     ends = read_offsets_of(requests, state.brokers, partitions, LATEST)
     existing = {(each.topic, each.index) for each in partitions}
     lags = {name: unread_records(offsets, ends, existing) for name, offsets in committed.items() if offsets}
-    return {name: lag for name, lag in lags.items() if lag is not None}
+    totals = {name: lag for name, lag in lags.items() if lag is not None}
+    failures = failures_of(partitions, ends)
+    wide = {
+        name: summarize_lags(offsets, ends, _of_group(failures, offsets), read_at_s)
+        for name, offsets in committed.items()
+        if len(offsets) > MOST_LISTED
+    }
+    return GroupLags(totals, wide)
+
+
+def failures_of(partitions: Iterable[PartitionState], ends: Mapping[Key, int]) -> dict[Key, str]:
+    """Why the ends of some of these partitions are not known."""
+    return {
+        (each.topic, each.index): NO_LEADER if each.is_offline else NO_END
+        for each in partitions
+        if (each.topic, each.index) not in ends
+    }
+
+
+def _of_group(failures: Mapping[Key, str], committed: Mapping[Key, int]) -> dict[Key, str]:
+    return {key: failure for key, failure in failures.items() if key in committed}

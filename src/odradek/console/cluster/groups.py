@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import BrokerRequests
@@ -21,17 +21,10 @@ from odradek.cli.group.reset_plan import (
     read_bounds,
     shifted,
 )
-from odradek.cli.group.state import (
-    NO_LEADER,
-    GroupState,
-    PartitionLag,
-    lags_of,
-    partitions_of,
-    read_ends,
-    read_group,
-    state_name,
-)
-from odradek.cli.group.time_lag import add_time_lags, count_untimed, longest_time_lag
+from odradek.cli.group.state import GroupState, PartitionLag, partitions_of, read_ends, read_group, state_name
+from odradek.cli.group.time_lag import add_time_lags
+from odradek.console.cluster.group_lags import failures_of
+from odradek.console.cluster.lag_summary import LagSummary, summarize_lags
 from odradek.console.cluster.permissions import needs
 
 if TYPE_CHECKING:
@@ -41,11 +34,10 @@ if TYPE_CHECKING:
     from odradek.cli.group.state import PartitionKey
     from odradek.console.cluster.snapshot import Snapshot
 
-__all__ = ["GroupState", "Move", "PartitionLag", "consequence"]
+__all__ = ["GroupState", "LagSummary", "Move", "PartitionLag", "consequence"]
 
 REQUEST_TIMEOUT_S = 15.0
 MOST_LOOKED_UP = 500  # partitions whose ends are read for the page
-NO_END = "end not known"
 MOST_TIMED = 200  # partitions whose lag is also measured in time: a record of each is read
 
 
@@ -59,16 +51,8 @@ class ListedGroup:
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
     group: GroupState
-    lags: Sequence[PartitionLag]
+    lags: LagSummary = field(default_factory=LagSummary)
     denial: str = ""  # the permission that the user lacks for a part
-
-    @property
-    def time_lag_ms(self) -> int | None:
-        return longest_time_lag(self.lags)
-
-    @property
-    def untimed(self) -> int:
-        return count_untimed(self.lags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +87,25 @@ def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
     return counts
 
 
-def describe_group(cluster: Cluster, snapshot: Snapshot, name: str) -> DescribedGroup:
-    """Without Read on its topics the lag has no time, and without Describe on them there is none."""
+def describe_group(cluster: Cluster, snapshot: Snapshot, name: str, known: LagSummary | None = None) -> DescribedGroup:
+    """Without Read on its topics the lag has no time, and without Describe on them there is none.
+
+    If lags are `known`, nothing is read of the partitions that are not behind: a group may have 100,000 of them.
+    """
     with needs("Describe", f"group {name}"), closing(KeptConnections()) as connections:
         group = read_group(cluster, name)
-        committed = read_committed_offsets(BrokerRequests(cluster, REQUEST_TIMEOUT_S, connections), name)
-    partitions = partitions_of(group, committed)
-    try:
-        is_small = len(partitions) <= MOST_LOOKED_UP
-        ends, failures = read_ends(cluster, partitions) if is_small else last_ends(snapshot, partitions)
-    except NotAuthorized:
-        return DescribedGroup(group, [], "not allowed: the lag needs Describe on the topics of the group")
-    lags = lags_of(group, committed, ends, failures)
-    is_timed = sum(1 for each in lags if each.lag) <= MOST_TIMED
-    denied = add_time_lags(cluster, lags) if is_timed else set()
+        if known is None:
+            committed = read_committed_offsets(BrokerRequests(cluster, REQUEST_TIMEOUT_S, connections), name)
+    if known is None:
+        partitions = partitions_of(group, committed)
+        try:
+            is_small = len(partitions) <= MOST_LOOKED_UP
+            ends, failures = read_ends(cluster, partitions) if is_small else last_ends(snapshot, partitions)
+        except NotAuthorized:
+            return DescribedGroup(group, denial="not allowed: the lag needs Describe on the topics of the group")
+        known = summarize_lags(dict.fromkeys(partitions) | committed, ends, failures)
+    lags = known.with_owners(group.members)
+    denied = add_time_lags(cluster, lags.listed) if lags.behind <= MOST_TIMED else set()
     return DescribedGroup(
         group, lags, "not allowed: the lag in time needs Read on the topics of the group" if denied else ""
     )
@@ -128,12 +117,8 @@ def last_ends(
     """As `read_ends`, of the last round of the watch: reading the ends of 100,000 partitions takes seconds."""
     ends = {key: snapshot.ends[key] for key in keys if key in snapshot.ends}
     unknown = {key for key in keys if key not in ends}
-    failures = {
-        (each.topic, each.index): NO_LEADER if each.is_offline else NO_END
-        for each in (snapshot.state.partitions if unknown else ())
-        if (each.topic, each.index) in unknown
-    }
-    return ends, failures
+    partitions = snapshot.state.partitions if unknown else ()
+    return ends, failures_of((each for each in partitions if (each.topic, each.index) in unknown), ends)
 
 
 def plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:

@@ -16,7 +16,8 @@ from odradek.cli.client.cluster_state import MinInSync, read_state
 from odradek.cli.client.controller_lookup import ControllerLookup
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.broker_traffic import TrafficReader
-from odradek.console.cluster.group_lags import read_total_lags
+from odradek.console.cluster.group_lags import GroupLags, read_group_lags
+from odradek.console.cluster.lag_summary import WideGroups
 from odradek.console.cluster.round_calls import RoundCalls
 from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes, from_traffic
 from odradek.console.cluster.snapshot import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.console.cluster.lag_summary import LagSummary
     from odradek.console.cluster.snapshot import ClusterState, Key
     from odradek.console.traffic import BrokerLoad
 
@@ -86,6 +88,7 @@ class ClusterWatch:
         self.samples = Samples(interval_s)
         self.topic_rates = Series(TOPIC_SERIES)
         self.group_lags = Series(GROUP_SERIES)
+        self._wide_groups = WideGroups()
         self.trouble = ""
         self._cluster = cluster
         self._sources = sources
@@ -146,6 +149,16 @@ class ClusterWatch:
         with self._has_round:
             self._has_round.wait_for(lambda: self._has_lags or bool(self.trouble), FIRST_LAGS_S)
             return self._has_lags
+
+    def wide_group(self, name: str) -> LagSummary | None:
+        """The last lags of a group with more partitions than a page lists; None if they were not read."""
+        with self._has_round:
+            return self._wide_groups.get(name)
+
+    def forget_lags(self, name: str) -> None:
+        """The committed offsets of the group were changed."""
+        with self._has_round:
+            self._wide_groups.forget(name)
 
     def freshness(self) -> Freshness:
         """How old the last snapshot is, and why."""
@@ -294,18 +307,25 @@ class ClusterWatch:
                 calls.close()
                 with self._has_round:
                     self._has_lags = False
+                    self._wide_groups.end_reading({})
                     self._has_round.wait_for(lambda: self._snapshot or self._is_stopped.is_set(), LAGS_S)
                 continue
             calls.begin_round()
+            began_at, used_at = time.monotonic(), time.thread_time()
+            with self._has_round:
+                self._wide_groups.begin_reading()
+            lags = GroupLags({}, {})
             with contextlib.suppress(Exception):  # the next round tries again
                 requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, calls)
-                lags = read_total_lags(self._cluster, requests, snapshot.state, GROUP_SERIES)
-                for group, lag in lags.items():
-                    self.group_lags.add(group, time.time(), lag)
+                lags = read_group_lags(self._cluster, requests, snapshot.state, GROUP_SERIES)
+            for group, lag in lags.totals.items():
+                self.group_lags.add(group, time.time(), lag)
             with self._has_round:
+                self._wide_groups.end_reading(lags.wide)
                 self._has_lags = True
                 self._has_round.notify_all()
-            self._is_stopped.wait(LAGS_S)
+            last = Round(time.monotonic() - began_at, time.thread_time() - used_at)
+            self._is_stopped.wait(pause_s(last, LAGS_S, self._share.watches))
         calls.close()
 
     def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:

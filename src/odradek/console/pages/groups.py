@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -72,16 +73,25 @@ def address_of(name: str, page: str = "/group") -> str:
 async def show(request: Request, error: str = "") -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
-    described = await console.call(groups.describe_group, snapshot, name_of(request))
+    name = name_of(request)
+    number = page_number(request)
+    described = await console.call(groups.describe_group, snapshot, name, console.watch.wide_group(name))
     return console.renderer.page(
         request,
         "group.html",
         422 if error else 200,
         section="groups",
-        described=described,
+        group=described.group,
+        denial=described.denial,
         view=group_view(described, console.watch.group_lags, groups.now_ms() / 1000),
+        page=page_of(described.lags.listed, number),
+        age_ms=age_ms(described.lags.read_at_s),
         error=error,
     )
+
+
+def age_ms(read_at_s: float | None) -> int | None:
+    return None if read_at_s is None else max(int((time.monotonic() - read_at_s) * 1000), 0)
 
 
 def parse_goal(form: Form) -> groups.ResetGoal:
@@ -157,6 +167,8 @@ async def apply_reset(request: Request) -> Response:
     except (Failure, FormError) as failure:
         text = str(failure)
         return await _reset_page(request, form, error=text)
+    finally:
+        console.watch.forget_lags(name)
     return console.renderer.redirect(address_of(name), f"Reset {plural(len(moves), 'offset')} of group {name}.")
 
 

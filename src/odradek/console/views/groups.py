@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from heapq import nlargest
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.figures import ranges, sparkline
+from odradek.console.views.figures import plural, ranges, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.console.cluster.groups import DescribedGroup, ListedGroup, PartitionLag
+    from odradek.console.cluster.groups import DescribedGroup, ListedGroup
     from odradek.console.history import Series
 
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
 STEADY_RECORDS = 20  # and so does one of a few records
-MOST_LISTED = 500  # partitions
+MOST_TOPICS = 20  # of a member's assignment
 TREND_POINTS = 12
 CURRENT_POINTS = 6  # an older value is not shown as the lag
 
@@ -38,7 +39,7 @@ class GroupView:
     line: str
     trend: str
     tone: str
-    listed: Sequence[PartitionLag]  # all, or those with the largest lag
+    partitions: int
     assignments: Mapping[str, str]  # by member id
 
 
@@ -74,34 +75,27 @@ def group_row(group: ListedGroup, members: int | None, lags: Series, now_s: floa
 
 def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupView:
     values = lags.points(described.group.name, now_s)
-    known = [each.lag for each in described.lags if each.lag is not None]
+    lag = described.lags
     return GroupView(
-        sum(known) if known else None,
-        sum(1 for each in described.lags if each.failure),
-        described.time_lag_ms,
-        described.untimed,
+        lag.lag,
+        lag.unknown,
+        lag.time_lag_ms,
+        lag.untimed,
         sparkline(values),
         trend_of(values),
         tone_of(described.group.state),
-        listed_lags(described.lags),
-        assignments_of(described.lags),
+        lag.partitions,
+        {member.member_id: assignment_text(member.assignment) for member in described.group.members},
     )
 
 
-def listed_lags(lags: Sequence[PartitionLag]) -> Sequence[PartitionLag]:
-    """Of more than a page has, those that need attention: with an unknown end, then with the largest lag."""
-    if len(lags) <= MOST_LISTED:
-        return lags
-    return nlargest(MOST_LISTED, lags, key=lambda each: (bool(each.failure), each.lag or 0))
-
-
-def assignments_of(lags: Sequence[PartitionLag]) -> dict[str, str]:
-    """What each member is assigned, by its id: `orders 0–2, 4 · payments 2`."""
-    found: dict[str, dict[str, list[int]]] = {}
-    for each in lags:
-        if each.member is not None:
-            found.setdefault(each.member.member_id, {}).setdefault(each.topic, []).append(each.partition)
-    return {
-        member_id: " · ".join(f"{topic} {ranges(indexes)}" for topic, indexes in sorted(topics.items()))
-        for member_id, topics in found.items()
-    }
+def assignment_text(assignment: Sequence[tuple[str, int]]) -> str:
+    """`orders 0–2, 4 · payments 2`; of many topics the first ones, and how many there are. Empty without partitions."""
+    parts = [
+        f"{topic} {ranges([index for _topic, index in keys])}"
+        for topic, keys in islice(groupby(sorted(assignment), itemgetter(0)), MOST_TOPICS)
+    ]
+    topics = len({topic for topic, _index in assignment})
+    if topics > MOST_TOPICS:
+        parts.append(f"… {plural(len(assignment), 'partition')} of {plural(topics, 'topic')}")
+    return " · ".join(parts)

@@ -166,6 +166,9 @@ def test_what_is_starting_is_shown_with_seconds() -> None:
     assert "· flows" in lines[4]
     assert any("● rigs  topic rigs" in line for line in lines)
     assert lines[-1] == " Ctrl-C stops"
+    failing = Frame(80, 24, ADDRESS, "a hint", failure="the pipeline failed: it broke; retrying in 1 s")
+    lines = lines_of(draw_start("oil rigs", stages, BEGAN_S + 5.6, failing), 80, 24)
+    assert lines[-1] == " Ctrl-C stops   the pipeline failed: it broke; retrying in 1 s"
     stages.advance_to("first output", BEGAN_S + 9)
     stages.advance_to("flows", BEGAN_S + 9)  # has ended
     assert not stages.is_over

@@ -31,14 +31,15 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The size of the terminal, and the text around the panels: the bootstrap servers in the first line, a hint and the
-    address of the console in the last."""
+    """The size of the terminal, and the text around the panels: the bootstrap servers in the first line; the address of
+    the console and a hint in the last, or instead of the hint why the pipeline does not run."""
 
     width: int
     height: int
     bootstrap_servers: str
     hint: str
     console: str = ""
+    failure: str = ""
 
 
 def draw(model: LiveViewModel, now_s: float, frame: Frame) -> RenderableType:
@@ -110,7 +111,9 @@ def hint_line(frame: Frame) -> Text:
     line = Text.assemble((" Ctrl-C ", "bold"), ("stops", FAINT))
     if frame.console:
         line.append("   console ", FAINT).append(frame.console, "bold cyan")
-    if frame.hint:
+    if frame.failure:
+        line.append(f"   {frame.failure}", "bold red")
+    elif frame.hint:
         line.append(f"   {frame.hint}", FAINT)
     line.no_wrap, line.overflow = True, "ellipsis"
     line.truncate(frame.width, overflow="ellipsis")

@@ -32,6 +32,7 @@ class LineScreen:
         self.hint = hint
         self.bootstrap_servers = ""
         self.console = ""  # address of a page that shows the same records
+        self.failure = ""  # of the pipeline, which is started again
         self.output = output
         self._reported = 0  # stages whose end was printed
 
@@ -49,6 +50,12 @@ class LineScreen:
         """Prints the address of the web page at once; may be called on another thread."""
         self.console = address
         print(f"console: {address}", file=sys.stderr, flush=True)
+
+    def show_failure(self, text: str) -> None:
+        """Prints why the pipeline does not run; empty when it runs again. May be called on another thread."""
+        self.failure = text
+        if text:
+            print(text, file=sys.stderr, flush=True)
 
     def begin(self, model: LiveViewModel) -> None:
         self.say(f"watching {', '.join(model.topics.topics)} on {self.bootstrap_servers}; Ctrl-C stops")
@@ -108,6 +115,10 @@ class LiveScreen(LineScreen):
         """The next frame shows it."""
         self.console = address
 
+    def show_failure(self, text: str) -> None:
+        """The next frame shows it."""
+        self.failure = text
+
     def begin(self, model: LiveViewModel) -> None:
         """Nothing to do: the first drawing follows with the first figures."""
 
@@ -137,7 +148,7 @@ class LiveScreen(LineScreen):
 
         assert self.live is not None
         width, height = self.live.console.size
-        return Frame(width, height, self.bootstrap_servers, self.hint, self.console)
+        return Frame(width, height, self.bootstrap_servers, self.hint, self.console, self.failure)
 
 
 def chosen_screen(title: str, hint: str, *, as_json: bool) -> LineScreen:

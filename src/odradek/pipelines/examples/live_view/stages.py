@@ -53,11 +53,13 @@ class Stages:
             following.began_s = now_s
         return current
 
-    def advance_to(self, name: str, now_s: float) -> None:
-        """Ends the stages before the named one; nothing if that has ended."""
-        if any(stage.name == name and stage.ended_s is None for stage in self.stages):
-            while self.current is not None and self.current.name != name:
-                self.advance(now_s)
+    def advance_to(self, name: str, now_s: float) -> bool:
+        """Ends the stages before the named one; False if that has ended."""
+        if not any(stage.name == name and stage.ended_s is None for stage in self.stages):
+            return False
+        while self.current is not None and self.current.name != name:
+            self.advance(now_s)
+        return True
 
     def note(self, text: str) -> None:
         if self.current is not None:
