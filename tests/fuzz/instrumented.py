@@ -6,7 +6,7 @@ from pathlib import Path
 
 import odradek
 
-ROOT = Path(odradek.__file__).parent
+PACKAGE = Path(odradek.__file__).parent
 
 
 def all_but(*packages: str) -> list[str]:
@@ -14,6 +14,6 @@ def all_but(*packages: str) -> list[str]:
 
     Its `include` instruments the whole of the package `odradek` whatever module is named, which takes seconds.
     """
-    files = (file.relative_to(ROOT.parent).with_suffix("") for file in ROOT.rglob("*.py"))
+    files = (file.relative_to(PACKAGE.parent).with_suffix("") for file in PACKAGE.rglob("*.py"))
     names = (".".join(file.parts).removesuffix(".__init__") for file in files)
     return [name for name in names if not f"{name}.".startswith(tuple(f"{each}." for each in packages))]

@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from odradek.pipelines.operating.drawing import draw
+from odradek.cli.pipeline.status import flow_row
+from odradek.pipelines.operating.drawing import draw, flow_cells
 from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, figures_line, rate_text
 from odradek.pipelines.operating.metrics_server import MetricsServer
 from odradek.pipelines.operating.metrics_text import metrics_text
@@ -157,6 +158,18 @@ def test_metrics_are_in_the_text_format() -> None:
             assert found is not None, line
             assert found[1] == families[-1]
     assert len(families) == len(set(families)) > 10
+
+
+def test_state_without_a_number_of_rows_has_its_size() -> None:
+    """Spark does not count the rows in the state of a join of streams."""
+    uncounted = replace(FLOWS[1], state_rows=0)
+    status = replace(STATUS, flows=(FLOWS[0], uncounted))
+    assert ", state 987.7 MB, " in figures_line(status)
+    assert flow_row(uncounted)[-2:] == (None, "987.7 MB")
+    assert flow_cells(uncounted)[-1].plain == "987.7 MB"
+    samples = [line for line in metrics_text(status).splitlines() if line.startswith("odradek_pipeline_state_")]
+    names = [line.partition("{")[0] for line in samples if uncounted.name in line]
+    assert names == ["odradek_pipeline_state_memory_bytes"]
 
 
 def test_a_pipeline_that_waits_is_not_up() -> None:

@@ -5,12 +5,14 @@ The source of each side is a folder of files, of which each is a micro-batch. Th
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.pipelines.spark.engines.settings import COUNTED_ROWS
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.topics import prepare_topics
@@ -140,23 +142,52 @@ def test_windows_and_deduplication_behind_a_join(stage: Stage) -> None:
 
 
 @pytest.mark.soak
-def test_the_state_of_a_join_is_bounded(stage: Stage) -> None:
-    """Rows that can match no more are removed: after the watermark has passed, a few rows remain."""
+@pytest.mark.parametrize("is_counted", [True, False], ids=["counted", "not counted"])
+def test_the_state_of_a_join_is_bounded(stage: Stage, is_counted: bool) -> None:
+    """Rows that can match no more are removed: after the watermark has passed, a few rows remain.
+
+    By default they are not counted, so that RocksDB looks up no keys."""
     rows: list[list[Row]] = [[(n, n, batch * 100.0 + n) for n in range(10)] for batch in range(6)]
     give_files(stage.folder / "shown", [as_objects(each, "shown") for each in rows])
     give_files(stage.folder / "clicked", [as_objects(each, "clicked") for each in rows])
     text = f"steps: {{s: {{from: shown, join: {{stream: clicked, on: [id], within: {WITHIN_S} s}}}}}}\n"
-    pipeline = stage.pipeline(SOURCES + text + "sinks: {o: {from: s, table: o}}\n")
+    spark = f"spark: {{{COUNTED_ROWS}: true}}\n" if is_counted else ""
+    pipeline = stage.pipeline(SOURCES + text + "sinks: {o: {from: s, table: o}}\n" + spark)
     running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start(until_caught_up=True)
     try:
         query = running.queries["s"]
         assert query.awaitTermination(int(WAIT_S))
         assert query.lastProgress is not None
         operators = query.lastProgress.stateOperators
-        assert 0 < sum(each.numRowsTotal for each in operators) <= 40  # of 120
+        every = [each for batch in query.recentProgress for each in batch.stateOperators]
+        assert 0 < sum(each.numRowsUpdated - each.numRowsRemoved for each in every) <= 40  # of 120
+        assert (0 < sum(each.numRowsTotal for each in operators) <= 40) == is_counted
+        assert (sum(int(each.customMetrics["rocksdbGetCount"]) for each in every) > 0) == is_counted
         assert sum(each.numRowsDroppedByWatermark for each in operators) == 0
     finally:
         running.stop()
+
+
+@pytest.mark.soak
+def test_a_checkpoint_is_continued_whether_its_rows_are_counted_or_not(stage: Stage) -> None:
+    """Rows of one run are joined with rows of the next, whose state is counted, not counted, and counted again."""
+    runs: list[tuple[Row, Row, bool]] = [
+        ((1, 10, 0.0), (9, 90, 0.0), True),
+        ((9, 91, 2.0), (1, 11, 3.0), False),
+        ((8, 80, 4.0), (9, 92, 5.0), True),
+        ((7, 70, 6.0), (8, 81, 7.0), False),
+    ]
+    for name in ("shown", "clicked"):
+        (stage.folder / name).mkdir()
+    text = f"steps: {{s: {{from: shown, join: {{stream: clicked, on: [id], within: {WITHIN_S} s}}}}}}\n"
+    for number, (left, right, is_counted) in enumerate(runs):
+        for name, row in (("shown", left), ("clicked", right)):
+            (stage.folder / name / f"{number}.json").write_text(json.dumps(as_objects([row], name)[0]))
+        spark = f"spark: {{{COUNTED_ROWS}: true}}\n" if is_counted else ""
+        stage.run(stage.pipeline(SOURCES + text + "sinks: {o: {from: s, table: o}}\n" + spark))
+    with sqlite3.connect(stage.folder / "w.db") as connection:
+        rows = connection.execute("select id, shown, clicked from o").fetchall()
+    assert sorted(rows) == [(1, 10, 11), (8, 80, 81), (9, 91, 90), (9, 91, 92)]
 
 
 def test_the_batch_engine_joins_the_same_rows(stage: Stage) -> None:

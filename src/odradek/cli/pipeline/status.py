@@ -63,8 +63,8 @@ def print_details(each: PipelineStatus) -> None:
 
 def flow_row(flow: FlowStatus) -> tuple[object, ...]:
     lag = sum(flow.lag.values()) if flow.lag else None
-    state = (flow.state_rows, size_text(flow.state_bytes)) if flow.state_rows else (None, None)
-    return flow.name, flow.batches, lag, flow.watermark, flow.late_rows, *state
+    size = size_text(flow.state_bytes) if flow.state_bytes else None
+    return flow.name, flow.batches, lag, flow.watermark, flow.late_rows, flow.state_rows or None, size
 
 
 def status_row(each: PipelineStatus, now_s: float) -> tuple[object, ...]:

@@ -128,7 +128,7 @@ def pipeline_row(known: KnownPipeline, now_s: float) -> PipelineRow:
         compact(status.lag),
         _watermark(status, now_s),
         status.late_rows,
-        size(status.state_bytes) if status.state_rows else DASH,
+        size(status.state_bytes) if status.state_bytes else DASH,
         status.violations,
         sparkline([sample.values.get("processed") for sample in recent]),
         status.note,
@@ -146,7 +146,7 @@ def flow_row(flow: FlowStatus, now_s: float) -> FlowRow:
         behind(flow.watermark, now_s),
         flow.late_rows,
         flow.state_rows,
-        size(flow.state_bytes) if flow.state_rows else DASH,
+        size(flow.state_bytes) if flow.state_bytes else DASH,
         flow.unparsed,
     )
 
@@ -168,13 +168,14 @@ def pipeline_view(
     row = pipeline_row(known, now_s)
     dead = topics.get(known.published.dead_letters or "")
     running = status.running_since_s
+    counted = f"{plural(status.state_rows, 'row')} " if status.state_rows or not status.state_bytes else ""
     up_for = age((now_s - running) * 1000) if running is not None and status.state == "running" else DASH
     tiles = (
         Tile("Processed", rate(row.processed_per_s), f"records per second, {rate(row.input_per_s)} arrive"),
         Tile("Batch time", row.batch, "of the slowest flow"),
         Tile("Lag", row.lag, "records, of the slowest flow"),
         Tile("Watermark", row.watermark, f"behind the clock, {plural(row.late, 'late row')}"),
-        Tile("State", row.state_size, f"{plural(status.state_rows, 'row')} in memory"),
+        Tile("State", row.state_size, f"{counted}in memory"),
         Tile(
             "Expectations",
             number(row.violations),

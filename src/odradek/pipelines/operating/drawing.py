@@ -132,14 +132,15 @@ def sinks_panel(written: Sequence[tuple[str, str, int]], room: int, width: int) 
 def flow_cells(flow: FlowStatus) -> list[Text]:
     lag = sum(flow.lag.values())
     is_behind = lag > max(flow.input_per_s, 1) * LONG_LAG_S
-    state = f"{count_text(flow.state_rows)} · {size_text(flow.state_bytes)}" if flow.state_rows else "–"
+    rows = f"{count_text(flow.state_rows)} · " if flow.state_rows else ""
+    state = f"{rows}{size_text(flow.state_bytes)}" if flow.state_bytes else "–"
     return [
         Text(flow.name),
         Text(rate_text(flow.input_per_s)),
         Text(rate_text(flow.processed_per_s), style="bold"),
         Text("–" if flow.batch is None else duration_text(flow.batch_ms)),
         Text(count_text(lag) if flow.lag else "–", style="bold red" if is_behind else "green" if flow.lag else ""),
-        Text(state, style=FAINT if not flow.state_rows else ""),
+        Text(state, style=FAINT if not flow.state_bytes else ""),
     ]
 
 

@@ -48,8 +48,9 @@ def figures_line(status: PipelineStatus) -> str:
         f"batch {duration_text(status.batch_ms)}",
         "lag unknown before the first batch" if status.lag is None else f"lag {status.lag:,}",
     ]
-    if status.state_rows:
-        parts.append(f"state {count_text(status.state_rows)} rows, {size_text(status.state_bytes)}")
+    if status.state_bytes:
+        rows = f"{count_text(status.state_rows)} rows, " if status.state_rows else ""
+        parts.append(f"state {rows}{size_text(status.state_bytes)}")
     if status.late_rows:
         parts.append(f"{status.late_rows:,} late")
     unparsed = sum(each.unparsed for each in status.flows)

@@ -93,7 +93,8 @@ def flow_families(status: PipelineStatus) -> list[Family]:
         if flow.batch_at is not None:
             duration.add(flow.batch_ms / 1000, **mine)
             began.add(batch_time_s(flow), **mine)
-            rows.add(flow.state_rows, **mine)
+            if flow.counts_state_rows:
+                rows.add(flow.state_rows, **mine)
             memory.add(flow.state_bytes, **mine)
         late.add(flow.late_rows, **mine)
         if flow.watermark is not None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.planning.state import State
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, STORAGE, or_plainly, private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -24,6 +25,9 @@ UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}  # of a q
 # because Hadoop has checksums already and each of Spark's would be one more file.
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
+# To count the rows of the state, RocksDB looks up each key that is written or removed. A join of streams writes and
+# removes two keys for each row and needs none of these look-ups itself. Checkpoints may be continued with either value.
+COUNTED_ROWS = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 
 
 def checkpoint_settings(session: SparkSession, pipeline: Pipeline) -> dict[str, str]:
@@ -33,6 +37,12 @@ def checkpoint_settings(session: SparkSession, pipeline: Pipeline) -> dict[str, 
     manager = or_plainly(CHECKPOINTS, lambda: checkpoint_manager(session), None)
     settings = {**({} if manager is None else {MANAGER: manager}), CHECKSUMS: "false"}
     return {key: value for key, value in settings.items() if key not in pipeline.spark}
+
+
+def state_settings(pipeline: Pipeline, states: Collection[State]) -> dict[str, str]:
+    """Settings for a query whose steps keep this state; settings of the user take precedence."""
+    has_join = any(State.STREAM_JOIN in each for each in states)
+    return {COUNTED_ROWS: "false"} if has_join and COUNTED_ROWS not in pipeline.spark else {}
 
 
 def checkpoint_manager(session: SparkSession) -> str:

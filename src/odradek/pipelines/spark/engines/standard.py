@@ -16,6 +16,8 @@ from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duratio
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.sharing import state_interval
+from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.batch_numbers import number_of
 from odradek.pipelines.spark.checkpoints import checkpoint_uri
 from odradek.pipelines.spark.compiling import Tables
@@ -23,7 +25,7 @@ from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.continuing import source_at
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
-from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
+from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings, state_settings
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
@@ -52,8 +54,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Source, Start
+    from odradek.pipelines.definition.model import Pipeline, Source, Start, Step
     from odradek.pipelines.planning.flow import Flow
+    from odradek.pipelines.planning.state import State
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
@@ -117,7 +120,8 @@ class StandardEngine:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
                 endless = {EMPTY_BATCHES: "false"} if is_endless else {}
-                settings = {**checkpoints, **endless, **own}
+                state = state_settings(self._pipeline, states_of(self._pipeline, graph, flow))
+                settings = {**checkpoints, **endless, **state, **own}
                 begin = functools.partial(self._begin, flow, triggered, settings)
                 running.begin(flow.name, begin)
                 if self._connector is Connector.PYTHON:
@@ -300,7 +304,18 @@ def stream_of(
     return load(source) if is_topic(source) else tables.rows(flow.root)
 
 
+def states_of(pipeline: Pipeline, graph: Graph, flow: Flow) -> list[State]:
+    """The state of each step that the query of a flow computes."""
+    streaming = streaming_names(pipeline, graph)
+    return [state_of(each, streaming) for each in steps_of(pipeline, graph, flow)]
+
+
 def keeps_processing_time(pipeline: Pipeline, graph: Graph, flow: Flow) -> bool:
-    names = {name for each in flow.parts or (flow,) for name in graph.upstream(each.root)}
-    operations = [each.operation for each in pipeline.steps if each.name in names]
+    operations = [each.operation for each in steps_of(pipeline, graph, flow)]
     return any(isinstance(each, KeyedState) and each.clock is StateClock.PROCESSING for each in operations)
+
+
+def steps_of(pipeline: Pipeline, graph: Graph, flow: Flow) -> list[Step]:
+    """The steps that the query of a flow computes."""
+    names = {name for each in flow.parts or (flow,) for name in graph.upstream(each.root)}
+    return [each for each in pipeline.steps if each.name in names]
