@@ -272,6 +272,11 @@ def unregister_broker(request: Any, response: Any) -> Iterable[Action]:
     return _actions("UnregisterBroker", "Cluster", [(CLUSTER_NAME, response.error_code, details)])
 
 
+def update_features(request: Any, response: Any) -> Iterable[Action]:
+    named = ((each.feature, response.error_code, {"level": each.max_version_level}) for each in request.feature_updates)
+    return _actions("Alter", "Feature", named)
+
+
 def delegation_token(_request: Any, _response: Any) -> Iterable[Action]:
     """The handlers write the line: the id of a token is not in all responses."""
     return ()
