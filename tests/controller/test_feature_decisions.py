@@ -1,4 +1,7 @@
-"""Which updates of feature levels the controller accepts. The messages are those of Apache Kafka 4.3.1."""
+"""Which updates of feature levels the controller accepts. The messages are those of Apache Kafka.
+
+`handlers/test_update_features.py` and `clients/test_kafka_tools.py` compare most of them with Apache Kafka 4.3.1; those
+about negative levels and unknown upgrade types are from its sources (4.0)."""
 
 from __future__ import annotations
 

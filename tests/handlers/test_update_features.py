@@ -91,7 +91,7 @@ def test_version_1_has_a_result_for_each_feature(broker: AnyBroker) -> None:
 
 
 def test_version_0_allows_a_downgrade_by_its_flag(simulated: SimulatedBroker) -> None:
-    """Apache Kafka ignores the flag."""
+    """Not compared with Apache Kafka, whose controller (by the sources of 4.0) does not read the flag."""
     assert update(simulated, UPGRADE, {ELIGIBLE: 0}, version=0).error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert update(simulated, SAFE_DOWNGRADE, {ELIGIBLE: 0}, version=0).error_code == ErrorCode.NONE
     assert ELIGIBLE not in levels_in_use(simulated)
