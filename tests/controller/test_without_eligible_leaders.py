@@ -113,6 +113,7 @@ def test_eligible_leaders_of_a_partition_without_a_leader_stay_in_sync_when_the_
     assert sets(repair(present)) == (NO_LEADER, (2, 3), (), ())
     assert sets(unfence(repair(present), 1)) == (NO_LEADER, (2, 3), (), ())
     assert sets(unfence(repair(present), 3)) == (3, (3,), (), ())
+    assert sets(unfence(present, 3)) == (3, (3,), (), ()), "the repair has failed"
     lost = replace(eligible, eligible_leader_replicas=())
     present = after(cluster_of(image_of(gone, topic(lost))), [DISABLED])
     assert sets(repair(present)) == (NO_LEADER, (3,), (), ())

@@ -219,6 +219,21 @@ def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
     caplog.clear()
 
 
+def test_a_feature_whose_update_has_an_unknown_outcome_is_named(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(broker.services.controller, "update_features", fail)
+    update = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=0, upgrade_type=2)
+    with pytest.raises(CloseConnection):
+        broker.call(UpdateFeaturesRequest(feature_updates=[update]), UpdateFeaturesResponse)
+    (entry,) = entries(broker)
+    assert (entry["outcome"], entry["resource"]) == ("unknown", "eligible.leader.replicas.version")
+    caplog.clear()
+
+
 def test_every_resource_of_a_request_with_an_unknown_outcome_is_logged(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

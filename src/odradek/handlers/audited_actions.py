@@ -46,6 +46,7 @@ _NAME_FIELDS = frozenset(
         "entity_name",
         "owner_principal_name",
         "broker_id",
+        "feature",
     }
 )
 """Fields of requests that name what is changed. None of them has a secret."""
