@@ -10,7 +10,7 @@ import pytest
 from tests.clients.api_ranges import OTHERS, REQUIRED, WITH_CLIENT_TELEMETRY
 from tests.clients.conftest import APACHE_KAFKA, Target
 from tests.clients.wire.requests import new_topic_name
-from tests.jvm.tools import ToolSession, run_tool
+from tests.jvm.tools import ToolResult, ToolSession, run_tool
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -115,6 +115,35 @@ def test_consumer_perf_test_reads_all_as_a_group(tools: ToolSession, target: Tar
     printed = tools.run("kafka-consumer-perf-test", "--bootstrap-server", target.bootstrap_servers, *options).checked()
     titles, figures = (line.split(", ") for line in printed.splitlines()[-2:])
     assert dict(zip(titles, figures, strict=True))["data.consumed.in.nMsg"] == str(RECORDS)
+
+
+ELIGIBLE = "eligible.leader.replicas.version"
+
+
+def test_features_changes_and_describes_levels(tools: ToolSession, target: Target) -> None:
+    def features(*arguments: str) -> ToolResult:
+        return tools.run("kafka-features", "--bootstrap-server", target.bootstrap_servers, *arguments)
+
+    def levels() -> dict[str, str]:
+        pattern = (
+            r"^Feature: (\S+)\s+SupportedMinVersion: \S+\s+SupportedMaxVersion: \S+\s+FinalizedVersionLevel: (\S+)"
+        )
+        return dict(re.findall(pattern, features("describe").checked(), re.MULTILINE))
+
+    expected = {ELIGIBLE: "1", "group.version": "1", "metadata.version": "4.3-IV0", "transaction.version": "2"}
+    assert levels().items() >= expected.items()
+    printed = features("downgrade", "--feature", f"{ELIGIBLE}=0", "--dry-run").checked()
+    assert printed == f"{ELIGIBLE} can be downgraded to 0.\n"
+    assert features("disable", "--feature", ELIGIBLE).checked() == f"{ELIGIBLE} was disabled.\n"
+    assert levels()[ELIGIBLE] == "0"
+    refused = features("downgrade", "--feature", f"{ELIGIBLE}=1")
+    assert refused.status == 1
+    assert "Can't downgrade to a newer version." in refused.output
+    assert features("upgrade", "--feature", f"{ELIGIBLE}=1").checked() == f"{ELIGIBLE} was upgraded to 1.\n"
+    assert levels()[ELIGIBLE] == "1"
+    refused = features("upgrade", "--feature", f"{ELIGIBLE}=2")
+    assert (refused.status, "only supports versions 0-1" in refused.output) == (1, True)
+    assert "does not support this feature." in features("upgrade", "--feature", "no.such.version=1").output
 
 
 def test_broker_api_versions_are_kafkas(jvm: None, target: Target, tmp_path: Path) -> None:

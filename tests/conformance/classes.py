@@ -88,13 +88,13 @@ CLUSTER_CLASSES = [
     "org.apache.kafka.clients.producer.ProducerIdExpirationTest",
     "org.apache.kafka.clients.producer.ProducerSendWhileDeletionTest",
     "org.apache.kafka.tools.consumer.ConsoleConsumerTest",
+    "org.apache.kafka.server.EligibleLeaderReplicasIntegrationTest",
+    "org.apache.kafka.server.UncleanLeaderElectionTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerFetchTest",
     "org.apache.kafka.tools.TopicCommandTest",
 ]
 
-CLUSTER_NOT_RUN = {
-    "org.apache.kafka.server.EligibleLeaderReplicasIntegrationTest": "sets a feature level: needs UpdateFeatures",
-}
+CLUSTER_NOT_RUN: dict[str, str] = {}
 
 _NOT_RECORDED = "the outcome on Apache Kafka is not recorded"
 CLUSTER_NOT_RECORDED = {
@@ -111,13 +111,13 @@ CLUSTER_NOT_RECORDED = {
         "Apache Kafka passes all ten; not run on Odradek without the property that is a sentence (see launch.py)"
     ),
     "org.apache.kafka.server.LogManagerIntegrationTest": "reads inside the broker's JVM",
-    "org.apache.kafka.server.UncleanLeaderElectionTest": "sets a feature level: needs UpdateFeatures",
     "org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest": _NOT_RECORDED,
     "org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest": _NOT_RECORDED,
 }
 
 _CONTROLLER_PROPERTIES = "gives properties to a controller that is not a broker"
 _CREATED_AT_ONCE = "expects an error for a topic that is being created; it is in the response here"
+_METER = "reads a meter inside the JVM of the controller"
 # Class and test of CLUSTER_CLASSES that fail, with the reason. The list is exact, as KNOWN_FAILURES.
 CLUSTER_KNOWN_FAILURES = {
     (
@@ -136,4 +136,20 @@ CLUSTER_KNOWN_FAILURES = {
         "org.apache.kafka.server.MetadataRequestTest",
         "testAutoCreateTopicWithInvalidReplicationFactor()[1]",
     ): _CREATED_AT_ONCE,
+    (
+        "org.apache.kafka.server.UncleanLeaderElectionTest",
+        "testUncleanLeaderElectionEnabledByTopicOverrideClassic()[1]",
+    ): _METER,
+    (
+        "org.apache.kafka.server.UncleanLeaderElectionTest",
+        "testUncleanLeaderElectionEnabledByTopicOverrideConsumer()[1]",
+    ): _METER,
+    (
+        "org.apache.kafka.server.UncleanLeaderElectionTest",
+        "testUncleanLeaderElectionEnabledClassic()[1]",
+    ): _METER,
+    (
+        "org.apache.kafka.server.UncleanLeaderElectionTest",
+        "testUncleanLeaderElectionEnabledConsumer()[1]",
+    ): _METER,
 }

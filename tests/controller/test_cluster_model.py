@@ -27,7 +27,8 @@ from odradek.controller.replica_replacement import decide_replacements
 from odradek.controller.topic_decisions import NewPartitions, NewTopic, decide_partitions, decide_topic
 from odradek.controller.topic_deletion import decide_deletions
 from odradek.metadata.change_codec import decode_changes, encode_changes
-from odradek.metadata.changes import ConfigsChanged, PartitionsChanged
+from odradek.metadata.changes import ConfigsChanged, FeatureLevelChanged, PartitionsChanged
+from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_BROKER_EPOCH, NO_LEADER
@@ -103,9 +104,15 @@ class ClusterMachine(RuleBasedStateMachine):
             return
         has_records = {*old.in_sync_replicas, *old.eligible_leader_replicas} - self.lost
         last_known = (old.leader,) if old.leader != NO_LEADER else old.last_known_eligible_leader_replicas
-        is_last_known = not has_records and (new.leader,) == last_known
+        if not self.keeps_eligible_leaders:
+            last_known = old.in_sync_replicas
+        is_last_known = not has_records and new.leader in last_known
         allows_unclean = may_be_unclean or self.allows_unclean(name)
         assert new.leader in has_records | self.proposed or is_last_known or allows_unclean
+
+    @property
+    def keeps_eligible_leaders(self) -> bool:
+        return self.cluster.image.feature_level(ELIGIBLE_LEADER_REPLICAS) == 1
 
     def allows_unclean(self, name: str) -> bool:
         values = self.cluster.image.configs_of(ConfigResourceType.TOPIC, name)
@@ -207,6 +214,11 @@ class ClusterMachine(RuleBasedStateMachine):
             self.commit([ConfigsChanged(ConfigResourceType.TOPIC, name, values)])
             self.commit(decide_repairs(self.cluster.image, self.cluster.config).changes)  # as the controller does
 
+    @rule(level=st.integers(0, 1))
+    def set_level_of_eligible_leaders(self, level: int) -> None:
+        self.commit([FeatureLevelChanged(ELIGIBLE_LEADER_REPLICAS, level)])
+        self.commit(decide_repairs(self.cluster.image, self.cluster.config).changes)  # as the controller does
+
     @rule(name=names, index=indexes, members=st.frozensets(nodes), stale=st.sampled_from(["", "leader", "member"]))
     def propose(self, name: str, index: int, members: frozenset[int], stale: str) -> None:
         """The leader's own proposal, which may name brokers that have gone or have registered anew."""
@@ -302,9 +314,13 @@ class ClusterMachine(RuleBasedStateMachine):
                 in_sync = partition.in_sync_replicas
                 assert partition.replicas, partition
                 assert len(set(partition.replicas)) == len(partition.replicas)
-                assert set(in_sync) <= set(partition.replicas) & active
+                assert set(in_sync) <= set(partition.replicas)
+                if self.keeps_eligible_leaders:
+                    assert partition.leader != NO_LEADER or not in_sync
+                else:
+                    assert not partition.eligible_leader_replicas
+                assert partition.leader == NO_LEADER or set(in_sync) <= active
                 assert set(partition.eligible_leader_replicas) <= set(partition.replicas) - set(in_sync)
-                assert (partition.leader == NO_LEADER) == (not in_sync)
                 assert partition.leader == NO_LEADER or partition.leader in in_sync
                 assert set(partition.adding_replicas + partition.removing_replicas) <= set(partition.replicas)
 

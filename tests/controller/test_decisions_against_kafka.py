@@ -1,6 +1,7 @@
 """The controller's decisions are those of Apache Kafka's classes: changes of partitions, and placements."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,6 +97,30 @@ def test_partitions_change_as_in_kafka(kafka: JsonSession, data: st.DataObject) 
         assert _describe(changed) == {**expected, "eligible": eligible}
 
 
+@MANY
+@given(data=st.data())
+def test_partitions_without_eligible_leaders_change_as_in_kafka(kafka: JsonSession, data: st.DataObject) -> None:
+    drawn = data.draw(partitions().filter(lambda each: bool(each.in_sync_replicas)))
+    leader = data.draw(st.sampled_from([drawn.leader, NO_LEADER]))
+    partition = replace(drawn, leader=leader, eligible_leader_replicas=())
+    intention, lost = data.draw(intentions(partition))
+    active = data.draw(st.frozensets(st.sampled_from(BROKERS))) - lost
+    rules = PartitionRules(
+        min_in_sync=data.draw(st.integers(1, 3)),
+        allows_unclean=False,
+        can_lead=active.__contains__,
+        keeps_eligible_leaders=False,
+    )
+    changed = change_partition(partition, intention, rules)
+    call = _call(partition, intention, rules.min_in_sync, sorted(active))
+    expected = kafka.call({"change": {**call, "keeps_eligible": False}})
+    if expected["changed"] and leader == NO_LEADER != expected["leader"]:
+        expected["in_sync"] = [expected["leader"]]  # brokers leave one after the other in Kafka: it has one member then
+    assert (changed is not None) == expected["changed"]
+    if changed is not None:
+        assert _describe(changed) == expected
+
+
 def _call(partition: PartitionImage, intention: Intention, minimum: int, active: list[int]) -> dict[str, Any]:
     target = intention.reassignment
     return {
@@ -104,6 +129,7 @@ def _call(partition: PartitionImage, intention: Intention, minimum: int, active:
         "min_in_sync": minimum,
         "election": intention.election.name,
         "target_in_sync": intention.in_sync,
+        "keeps_eligible": True,
         "unclean_shutdowns": list(intention.unclean_shutdowns),
         "target": None if target is None else target._asdict(),
     }

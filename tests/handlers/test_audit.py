@@ -49,6 +49,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from odradek.protocol.schema import Request
 from odradek.security.principals import Principal
 from tests.handlers.brokers import SimulatedBroker
@@ -123,6 +124,16 @@ def test_a_new_rule_is_logged_with_all_its_parts(broker: SimulatedBroker) -> Non
     assert summary(entry) == ("done", "User:admin", "10.0.0.1", "CreateAcls", "CreateAcl", "Topic", "orders")
     rule = [entry[name] for name in ("pattern", "acl_principal", "acl_host", "acl_operation", "permission")]
     assert rule == ["Literal", "User:alice", "*", "Read", "Allow"]
+
+
+def test_a_change_of_a_level_is_logged_and_its_validation_is_not(broker: SimulatedBroker) -> None:
+    update = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=0, upgrade_type=2)
+    for validate_only in (True, False):
+        request = UpdateFeaturesRequest(feature_updates=[update], validate_only=validate_only)
+        broker.call(request, UpdateFeaturesResponse)
+    (entry,) = entries(broker)
+    assert summary(entry)[3:] == ("UpdateFeatures", "Alter", "Feature", "eligible.leader.replicas.version")
+    assert entry["level"] == 0
 
 
 def test_a_change_of_users_is_logged_without_secrets(broker: SimulatedBroker) -> None:
@@ -205,6 +216,21 @@ def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
         broker.call(request, CreateTopicsResponse)
     (entry,) = entries(broker)
     assert (entry["outcome"], entry["resource"], entry["error"]) == ("unknown", "orders", "RuntimeError")
+    caplog.clear()
+
+
+def test_a_feature_whose_update_has_an_unknown_outcome_is_named(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(broker.services.controller, "update_features", fail)
+    update = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=0, upgrade_type=2)
+    with pytest.raises(CloseConnection):
+        broker.call(UpdateFeaturesRequest(feature_updates=[update]), UpdateFeaturesResponse)
+    (entry,) = entries(broker)
+    assert (entry["outcome"], entry["resource"]) == ("unknown", "eligible.leader.replicas.version")
     caplog.clear()
 
 

@@ -13,6 +13,7 @@ from odradek.controller.topic_decisions import NewTopic
 from odradek.handlers import waiting_copies
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.handlers.forwarding import LONGEST_TIMEOUT_MS, decide_locally
+from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -43,6 +44,7 @@ from odradek.protocol.messages.list_partition_reassignments import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from odradek.protocol.refusal import Refusal
 from odradek.security.acls.authorizer import AclAuthorizer
 from odradek.security.acls.decisions import AccessRules
@@ -148,10 +150,14 @@ def test_every_api_that_the_controller_decides_is_forwarded(cluster: TwoBrokers)
     assert elected.error_code == ErrorCode.NONE
     unregistered = cluster.call(OTHER, UnregisterBrokerRequest(broker_id=7), UnregisterBrokerResponse)
     assert unregistered.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    disabled = FeatureUpdateKey(feature=ELIGIBLE_LEADER_REPLICAS, max_version_level=0, upgrade_type=2)
+    updated = cluster.call(OTHER, UpdateFeaturesRequest(feature_updates=[disabled]), UpdateFeaturesResponse)
+    assert updated.error_code == ErrorCode.NONE
+    assert cluster.members[OTHER].cache.image.feature_level(ELIGIBLE_LEADER_REPLICAS) == 0
     deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")])
     assert cluster.call(OTHER, deletion, DeleteTopicsResponse).responses[0].error_code == ErrorCode.NONE
     assert "t" not in cluster.members[OTHER].cache.image.topics
-    assert len(cluster.members[CONTROLLER].received) == 7
+    assert len(cluster.members[CONTROLLER].received) == 8
     assert all(isinstance(each, EnvelopeRequest) for each in cluster.members[CONTROLLER].received)
 
 

@@ -19,6 +19,7 @@ from odradek.metadata.changes import (
     ControllerElected,
     DelegationTokenChanged,
     DelegationTokenRemoved,
+    FeatureLevelChanged,
     PartitionsAdded,
     PartitionsChanged,
     ProducerIdsAllocated,
@@ -142,7 +143,7 @@ def user_change(draw: st.DrawFn, image: MetadataImage) -> Change:
 @st.composite
 def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
     """A change that can be applied to this image."""
-    kinds = ["topic", "topic", "broker", "configs", "quota", "acl", "ids", "controller", "user"]
+    kinds = ["topic", "topic", "broker", "configs", "quota", "acl", "ids", "controller", "user", "feature"]
     kind = draw(st.sampled_from(kinds))
     if kind == "topic":
         return draw(topic_change(image))
@@ -161,6 +162,8 @@ def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
         return ClientQuotaChanged(entity, draw(quotas))
     if kind == "acl":
         return draw(acl_change(image))
+    if kind == "feature":
+        return FeatureLevelChanged(draw(texts), draw(st.integers(0, 2**15 - 1)))
     if kind == "ids":
         return ProducerIdsAllocated(image.next_producer_id + draw(st.integers(1, 1000)))
     return ControllerElected(draw(st.integers(0, 5)), image.controller_epoch + draw(st.integers(1, 3)))

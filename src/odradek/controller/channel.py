@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.controller import Controller
     from odradek.controller.election_decisions import ElectionResult
+    from odradek.controller.feature_decisions import FeatureUpdate
     from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from odradek.controller.leader_election import ElectionKind
     from odradek.controller.metadata_writer import Decided
@@ -92,6 +93,14 @@ class ControllerChannel(Protocol):
     async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]: ...
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]: ...
+
+    async def update_features(
+        self,
+        updates: Sequence[FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
+    ) -> Refusal | None: ...
 
     async def allocate_producer_ids(self, count: int) -> int:
         """The first of `count` ids that are never allocated again."""
@@ -211,6 +220,17 @@ class LocalControllerChannel:
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
         return await self._applied(self._controller.delete_acls(filters))
+
+    async def update_features(
+        self,
+        updates: Sequence[FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
+    ) -> Refusal | None:
+        return await self._applied(
+            self._controller.update_features(updates, validate_only=validate_only, timeout_ms=timeout_ms)
+        )
 
     async def allocate_producer_ids(self, count: int) -> int:
         first_id, _ = await self._controller.allocate_producer_ids(count)

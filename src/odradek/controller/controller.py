@@ -18,6 +18,7 @@ from odradek.controller.acl_decisions import (
 )
 from odradek.controller.cluster_controller import ClusterController
 from odradek.controller.config_decisions import may_change_setting
+from odradek.controller.feature_decisions import decide_feature_updates
 from odradek.controller.metadata_writer import MetadataWriter
 from odradek.controller.partition_rules import MIN_IN_SYNC
 from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS, write_request
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.acl_decisions import AclDeletion
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
+    from odradek.controller.feature_decisions import FeatureUpdate
     from odradek.controller.metadata_writer import Decided
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.scram_decisions import ScramAlteration, ScramResult
@@ -169,11 +171,34 @@ class Controller:
             request_decisions.decide_config_changes, requests, refuse_config_changes, validate_only=validate_only
         )
         if self.image.configs is not before and any(may_change_setting(each, MIN_IN_SYNC) for each in requests):
-            try:
-                return decided._replace(version=await self.cluster.repair())
-            except StoreError as problem:  # a later repair does it: until then the leaders commit nothing
-                log.warning("eligible leader sets of an earlier min.insync.replicas stay", reason=str(problem))
+            return await self._after_repair(decided)
         return decided
+
+    async def update_features(
+        self,
+        updates: Sequence[FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
+    ) -> Decided[Refusal | None]:
+        """All levels change, or none does."""
+        before = self.image.changed_feature_levels
+        decided = await self._decide(
+            decide_feature_updates,
+            updates,
+            lambda _, refusal: refusal,
+            validate_only=validate_only,
+            timeout_ms=timeout_ms,
+        )
+        return decided if self.image.changed_feature_levels is before else await self._after_repair(decided)
+
+    async def _after_repair(self, decided: Decided[T]) -> Decided[T]:
+        """Update eligible leader sets after a change of the rules about them."""
+        try:
+            return decided._replace(version=await self.cluster.repair())
+        except StoreError as problem:  # a later repair does it: until then the leaders commit nothing
+            log.warning("eligible leader sets of earlier settings stay", reason=str(problem))
+            return decided
 
     async def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False

@@ -62,7 +62,7 @@ def decide_offline_replicas(
         changed = change_partition(partition, intention, topic_rules)
         if changed is None:
             continue
-        has_records = changed.in_sync_replicas or changed.eligible_leader_replicas
+        has_records = {*changed.in_sync_replicas, *changed.eligible_leader_replicas} - {node_id}
         if has_records or changed.leader != NO_LEADER:
             drafts.add(topic, changed)
     return ErrorCode.NONE, drafts.changes()

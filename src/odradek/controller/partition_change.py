@@ -29,6 +29,11 @@ class PartitionRules:
     min_in_sync: int
     allows_unclean: bool
     can_lead: Callable[[int], bool]
+    keeps_eligible_leaders: bool = True
+    """Whether `eligible.leader.replicas.version` is 1."""
+
+    def may_have_eligible_leaders(self, in_sync: Replicas, replicas: Replicas) -> bool:
+        return self.keeps_eligible_leaders and self.has_too_few(in_sync, replicas)
 
     def has_too_few(self, in_sync: Replicas, replicas: Replicas) -> bool:
         """A partition with fewer replicas than the minimum has enough when all of them are in sync."""
@@ -60,12 +65,15 @@ def change_partition(partition: PartitionImage, intention: Intention, rules: Par
         reassignment = Reassignment(reassignment.target, (), ())
     replicas = reassignment.replicas
     eligible: Replicas = ()
-    if rules.has_too_few(in_sync, replicas):
+    if rules.may_have_eligible_leaders(in_sync, replicas):
         kept = {*partition.in_sync_replicas, *partition.eligible_leader_replicas}.difference(
             in_sync, intention.unclean_shutdowns
         )
         eligible = tuple(replica for replica in replicas if replica in kept)
-    candidates = Candidates(replicas, in_sync, eligible, _last_known_leader(partition))
+    if not rules.keeps_eligible_leaders and not in_sync and not partition.in_sync_replicas:
+        in_sync = _last_in_sync(partition, replicas, intention.unclean_shutdowns)  # its eligible leaders, which may lead
+    last_known_leader = _last_known_leader(partition) if rules.keeps_eligible_leaders else None
+    candidates = Candidates(replicas, in_sync, eligible, last_known_leader)
     leader, is_unclean = elect(intention.election, partition.leader, candidates, rules.can_lead)
     if is_unclean:
         in_sync, eligible = (leader,), ()
@@ -73,6 +81,10 @@ def change_partition(partition: PartitionImage, intention: Intention, rules: Par
         in_sync, eligible = (leader,), without(eligible, (leader,))
         if not rules.has_too_few(in_sync, replicas):
             eligible = ()  # the leader may commit alone: the others lack what it will commit
+    elif not rules.keeps_eligible_leaders and partition.leader == NO_LEADER != leader:
+        in_sync = (leader,)  # the others of the last members may have lost records since
+    elif not rules.keeps_eligible_leaders and not in_sync:
+        in_sync = _last_in_sync(partition, replicas, intention.unclean_shutdowns)
     after = replace(
         partition,
         replicas=replicas,
@@ -81,7 +93,7 @@ def change_partition(partition: PartitionImage, intention: Intention, rules: Par
         adding_replicas=reassignment.adding,
         removing_replicas=reassignment.removing,
         eligible_leader_replicas=eligible,
-        last_known_eligible_leader_replicas=_next_last_known(partition, leader),
+        last_known_eligible_leader_replicas=_next_last_known(partition, leader) if rules.keeps_eligible_leaders else (),
     )
     if after == partition:
         return None
@@ -92,6 +104,20 @@ def change_partition(partition: PartitionImage, intention: Intention, rules: Par
         leader_epoch=partition.leader_epoch + is_new_epoch,
         partition_epoch=partition.partition_epoch + 1,
     )
+
+
+def _last_in_sync(partition: PartitionImage, replicas: Replicas, unclean_shutdowns: Collection[int]) -> Replicas:
+    """Without eligible leaders, an in-sync set that would be empty keeps its last members: one of them will lead. They
+    are the eligible leaders, or the last known leader, if the set became empty while these were kept."""
+    for last in (
+        partition.in_sync_replicas,
+        partition.eligible_leader_replicas,
+        partition.last_known_eligible_leader_replicas,
+    ):
+        members = tuple(each for each in last if each in replicas)
+        if members:
+            return without(members, unclean_shutdowns) or members
+    return ()
 
 
 def _last_known_leader(partition: PartitionImage) -> int | None:

@@ -2,9 +2,9 @@
 outdated. Pure.
 
 What is to be repaired follows from the image alone: in-sync sets without brokers that are fenced, shutting down or
-gone, leaders from among the active brokers, and no eligible leader set where enough replicas are in sync: after
-`min.insync.replicas` was lowered, the leader commits nothing before that set is empty (KIP-966). So a repair that was
-interrupted is continued by the next one, under another controller too.
+gone, leaders from among the active brokers, and no eligible leader set where enough replicas are in sync or the feature
+is disabled: the leader commits nothing before that set is empty (KIP-966). So a repair that was interrupted is
+continued by the next one, under another controller too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def decide_repairs(
             if is_healthy and not has_lost and not partition.eligible_leader_replicas:
                 continue
             topic_rules = topic_rules or rules.of(topic)
-            if is_healthy and not has_lost and topic_rules.has_too_few(partition.in_sync_replicas, partition.replicas):
+            may_stay = topic_rules.may_have_eligible_leaders(partition.in_sync_replicas, partition.replicas)
+            if is_healthy and not has_lost and may_stay:
                 continue
             serving = tuple(broker for broker in partition.in_sync_replicas if broker in active and broker not in lost)
             intention = Intention(election=topic_rules.automatic_election, in_sync=serving, unclean_shutdowns=lost)

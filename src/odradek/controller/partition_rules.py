@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.topic_config_table import TOPIC_CONFIGS
 from odradek.controller.partition_change import PartitionRules
+from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,7 @@ class TopicRules:
         self._image = image
         self._config = config
         self.active_brokers = active_brokers(image)
+        self._keeps_eligible_leaders = image.feature_level(ELIGIBLE_LEADER_REPLICAS) > 0
         self.can_lead: Callable[[int], bool] = self.active_brokers.__contains__
 
     def of(self, topic: TopicImage) -> PartitionRules:
@@ -34,6 +36,7 @@ class TopicRules:
             min_in_sync=cast("int", self._value(topic, MIN_IN_SYNC)),
             allows_unclean=cast("bool", self._value(topic, UNCLEAN_ELECTION)),
             can_lead=self.can_lead,
+            keeps_eligible_leaders=self._keeps_eligible_leaders,
         )
 
     def _value(self, topic: TopicImage, name: str) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from odradek.metadata.entities import PartitionImage
 
@@ -50,5 +50,5 @@ class Reassignment(NamedTuple):
         return self.is_running and bool(staying) and set(needed) <= set(staying)
 
 
-def without(replicas: Sequence[int], removed: Sequence[int]) -> Replicas:
+def without(replicas: Sequence[int], removed: Collection[int]) -> Replicas:
     return tuple(replica for replica in replicas if replica not in removed)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
+    from odradek.controller.feature_decisions import FeatureUpdate
     from odradek.controller.in_sync_decisions import InSyncProposal
     from odradek.controller.leader_election import ElectionKind
     from odradek.controller.offline_replicas import OfflineReplica
@@ -105,6 +106,15 @@ class RefusingChannel:
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
         return refuse_acl_deletions(filters, self._refusal)
+
+    async def update_features(
+        self,
+        updates: Sequence[FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
+    ) -> Refusal:
+        return self._refusal
 
     async def allocate_producer_ids(self, count: int) -> int:
         self._raise()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from odradek.controller.channel import ControllerChannel
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.election_decisions import ElectionResult
+    from odradek.controller.feature_decisions import FeatureUpdate
     from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from odradek.controller.leader_election import ElectionKind
     from odradek.controller.offline_replicas import OfflineReplica
@@ -251,6 +252,17 @@ class ClusterControllerChannel:
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
         return await self._handler_channel().delete_acls(filters)
+
+    async def update_features(
+        self,
+        updates: Sequence[FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout_ms: float = DEFAULT_TIMEOUT_MS,
+    ) -> Refusal | None:
+        return await self._handler_channel().update_features(
+            updates, validate_only=validate_only, timeout_ms=timeout_ms
+        )
 
     async def unregister_broker(self, node_id: int) -> Refusal | None:
         return await self._handler_channel().unregister_broker(node_id)

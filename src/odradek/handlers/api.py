@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from odradek.metadata.features import SUPPORTED_FEATURES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import (
     ApiVersion,
@@ -16,10 +17,11 @@ from odradek.protocol.messages.api_versions import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from odradek.metadata.image import MetadataImage
     from odradek.protocol.schema import Request, Response
 
-# Features of the whole cluster that clients choose their protocol by, and their levels.
-FEATURES = {"transaction.version": 2}
+FIRST_VERSION_WITH_LEVEL_0 = 4
+"""Clients of earlier versions of ApiVersions cannot read features that support level 0 (KAFKA-17492)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,22 @@ class AdvertisedApis:
         self._keys = [_versions(api) for api in advertised if not api.is_own]
         self._keys_for_own_clients = [_versions(api) for api in advertised]
 
-    def supported(self, *, is_own_client: bool = False) -> ApiVersionsResponse:
+    def supported(self, image: MetadataImage, version: int, *, is_own_client: bool = False) -> ApiVersionsResponse:
+        """The response in this version of ApiVersions. Features of level 0 are disabled, and not listed among those in
+        use; the epoch is the version of the metadata, so that clients take the levels of the newest."""
+        levels = {name: image.feature_level(name) for name in SUPPORTED_FEATURES}
         return ApiVersionsResponse(
             api_keys=self._keys_for_own_clients if is_own_client else self._keys,
             supported_features=[
-                SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items()
+                SupportedFeatureKey(name=name, min_version=supported.smallest, max_version=supported.largest)
+                for name, supported in SUPPORTED_FEATURES.items()
+                if supported.smallest > 0 or version >= FIRST_VERSION_WITH_LEVEL_0
             ],
-            finalized_features_epoch=0,
+            finalized_features_epoch=image.version,
             finalized_features=[
                 FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-                for name, level in FEATURES.items()
+                for name, level in levels.items()
+                if level > 0
             ],
         )
 

@@ -43,4 +43,6 @@ def handle(
     is_own_client = (
         context.api_version >= FIRST_VERSION_WITH_SOFTWARE_NAME and request.client_software_name == OWN_SOFTWARE_NAME
     )
-    return context.services.advertised_apis.supported(is_own_client=is_own_client)
+    return context.services.advertised_apis.supported(
+        context.services.image, context.api_version, is_own_client=is_own_client
+    )

@@ -46,6 +46,7 @@ _NAME_FIELDS = frozenset(
         "entity_name",
         "owner_principal_name",
         "broker_id",
+        "feature",
     }
 )
 """Fields of requests that name what is changed. None of them has a secret."""
@@ -270,6 +271,11 @@ def elect_leaders(_request: Any, response: Any) -> Iterable[Action]:
 def unregister_broker(request: Any, response: Any) -> Iterable[Action]:
     details: dict[str, object] = {"broker": request.broker_id}
     return _actions("UnregisterBroker", "Cluster", [(CLUSTER_NAME, response.error_code, details)])
+
+
+def update_features(request: Any, response: Any) -> Iterable[Action]:
+    named = ((each.feature, response.error_code, {"level": each.max_version_level}) for each in request.feature_updates)
+    return _actions("Alter", "Feature", named)
 
 
 def delegation_token(_request: Any, _response: Any) -> Iterable[Action]:

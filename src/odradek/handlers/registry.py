@@ -69,6 +69,7 @@ from odradek.handlers import (
     sync_group,
     txn_offset_commit,
     unregister_broker,
+    update_features,
     write_txn_markers,
 )
 from odradek.handlers import audited_actions as actions
@@ -216,6 +217,7 @@ def build_registry() -> dict[int, Api]:
         ),
         _api(list_partition_reassignments, "ListPartitionReassignments", is_forwarded=True),
         _api(unregister_broker, "UnregisterBroker", is_forwarded=True, audit=actions.unregister_broker),
+        _api(update_features, "UpdateFeatures", is_forwarded=True, audit=actions.update_features),
         _api(describe_cluster, "DescribeCluster"),
         _api(consumer_group_heartbeat, "ConsumerGroupHeartbeat"),
         _api(consumer_group_describe, "ConsumerGroupDescribe"),

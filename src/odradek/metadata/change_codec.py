@@ -42,6 +42,7 @@ _BROKER_REMOVED = 9
 _CONTROLLER_ELECTED = 10
 _ACLS_ADDED = 11
 _ACLS_REMOVED = 12
+_FEATURE_LEVEL_CHANGED = 17
 
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -49,6 +50,7 @@ _DOUBLE = struct.Struct(">d")
 _COUNT = struct.Struct(">I")
 _UUID_BYTES = 16
 _TOPIC_HEADER = struct.Struct(">16sI")  # the id and the length of the name
+_FEATURE_HEADER = struct.Struct(">Bi")  # the tag and the level
 _ABSENT, _PRESENT = 0, 1
 _FENCED, _SHUTTING_DOWN = 1, 2  # flags of a broker
 
@@ -136,6 +138,9 @@ def _encode_change(out: bytearray, change: Change) -> None:  # noqa: C901, PLR09
         case change_types.AclsRemoved(bindings):
             out.append(_ACLS_REMOVED)
             _put_acls(out, bindings)
+        case change_types.FeatureLevelChanged(name, level):
+            out += _FEATURE_HEADER.pack(_FEATURE_LEVEL_CHANGED, level)
+            _put_text(out, name)
         case _:
             assert_never(change)
 
@@ -215,6 +220,9 @@ def _decode_change(reader: _Reader) -> Change:  # noqa: C901, PLR0912 - one case
         return change_types.AclsAdded(reader.acls())
     if tag == _ACLS_REMOVED:
         return change_types.AclsRemoved(reader.acls())
+    if tag == _FEATURE_LEVEL_CHANGED:
+        level = reader.int32()
+        return change_types.FeatureLevelChanged(reader.text(), level)
     raise MalformedMessage(f"{tag} is not the tag of a change; a newer version of Odradek may have written it: upgrade")
 
 

@@ -139,6 +139,14 @@ class DelegationTokenRemoved:
     token_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class FeatureLevelChanged:
+    """The level of a feature of the whole cluster (`metadata/features`); 0 disables it."""
+
+    name: str
+    level: int
+
+
 UserChange = ScramCredentialChanged | StandInKeyChosen | DelegationTokenChanged | DelegationTokenRemoved
 
 Change = (
@@ -155,4 +163,5 @@ Change = (
     | UserChange
     | AclsAdded
     | AclsRemoved
+    | FeatureLevelChanged
 )

@@ -1,5 +1,5 @@
 """The cluster's metadata as one immutable value: brokers, controller, topics, settings, quotas, access control lists,
-the next producer id.
+levels of features, the next producer id.
 
 Applying changes gives a new image that shares every unchanged part, so a reader that keeps an old image keeps a
 consistent view. A change that contradicts the image is a bug of its author and raises `InvalidChange`.
@@ -19,6 +19,7 @@ from odradek.metadata.changes import (
     ClientQuotaChanged,
     ConfigsChanged,
     ControllerElected,
+    FeatureLevelChanged,
     PartitionsAdded,
     PartitionsChanged,
     ProducerIdsAllocated,
@@ -26,6 +27,7 @@ from odradek.metadata.changes import (
     TopicDeleted,
     UserChange,
 )
+from odradek.metadata.features import SUPPORTED_FEATURES
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.users import UserDraft, UserImage
 from odradek.security.acls.index import AclDraft, AclIndex
@@ -68,6 +70,8 @@ class MetadataImage:
     acls: AclIndex = field(default_factory=AclIndex)
     next_producer_id: int = 0
     users: UserImage = field(default_factory=UserImage)
+    changed_feature_levels: Mapping[str, int] = field(default_factory=dict)
+    """Levels that were set; the others are those of `metadata/features`."""
 
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
         return self.topics_by_id.get(topic_id)
@@ -80,6 +84,10 @@ class MetadataImage:
     def configs_of(self, resource_type: ConfigResourceType, name: str) -> Mapping[str, str]:
         """The settings of this resource itself, without defaults; empty when it has none."""
         return self.configs.get(ConfigResource(resource_type, name), {})
+
+    def feature_level(self, name: str) -> int:
+        """The level of a supported feature that the cluster uses."""
+        return self.changed_feature_levels.get(name, SUPPORTED_FEATURES[name].default_level)
 
     def apply(self, change: Change) -> MetadataImage:
         return self.apply_all((change,))
@@ -105,6 +113,7 @@ class _Draft:
         self._brokers: dict[int, BrokerImage] | None = None
         self._users: UserDraft | None = None
         self._acls: AclDraft | None = None
+        self._feature_levels: dict[str, int] | None = None
         self._next_producer_id = image.next_producer_id
         self._controller_id = image.controller_id
         self._controller_epoch = image.controller_epoch
@@ -136,6 +145,10 @@ class _Draft:
                 self._add_acls(bindings)
             case AclsRemoved(bindings):
                 self._remove_acls(bindings)
+            case FeatureLevelChanged(name, level):
+                if self._feature_levels is None:
+                    self._feature_levels = dict(self._image.changed_feature_levels)
+                self._feature_levels[name] = level
             case _ if isinstance(change, UserChange):
                 self._change_users(change)
             case _:
@@ -160,6 +173,8 @@ class _Draft:
             image = replace(image, users=self._users.finish())
         if self._acls is not None:
             image = replace(image, acls=self._acls.finish())
+        if self._feature_levels is not None:
+            image = replace(image, changed_feature_levels=self._feature_levels)
         return replace(
             image,
             version=image.version + 1,

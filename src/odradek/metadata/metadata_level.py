@@ -14,6 +14,7 @@ from odradek.metadata.changes import (
     AclsRemoved,
     DelegationTokenChanged,
     DelegationTokenRemoved,
+    FeatureLevelChanged,
     ScramCredentialChanged,
     StandInKeyChosen,
 )
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from odradek.metadata.changes import Change
 
 FIRST_LEVEL = 1
-NEWEST_LEVEL = 2
+NEWEST_LEVEL = 3
 # The others are of the first level.
 LEVELS: Mapping[type, int] = {
     AclsAdded: 2,
@@ -33,6 +34,7 @@ LEVELS: Mapping[type, int] = {
     StandInKeyChosen: 2,
     DelegationTokenChanged: 2,
     DelegationTokenRemoved: 2,
+    FeatureLevelChanged: 3,
 }
 
 

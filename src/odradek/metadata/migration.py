@@ -1,6 +1,7 @@
 """The changes that bring the metadata of a single broker into a cluster. Pure.
 
 Topics keep their ids, and partitions their replicas and epochs, because the logs stay where they are.
+The cluster's levels of features stay as they are.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from odradek.metadata.changes import (
     ClientQuotaChanged,
     ConfigsChanged,
     ControllerElected,
+    FeatureLevelChanged,
     ProducerIdsAllocated,
     TopicCreated,
 )
@@ -39,6 +40,7 @@ def image_as_changes(image: MetadataImage) -> list[Change]:
     changes += image.users.as_changes()
     if image.acls:
         changes.append(AclsAdded(tuple(image.acls.bindings)))
+    changes += [FeatureLevelChanged(*each) for each in image.changed_feature_levels.items()]
     if image.next_producer_id:
         changes.append(ProducerIdsAllocated(image.next_producer_id))
     return changes

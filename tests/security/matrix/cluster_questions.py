@@ -17,6 +17,7 @@ from odradek.protocol.messages import (
     elect_leaders,
     list_partition_reassignments,
     unregister_broker,
+    update_features,
 )
 from tests.security.matrix.question import Question
 
@@ -65,6 +66,12 @@ def cluster_questions(names: Names, node_id: int) -> Iterator[Question]:
         "UnregisterBroker",
         unregister_broker.UnregisterBrokerRequest(broker_id=node_id + 1000),
         unregister_broker.UnregisterBrokerResponse,
+    )
+    feature = update_features.FeatureUpdateKey(feature="no.such.feature", max_version_level=1)
+    yield Question(
+        "UpdateFeatures",
+        update_features.UpdateFeaturesRequest(feature_updates=[feature]),
+        update_features.UpdateFeaturesResponse,
     )
     logs = describe_log_dirs.DescribableLogDirTopic(topic=names.topic, partitions=[0])
     yield Question(

@@ -72,7 +72,7 @@ public final class ControllerSession {
         Set<Integer> active = new HashSet<>(list(call.get("active")));
         PartitionChangeBuilder builder = new PartitionChangeBuilder(
             partition, Uuid.ONE_UUID, 0, active::contains, MetadataVersion.latestProduction(),
-            call.get("min_in_sync").asInt(), true);
+            call.get("min_in_sync").asInt(), call.get("keeps_eligible").asBoolean());
         builder.setElection(PartitionChangeBuilder.Election.valueOf(call.get("election").asText()));
         builder.setDefaultDirProvider(broker -> DirectoryId.UNASSIGNED);
         builder.setUncleanShutdownReplicas(list(call.get("unclean_shutdowns")));
