@@ -71,7 +71,8 @@ def change_partition(partition: PartitionImage, intention: Intention, rules: Par
         )
         eligible = tuple(replica for replica in replicas if replica in kept)
     if not rules.keeps_eligible_leaders and not in_sync and not partition.in_sync_replicas:
-        in_sync = _last_in_sync(partition, replicas, intention.unclean_shutdowns)  # its eligible leaders, which may lead
+        # The eligible leaders of level 1, of which one may lead now.
+        in_sync = _last_in_sync(partition, replicas, intention.unclean_shutdowns)
     last_known_leader = _last_known_leader(partition) if rules.keeps_eligible_leaders else None
     candidates = Candidates(replicas, in_sync, eligible, last_known_leader)
     leader, is_unclean = elect(intention.election, partition.leader, candidates, rules.can_lead)
