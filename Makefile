@@ -98,4 +98,4 @@ lock: $(READY) ## Pin the newest dependencies (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --constraints locks/dev.txt --group build -o locks/build.txt
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) $(LAKEHOUSE) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LAKEHOUSE) dist build .pytest_cache .mypy_cache* .ruff_cache .hypothesis

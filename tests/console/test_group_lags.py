@@ -18,7 +18,10 @@ from odradek.cli.group.state import GroupMember, PartitionLag
 from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import lag_summary as summaries
 from odradek.console.cluster.lag_summary import MOST_LISTED, WideGroups, summarize_lags
-from odradek.console.views.groups import last_value
+from odradek.console.cluster.watch import LAGS_S
+from odradek.console.history import Series
+from odradek.console.pacing import Round, pause_s
+from odradek.console.views.groups import group_row, last_value
 from tests.console.conftest import Visitor, running_console
 from tests.console.waiting import wait_for
 
@@ -70,6 +73,23 @@ def test_ends_are_read_after_the_committed_offsets(monkeypatch: pytest.MonkeyPat
 def test_a_lag_that_is_no_longer_read_is_not_shown() -> None:
     assert last_value([1.0, None, 7.0, None, None]) == 7
     assert last_value([7.0, *[None] * 6]) is None
+    assert last_value([7.0, *[None] * 8], 50) is None  # it was not among those of the last reading
+
+
+@pytest.mark.parametrize("began_s", [0, 3, 9.9])
+@pytest.mark.parametrize(
+    ("last", "watches"), [(Round(0.1, 0.1), 1), (Round(1.4, 0.7), 12), (Round(14, 7), 1), (Round(9, 0.7), 60)]
+)
+def test_the_lags_of_the_last_reading_are_shown_until_the_next(last: Round, watches: int, began_s: float) -> None:
+    period_s = last.took_s + pause_s(last, LAGS_S, watches)
+    read_at_s = began_s + 2 * period_s
+    lags = Series(1)
+    for lag, time_s in ((500, began_s), (700, began_s + period_s), (900, read_at_s)):
+        lags.add("g", time_s, lag)
+    for share in range(11):
+        age_s = period_s * share / 10
+        row = group_row(groups.ListedGroup("g", "Stable", ""), 1, lags, read_at_s + age_s, age_s)
+        assert (row.lag, row.trend) == (900, "growing"), f"after {age_s} s of {period_s} s"
 
 
 def commit(bootstrap_server: str, group: str, *offsets: TopicPartition) -> None:

@@ -218,8 +218,24 @@ def test_the_list_of_groups_has_lags_after_a_pause(monkeypatch: pytest.MonkeyPat
         (watch,) = watches
         for _ in range(2):
             assert '<td class="n">42</td>' in Visitor(address).get("/groups").text
-            wait_for(lambda: watch._is_paused and not watch._has_lags)
+            wait_for(lambda: watch._is_paused and watch._lags_read_at_s is None)
             watch.group_lags.forget("readers")  # as after a minute
+
+
+def test_the_list_of_groups_says_how_old_its_lags_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_group(monkeypatch, lambda: {(TOPIC, 0): 58})
+    monkeypatch.setattr(watching, "LAGS_S", 600.0)  # one reading
+    monkeypatch.setattr(groups, "list_groups", lambda _cluster: [groups.ListedGroup("readers", "Stable", "")])
+    monkeypatch.setattr(groups, "count_members", lambda _cluster, _names: {"readers": 1})
+    with fake_cluster(1) as cluster, running_console(cluster.client().bootstrap_servers) as address:
+        page = Visitor(address).get("/groups").text
+        assert '<td class="n">42</td>' in page
+        assert "The lags were read" not in page
+        monkeypatch.setattr(ClusterWatch, "lags_age_s", lambda _watch: 80.0)
+        monkeypatch.setattr(groups, "now_ms", lambda: int(time.time() * 1000) + 80_000)
+        page = Visitor(address).get("/groups").text
+        assert '<td class="n">42</td>' in page
+        assert "The lags were read 1.3 min ago." in page
 
 
 def test_a_page_does_not_wait_long_for_lags(monkeypatch: pytest.MonkeyPatch) -> None:

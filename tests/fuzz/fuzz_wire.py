@@ -2,7 +2,7 @@
 
 The node below the sockets runs on the simulated host. Whatever the bytes are, it answers or refuses; anything else that
 comes out is a bug, and libFuzzer writes the bytes that caused it to a file. FUZZ_PACKAGES names the packages whose
-coverage guides it.
+coverage guides it, all of which must exist.
 """
 
 from __future__ import annotations

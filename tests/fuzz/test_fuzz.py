@@ -62,3 +62,16 @@ def test_only_the_packages_that_guide_the_fuzzer_are_instrumented() -> None:
     others = all_but("odradek.protocol.batch", "odradek.handlers")
     assert {"odradek", "odradek.protocol", "odradek.protocol.records", "odradek.log.segment"} <= {*others}
     assert not [name for name in others if name.startswith(("odradek.protocol.batch", "odradek.handlers"))]
+
+
+@pytest.mark.parametrize(
+    ("packages", "problem"),
+    [
+        (["odradek.protocol", "odradek.handler"], "is named odradek.handler;"),
+        (["protocol"], "is named protocol;"),
+        ([], "no package is named;"),
+    ],
+)
+def test_a_package_that_does_not_exist_is_refused(packages: list[str], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        all_but(*packages)

@@ -109,7 +109,7 @@ class ClusterWatch:
         self._is_stopped = threading.Event()
         self._is_due = threading.Event()
         self._begun = self._finished = 0  # rounds
-        self._has_lags = False  # since the last pause
+        self._lags_read_at_s: float | None = None  # since the last pause
         self._has_round = threading.Condition()
         self._threads = (
             threading.Thread(target=self._run, name="cluster-watch", daemon=True),
@@ -147,8 +147,13 @@ class ClusterWatch:
         """Waits until the lags of groups were read since the last pause. False if they were not read in time."""
         self.note_look()
         with self._has_round:
-            self._has_round.wait_for(lambda: self._has_lags or bool(self.trouble), FIRST_LAGS_S)
-            return self._has_lags
+            self._has_round.wait_for(lambda: self._lags_read_at_s is not None or bool(self.trouble), FIRST_LAGS_S)
+            return self._lags_read_at_s is not None
+
+    def lags_age_s(self) -> float:
+        """The time since the lags of groups were read last; 0 if they were not read since the last pause."""
+        read_at_s = self._lags_read_at_s
+        return 0.0 if read_at_s is None else time.monotonic() - read_at_s
 
     def wide_group(self, name: str) -> LagSummary | None:
         """The last lags of a group with more partitions than a page lists; None if they were not read."""
@@ -306,7 +311,7 @@ class ClusterWatch:
             if snapshot is None:
                 calls.close()
                 with self._has_round:
-                    self._has_lags = False
+                    self._lags_read_at_s = None
                     self._wide_groups.end_reading({})
                     self._has_round.wait_for(lambda: self._snapshot or self._is_stopped.is_set(), LAGS_S)
                 continue
@@ -318,11 +323,12 @@ class ClusterWatch:
             with contextlib.suppress(Exception):  # the next round tries again
                 requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, calls)
                 lags = read_group_lags(self._cluster, requests, snapshot.state, GROUP_SERIES)
+            read_at_s = time.monotonic()
             for group, lag in lags.totals.items():
                 self.group_lags.add(group, time.time(), lag)
             with self._has_round:
                 self._wide_groups.end_reading(lags.wide)
-                self._has_lags = True
+                self._lags_read_at_s = read_at_s
                 self._has_round.notify_all()
             last = Round(time.monotonic() - began_at, time.thread_time() - used_at)
             self._is_stopped.wait(pause_s(last, LAGS_S, self._share.watches))

@@ -12,9 +12,10 @@ from starlette.routing import Route
 from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import groups
 from odradek.console.cluster.connection import Failure, parse_time_ms
-from odradek.console.cluster.watch import GROUP_SERIES
+from odradek.console.cluster.watch import GROUP_SERIES, LAGS_S
 from odradek.console.context import console_of
 from odradek.console.forms import Form, FormError, parse_number
+from odradek.console.pacing import OLD_AFTER
 from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.views.figures import plural
 from odradek.console.views.groups import find_groups, group_row, group_view, tone_of
@@ -43,8 +44,8 @@ async def show_list(request: Request) -> Response:
     page = page_of(find_groups(listed, search), number)
     members = await console.call(groups.count_members, [each.name for each in page.rows])
     has_lags = await console.run(console.watch.wait_for_lags)
-    now_s = groups.now_ms() / 1000
-    rows = [group_row(each, members.get(each.name), console.watch.group_lags, now_s) for each in page.rows]
+    lags, now_s, lags_age_s = console.watch.group_lags, groups.now_ms() / 1000, console.watch.lags_age_s()
+    rows = [group_row(each, members.get(each.name), lags, now_s, lags_age_s) for each in page.rows]
     template = choose_template(request, "groups", "groups")
     return console.renderer.page(
         request,
@@ -54,6 +55,7 @@ async def show_list(request: Request) -> Response:
         search=search,
         has_groups=bool(listed),
         has_lags=has_lags,
+        old_lags_ms=lags_age_s * 1000 if lags_age_s > OLD_AFTER * LAGS_S else 0,
         most_watched=GROUP_SERIES if len(listed) > GROUP_SERIES else 0,
         tone_of=tone_of,
     )
@@ -83,7 +85,7 @@ async def show(request: Request, error: str = "") -> Response:
         section="groups",
         group=described.group,
         denial=described.denial,
-        view=group_view(described, console.watch.group_lags, groups.now_ms() / 1000),
+        view=group_view(described, console.watch.group_lags, groups.now_ms() / 1000, console.watch.lags_age_s()),
         page=page_of(described.lags.listed, number),
         age_ms=age_ms(described.lags.read_at_s),
         error=error,

@@ -7,6 +7,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.console.history import BUCKET_S
 from odradek.console.views.figures import plural, ranges, sparkline
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
 STEADY_RECORDS = 20  # and so does one of a few records
 MOST_TOPICS = 20  # of a member's assignment
+LINE_POINTS = 60
 TREND_POINTS = 12
-CURRENT_POINTS = 6  # an older value is not shown as the lag
+CURRENT_POINTS = 6  # an older value is not shown as the lag, unless the last reading is older too
+KEPT_POINTS = 90  # with the last two readings, which may be five minutes apart
 
 
 class GroupRow(NamedTuple):
@@ -52,15 +55,19 @@ def tone_of(state: str) -> str:
     return {"Stable": "good", "Empty": "", "Dead": "bad"}.get(state, "warn")
 
 
-def last_value(values: Sequence[float | None]) -> int | None:
-    known = [value for value in values[-CURRENT_POINTS:] if value is not None]
+def last_value(values: Sequence[float | None], lags_age_s: float = 0.0) -> int | None:
+    """The last value of the last minute, or of the last reading if that was longer ago."""
+    points = max(CURRENT_POINTS, int(lags_age_s // BUCKET_S) + 2)
+    known = [value for value in values[-points:] if value is not None]
     return round(known[-1]) if known else None
 
 
-def trend_of(values: Sequence[float | None]) -> str:
-    """`growing`, `shrinking` or `steady` over the last two minutes; empty without two values, or without a lag."""
-    known = [value for value in values[-TREND_POINTS:] if value is not None]
-    if len(known) < 2 or last_value(values) is None:
+def trend_of(values: Sequence[float | None], lags_age_s: float = 0.0) -> str:
+    """`growing`, `shrinking` or `steady` over the last two minutes, or between the last two values if they are further
+    apart; empty without two values, or without a lag."""
+    recent = [value for value in values[-TREND_POINTS:] if value is not None]
+    known = recent if len(recent) > 1 else [value for value in values if value is not None][-2:]
+    if len(known) < 2 or last_value(values, lags_age_s) is None:
         return ""
     change = known[-1] - known[0]
     if abs(change) <= max(max(known) * STEADY_SHARE, STEADY_RECORDS):
@@ -68,21 +75,22 @@ def trend_of(values: Sequence[float | None]) -> str:
     return "growing" if change > 0 else "shrinking"
 
 
-def group_row(group: ListedGroup, members: int | None, lags: Series, now_s: float) -> GroupRow:
-    values = lags.points(group.name, now_s)
-    return GroupRow(group, members, last_value(values), sparkline(values), trend_of(values))
+def group_row(group: ListedGroup, members: int | None, lags: Series, now_s: float, lags_age_s: float) -> GroupRow:
+    values = lags.points(group.name, now_s, KEPT_POINTS)
+    lag, trend = last_value(values, lags_age_s), trend_of(values, lags_age_s)
+    return GroupRow(group, members, lag, sparkline(values[-LINE_POINTS:]), trend)
 
 
-def group_view(described: DescribedGroup, lags: Series, now_s: float) -> GroupView:
-    values = lags.points(described.group.name, now_s)
+def group_view(described: DescribedGroup, lags: Series, now_s: float, lags_age_s: float = 0.0) -> GroupView:
+    values = lags.points(described.group.name, now_s, KEPT_POINTS)
     lag = described.lags
     return GroupView(
         lag.lag,
         lag.unknown,
         lag.time_lag_ms,
         lag.untimed,
-        sparkline(values),
-        trend_of(values),
+        sparkline(values[-LINE_POINTS:]),
+        trend_of(values, lags_age_s),
         tone_of(described.group.state),
         lag.partitions,
         {member.member_id: assignment_text(member.assignment) for member in described.group.members},
