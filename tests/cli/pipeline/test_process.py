@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.cli.framework.failure import Failure
-from odradek.cli.pipeline.process import PipelineProcess
+from odradek.cli.pipeline.process import STOP_TIMEOUT_S, PipelineProcess
+from odradek.pipelines.operating import attempts, supervising
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,3 +73,8 @@ def test_a_failure_after_the_start_is_reported(monkeypatch: pytest.MonkeyPatch) 
     with process_of(FAILS_LATER, monkeypatch, is_stopped, lines.append):
         assert is_stopped.wait(60)
     assert lines == ["p runs: a", "failed: it broke; retrying in 1 s", "p runs: a"]
+
+
+def test_one_is_killed_later_than_it_kills_its_own_attempt() -> None:
+    """Nobody else would kill an attempt that does not stop, which is in a session of its own."""
+    assert attempts.STOP_TIMEOUT_S + 10 * supervising.POLL_S < STOP_TIMEOUT_S

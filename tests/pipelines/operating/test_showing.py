@@ -162,14 +162,22 @@ def test_metrics_are_in_the_text_format() -> None:
 
 def test_state_without_a_number_of_rows_has_its_size() -> None:
     """Spark does not count the rows in the state of a join of streams."""
-    uncounted = replace(FLOWS[1], state_rows=0)
-    status = replace(STATUS, flows=(FLOWS[0], uncounted))
+    uncounted = replace(FLOWS[1], state_rows=0, counts_state_rows=False)
+    status = replace(STATUS, flows=(replace(FLOWS[0], state_rows=120), uncounted))
     assert ", state 987.7 MB, " in figures_line(status)
     assert flow_row(uncounted)[-2:] == (None, "987.7 MB")
     assert flow_cells(uncounted)[-1].plain == "987.7 MB"
     samples = [line for line in metrics_text(status).splitlines() if line.startswith("odradek_pipeline_state_")]
     names = [line.partition("{")[0] for line in samples if uncounted.name in line]
     assert names == ["odradek_pipeline_state_memory_bytes"]
+
+
+def test_state_that_is_counted_and_empty_has_no_rows() -> None:
+    """RocksDB has memory also without rows."""
+    empty = replace(FLOWS[1], state_rows=0, state_bytes=4096)
+    status = replace(STATUS, flows=(empty,))
+    assert f'odradek_pipeline_state_rows{{pipeline="rigs",flow="{empty.name}"}} 0' in metrics_text(status).splitlines()
+    assert ", state 0 rows, 4.1 KB, " in figures_line(status)
 
 
 def test_a_pipeline_that_waits_is_not_up() -> None:

@@ -160,3 +160,10 @@ def test_late_rows_are_a_total_that_survives_a_restart() -> None:
 def test_the_lag_is_unknown_before_the_first_batch() -> None:
     assert model().snapshot(BEGAN_S).lag is None
     assert "lag unknown before the first batch" in figures_line(model().snapshot(BEGAN_S))
+
+
+def test_flows_that_do_not_count_the_rows_of_their_state_are_known_at_the_start() -> None:
+    found = model()
+    found.take(runs(["joined", "readings"], {"joined"}), BEGAN_S)
+    flows = found.snapshot(BEGAN_S).flows
+    assert {each.name: each.counts_state_rows for each in flows} == {"joined": False, "readings": True}

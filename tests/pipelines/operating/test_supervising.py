@@ -107,6 +107,11 @@ def test_it_gives_up_on_a_batch_that_fails_again_and_again() -> None:
     assert stage.status.restarts == 3
 
 
+def test_it_gives_up_sooner_on_a_pipeline_that_never_runs() -> None:
+    stage = Stage("fail('perhaps')")
+    assert stage.supervisor.run() == "gave up after 3 consecutive failures; the last one: it broke"
+
+
 def test_what_ran_long_without_a_batch_counts_as_a_failure_in_a_row() -> None:
     stage = Stage("tell(kind='running', flows=[]); fail('perhaps')")
     stage.supervisor._backoff = replace(QUICK, well_s=0)

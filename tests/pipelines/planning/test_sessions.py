@@ -100,6 +100,8 @@ def test_the_end_of_a_window_is_the_event_time_behind_it() -> None:
         ("select window.end as e, count(*) n from views group by window(at, '10 minutes', '5 minutes')", {"e"}),
         ("select session_window.end as e, user from views group by session_window(at, '1 minute'), user", {"e"}),
         ("select window(at, '1 minute').end as e, count(*) n from views group by window(at, '1 minute')", {"e"}),
+        ("select window(at, '1 minute') as w, window(at, '1 minute').end as e from views group by all", {"e"}),
+        ("select window(at, '1 minute') as w, window(at, '1 minute').end as e from views group by 1", {"e"}),
         ("select window.start as s, count(*) n from views group by window(at, '1 minute')", set()),
         ("select window.end as e, count(*) n from bare group by window(at, '1 minute')", set()),
     ],
@@ -111,6 +113,7 @@ def test_the_end_of_a_window_in_sql(sql: str, marks: set[str]) -> None:
 
 
 HOURS = "select user, window, count(*) n from views group by user, window(at, '1 hour')"
+NAMED = "select user, window(at, '1 hour') as y, count(*) n from views group by %s"
 ENDED = "select user, session_window as w, count(*) n from views group by user, session_window(at, '1 hour')"
 
 
@@ -120,6 +123,10 @@ ENDED = "select user, session_window as w, count(*) n from views group by user, 
         (HOURS, "select window_time(window) as t, n from w", {"t"}),
         (HOURS, "select window_time(x.v) as t, n from (select window as v, n from w) x", {"t"}),
         (ENDED, "select window_time(w) as t, user from w", {"t"}),
+        (NAMED % "1, 2", "select window_time(y) as t, n from w", {"t"}),
+        (NAMED % "all", "select window_time(y) as t, n from w", {"t"}),
+        (NAMED % "user, y", "select window_time(y) as t, n from w", {"t"}),
+        (NAMED.replace("views", "bare") % "1, 2", "select window_time(y) as t, n from w", set()),
         (HOURS.replace("views", "bare"), "select window_time(window) as t, n from w", set()),
         (HOURS, f"select window_time(window) as t, n from ({HOURS})", {"t"}),
         (HOURS, f"with x as (select window_time(w) as t from ({ENDED})) select t as u from x", {"u"}),

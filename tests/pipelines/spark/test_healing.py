@@ -12,6 +12,7 @@ from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.expectations import ExpectationFailed
 from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded
 from odradek.pipelines.spark.healing import healing_of
+from odradek.pipelines.spark.java import JavaMissing
 from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import WarehouseUnavailable
 from odradek.pipelines.spark.topics import BrokersUnavailable
@@ -19,6 +20,7 @@ from odradek.pipelines.spark.topics import BrokersUnavailable
 EXPECTED = [
     (ExpectationFailed("rows"), Healing.NEVER),
     (CheckpointRefused("changed"), Healing.NEVER),
+    (JavaMissing("no Java"), Healing.NEVER),
     (WarehouseRefused("no column"), Healing.NEVER),
     (WarehouseUnavailable("database is locked"), Healing.LIKELY),
     (AnalysisException("no such column"), Healing.NEVER),

@@ -9,7 +9,7 @@ import pytest
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.planning.flows import split_flows
-from odradek.pipelines.spark.engines.settings import COUNTED_ROWS, state_settings
+from odradek.pipelines.spark.engines.settings import COUNTED_ROWS, counts_state_rows, state_settings
 from odradek.pipelines.spark.engines.standard import states_of
 
 if TYPE_CHECKING:
@@ -43,18 +43,22 @@ UNIQUE = "{from: shown, deduplicate: {key: [id], within: 1 minute}}"
 def test_rows_in_the_state_of_a_join_are_not_counted(tmp_path: Path, steps: str, is_counted: bool) -> None:
     mode = ", mode: update" if "by: [id], aggregate" in steps else ""
     text = f"{SOURCES}steps:\n  {steps}\nsinks: {{o: {{from: s, topic: o{mode}}}}}\n"
-    assert settings(tmp_path, text) == ({} if is_counted else {COUNTED_ROWS: "false"})
+    assert settings(tmp_path, text) == (({} if is_counted else {COUNTED_ROWS: "false"}), is_counted)
 
 
-def test_the_setting_of_the_user_prevails(tmp_path: Path) -> None:
-    text = f"{SOURCES}steps: {{s: {JOIN}}}\nsinks: {{o: {{from: s, topic: o}}}}\nspark: {{{COUNTED_ROWS}: true}}\n"
-    assert settings(tmp_path, text) == {}
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_the_setting_of_the_user_prevails(tmp_path: Path, is_counted: bool) -> None:
+    own = f"spark: {{{COUNTED_ROWS}: {str(is_counted).lower()}}}\n"
+    text = f"{SOURCES}steps: {{s: {JOIN}}}\nsinks: {{o: {{from: s, topic: o}}}}\n{own}"
+    assert settings(tmp_path, text) == ({}, is_counted)
 
 
-def settings(folder: Path, text: str) -> dict[str, str]:
+def settings(folder: Path, text: str) -> tuple[dict[str, str], bool]:
+    """The settings for the state, and whether its rows are counted."""
     file = folder / "p.yml"
     file.write_text(text)
     pipeline = load_yaml(str(file), {}).require()
     graph = build_graph(pipeline)
     (flow,) = [each for each in split_flows(pipeline, graph) if each.root == "s" or each.sinks]
-    return state_settings(pipeline, states_of(pipeline, graph, flow))
+    found = state_settings(pipeline, states_of(pipeline, graph, flow))
+    return found, counts_state_rows(pipeline, found)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.process import RUNNING
 from odradek.pipelines.examples.live_view.stages import Stages
 from odradek.pipelines.examples.live_view.text import servers_text
@@ -21,6 +22,7 @@ PIPELINE, SPARK, FLOWS, OUTPUT = "definition", "Spark", "flows", "first output"
 SPARK_STARTS = "starting Spark "
 SPARK_IS_READY = "Spark is ready"
 FAILED = "failed: "  # an attempt of the pipeline, which is started again
+RETRYING = "; retrying in "
 SHOW_EVERY_S = 0.1
 
 
@@ -61,10 +63,22 @@ class Starting:
         else:
             self.stages.note(line)
 
-    def wait(self, process: PipelineProcess) -> None:
-        """Shows the stages until the pipeline runs, or has ended."""
+    def wait(self, process: PipelineProcess, seconds: float | None) -> bool:
+        """Shows the stages until the pipeline runs or has ended, at most for `seconds` after its first failure; returns
+        whether it runs."""
+        ends_at: float | None = None
         while not process.wait_until_running(SHOW_EVERY_S) and not self._is_stopped.is_set():
             self._screen.show_start(self.stages)
+            if ends_at is None and self._screen.failure and seconds is not None:
+                ends_at = time.monotonic() + seconds
+            if ends_at is not None and time.monotonic() >= ends_at:
+                return False
+        return not self._is_stopped.is_set()
+
+    def raise_failure(self) -> None:
+        """Raise a Failure if the pipeline had failed, and did not run again."""
+        if self._screen.failure:
+            raise Failure(self._screen.failure.partition(RETRYING)[0])
 
 
 def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:

@@ -137,12 +137,12 @@ def up(
         arguments += [] if is_new else ["--from", "latest"]  # older records would count as late
         process = stack.enter_context(PipelineProcess(arguments, is_stopped, starting.take_line))
         starting.stages.picture = pipeline_picture(file, os.environ)
-        starting.wait(process)
-        if not is_stopped.is_set():
+        if starting.wait(process, seconds):
             show(cluster, view, warehouse, screen, starting, is_stopped, seconds)
             report("stopping")
         screen.close()
     process.raise_failure()
+    starting.raise_failure()
     if sender.failure is not None:
         raise Failure(f"the records could not be produced: {sender.failure.args[0].str()}")
 

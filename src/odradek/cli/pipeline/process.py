@@ -13,11 +13,12 @@ from typing import IO, TYPE_CHECKING, Self
 
 from odradek.cli.framework.child_process import start_command, stop_command
 from odradek.cli.framework.failure import Failure, without_prefix
+from odradek.pipelines.operating import attempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-STOP_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = attempts.STOP_TIMEOUT_S + 15.0  # it kills its attempt, a session of its own with Java, before that
 ENDING_S = 5.0
 RUNNING = " runs: "  # in the line which reports that all flows have been started
 KEPT_LINES = 20

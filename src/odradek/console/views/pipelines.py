@@ -168,7 +168,7 @@ def pipeline_view(
     row = pipeline_row(known, now_s)
     dead = topics.get(known.published.dead_letters or "")
     running = status.running_since_s
-    counted = f"{plural(status.state_rows, 'row')} " if status.state_rows or not status.state_bytes else ""
+    counted = "" if status.state_rows is None else f"{plural(status.state_rows, 'row')} "
     up_for = age((now_s - running) * 1000) if running is not None and status.state == "running" else DASH
     tiles = (
         Tile("Processed", rate(row.processed_per_s), f"records per second, {rate(row.input_per_s)} arrive"),

@@ -23,6 +23,7 @@ class Backoff:
     spread: float = 0.25
     well_s: float = 60.0  # a run of this length that finished batches resets the failure count
     most_failures: int = 10  # limit for consecutive failures with Healing.PERHAPS
+    most_failed_starts: int = 3  # the same limit for a pipeline that has never run
 
     def failures_after(self, failures: int, ran_s: float, *, has_progressed: bool) -> int:
         """The number of consecutive failures after one more; a long run without a finished batch does not reset it."""
@@ -33,5 +34,6 @@ class Backoff:
         doubled = self.first_s * 2.0 ** min(failures - 1, 62)
         return min(self.most_s, doubled) * (1 - self.spread + 2 * self.spread * chance)
 
-    def gives_up(self, healing: Healing, failures: int) -> bool:
-        return healing is Healing.NEVER or (healing is Healing.PERHAPS and failures >= self.most_failures)
+    def gives_up(self, healing: Healing, failures: int, *, has_run: bool) -> bool:
+        most = self.most_failures if has_run else self.most_failed_starts
+        return healing is Healing.NEVER or (healing is Healing.PERHAPS and failures >= most)

@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 Event = dict[str, Any]
 
@@ -18,8 +18,9 @@ def note(text: str) -> Event:
     return {"kind": "note", "text": text}
 
 
-def runs(flows: list[str]) -> Event:
-    return {"kind": "running", "flows": flows}
+def runs(flows: list[str], uncounted: Collection[str] = ()) -> Event:
+    """All flows have been started; Spark does not count the rows in the state of those that are `uncounted`."""
+    return {"kind": "running", "flows": flows, "uncounted": sorted(uncounted)}
 
 
 def failed(error: str, healing: str) -> Event:

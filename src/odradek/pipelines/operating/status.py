@@ -37,17 +37,13 @@ class FlowStatus:
     read: dict[str, int] = field(default_factory=dict)  # records by topic since the pipeline was started
     lag: dict[str, int] = field(default_factory=dict)  # records by topic
     positions: Offsets = field(default_factory=dict)
-    state_rows: int = 0  # 0 also if Spark does not count them
+    state_rows: int = 0
     state_bytes: int = 0
     unparsed: int = 0
     watermark: str | None = None  # event time, ISO 8601; None before it has advanced
     written: dict[str, int] = field(default_factory=dict)  # rows by sink or view since the pipeline was started
     late_rows: int = 0  # dropped because their event time was before the watermark, since the pipeline was started
-
-    @property
-    def counts_state_rows(self) -> bool:
-        """False for state in memory without a number of rows, such as that of a join of streams."""
-        return self.state_rows > 0 or self.state_bytes == 0
+    counts_state_rows: bool = True  # False if Spark does not count them, as in a join of streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +102,10 @@ class PipelineStatus:
         return sum(each.late_rows for each in self.flows)
 
     @property
-    def state_rows(self) -> int:
-        return sum(each.state_rows for each in self.flows)
+    def state_rows(self) -> int | None:
+        """None if a flow with state does not count them."""
+        is_counted = all(each.counts_state_rows or not each.state_bytes for each in self.flows)
+        return sum(each.state_rows for each in self.flows) if is_counted else None
 
     @property
     def state_bytes(self) -> int:

@@ -133,7 +133,9 @@ class StatusModel:
             self.change(now_s, note=event["text"])
         elif kind == "running":
             for name in event["flows"]:
-                self.flow(name).reset_after_restart()
+                flow = self.flow(name)
+                flow.reset_after_restart()
+                flow.status = replace(flow.status, counts_state_rows=name not in event.get("uncounted", ()))
             self.change(now_s, state=State.RUNNING, running_since_s=now_s, note="", next_try_s=None)
         elif kind == "batch":
             self._take_batch(event)

@@ -182,6 +182,7 @@ TYPES: dict[Any, Callable[[Any], bool]] = {  # by the annotations of the fields
     "float": is_number,
     "int | None": lambda value: value is None or is_number(value),
     "float | None": lambda value: value is None or is_number(value),
+    "bool": lambda value: isinstance(value, bool),
     "dict[str, int]": is_counts,
     "Offsets": lambda value: isinstance(value, dict) and all(map(is_counts, value.values())),
     "tuple[str, ...]": lambda value: all(map(is_text, value)),

@@ -67,7 +67,7 @@ class Supervisor:
                 failures, outcome.ran_s or 0.0, has_progressed=outcome.has_progressed
             )
             is_hopeless = self._must_run_at_once and not has_run
-            if is_hopeless or self._backoff.gives_up(outcome.healing, failures):
+            if is_hopeless or self._backoff.gives_up(outcome.healing, failures, has_run=has_run):
                 self._publisher.change(state=State.FAILED, note="", next_try_s=None)
                 return final_message(outcome, failures, is_hopeless=is_hopeless)
             self._pause(outcome.error, self._backoff.delay_s(failures, random.random()))

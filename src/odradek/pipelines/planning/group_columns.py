@@ -63,12 +63,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The columns of rows by their lower-case names; `parts` are what identifies a row."""
+    """The columns of rows by their lower-case names; `parts` are what identifies a row. The columns are in their order
+    unless there are others, or `is_ordered` is False."""
 
     columns: Mapping[str, Column] = field(default_factory=dict)
     parts: frozenset[str] = frozenset()
     default: Column | None = None  # of other columns; None if there are none
     is_known: bool = True  # otherwise nothing is known of what identifies a row
+    is_ordered: bool = True
 
     def column(self, name: str) -> Column:
         return self.columns.get(name.lower(), self.default or Column())
@@ -96,10 +98,10 @@ def identifying(name: str, step: str | None) -> Column:
 def grouped(by: Mapping[str, str | None], aggregates: Mapping[str, Kind], window: str | None) -> Rows:
     """The rows of an aggregation by columns with these steps; each end of a window determines the window, whose part is
     given."""
-    columns = {name.lower(): identifying(name.lower(), step) for name, step in by.items()}
-    parts = frozenset().union(*(each.parts for each in columns.values()), () if window is None else (window,))
-    if window is not None:
-        columns |= {name: Column(Kind.FIXED, frozenset((window,))) for name in ("window_start", "window_end")}
+    ends = () if window is None else ("window_start", "window_end")
+    columns = {name: Column(Kind.FIXED, frozenset((window or "",))) for name in ends}
+    columns |= {name.lower(): identifying(name.lower(), step) for name, step in by.items()}
+    parts = frozenset().union(*(each.parts for each in columns.values()))
     return Rows({**columns, **{name.lower(): Column(kind) for name, kind in aggregates.items()}}, parts)
 
 
@@ -109,16 +111,17 @@ def distinct(rows: Rows) -> Rows:
         return replace(rows, parts=frozenset((UNHELD,)))
     parts = {name: identifying(name, each.step).parts for name, each in rows.columns.items()}
     columns = {name: replace(each, parts=parts[name]) for name, each in rows.columns.items()}
-    return Rows(columns, frozenset().union(*parts.values()))
+    return replace(rows, columns=columns, parts=frozenset().union(*parts.values()))
 
 
 def joined(left: Rows, right: Rows, *, changes: bool) -> Rows:
-    """The rows of a join; with `changes` the right side of a row may become another one."""
+    """The rows of a join; with `changes` the right side of a row may become another one. The order of their columns
+    depends on the kind of the join."""
     other = changing(right) if changes else right
     defaults = [each.default for each in (left, other) if each.default is not None]
     default = Column(max(each.kind for each in defaults)) if defaults else None
     columns = {**other.columns, **left.columns}
-    return Rows(columns, left.parts | right.parts, default, left.is_known and right.is_known)
+    return Rows(columns, left.parts | right.parts, default, left.is_known and right.is_known, is_ordered=False)
 
 
 def changing(rows: Rows) -> Rows:
@@ -159,7 +162,8 @@ def united(left: Rows, right: Rows, tells_apart: Callable[[int], bool]) -> Rows:
     for at, ((name, one), other) in enumerate(zip(left.columns.items(), right.columns.values(), strict=True)):
         parts = numbered_parts(one.parts, 1) | numbered_parts(other.parts, 2)
         columns[name] = Column(max(one.kind, other.kind), parts | ({"side"} if tells_apart(at) else set()))
-    return Rows(columns, numbered_parts(left.parts, 1) | numbered_parts(right.parts, 2) | {"side"})
+    all_parts = numbered_parts(left.parts, 1) | numbered_parts(right.parts, 2) | {"side"}
+    return Rows(columns, all_parts, is_ordered=left.is_ordered and right.is_ordered)
 
 
 def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> Column:

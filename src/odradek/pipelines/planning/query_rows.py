@@ -67,15 +67,12 @@ class QueryRows(Reading[Rows, Scope]):
     def pivoted(self, rows: Rows) -> Rows:
         return rows if rows.is_static else UNKNOWN
 
-    def renamed(self, node: exp.Expr, rows: Rows, names: list[str]) -> Rows:
-        from sqlglot import exp  # noqa: PLC0415 - parsed already
-
-        selects = selects_of(node.this) if isinstance(node.this, exp.Query) else []
-        is_listed = bool(selects) and not any(is_star(item) for each in selects for item in each.expressions)
-        if is_listed and len(names) == len(rows.columns):
+    def renamed(self, _node: exp.Expr, rows: Rows, names: list[str]) -> Rows:
+        """Any column of groups may be the one that changes if their order is not known."""
+        if rows.default is None and rows.is_ordered and len(names) == len(rows.columns):
             return replace(rows, columns=dict(zip(names, rows.columns.values(), strict=True)))
         is_plain = rows.is_fixed and not any(each.parts for each in rows.columns.values())
-        return replace(rows, columns={}, default=Column()) if is_plain else UNKNOWN
+        return replace(rows, columns={}, default=Column(Kind.FIXED if is_plain else Kind.CHANGING))
 
     def no_tables(self) -> Scope:
         return Scope()
@@ -105,7 +102,7 @@ class QueryRows(Reading[Rows, Scope]):
         return distinct(rows) if select.args.get("distinct") else rows
 
     def joined(self, join: exp.Expr, scope: Scope, other: Scope) -> Scope:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - parsed already
 
         kind = join_type(join)
         if isinstance(join.this, exp.Lateral):
@@ -196,12 +193,14 @@ class QueryRows(Reading[Rows, Scope]):
         """The rows of a SELECT without groups."""
         from sqlglot import exp  # noqa: PLC0415
 
-        made = replace(scope.rows, columns={}, default=None)
+        made = replace(scope.rows, columns={}, default=None, is_ordered=True)
         for each in node.expressions:
             item = each.unalias()
             if is_star(item):
                 found = scope.starred(item)
-                made = replace(made, columns={**made.columns, **found.columns}, default=found.default or made.default)
+                columns, default = {**made.columns, **found.columns}, found.default or made.default
+                is_ordered = made.is_ordered and found.is_ordered
+                made = replace(made, columns=columns, default=default, is_ordered=is_ordered)
                 continue
             column = column_of(item, scope.resolve)
             if isinstance(item, exp.UDTF) and column.kind and not type(item).__name__.endswith("Outer"):

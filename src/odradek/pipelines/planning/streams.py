@@ -9,6 +9,7 @@ from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.known_functions import known_functions
 from odradek.pipelines.definition.operations import Aggregation, StreamJoin
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
+from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.queries import WINDOWS, is_window_time, query_of, window_calls
 
 if TYPE_CHECKING:
@@ -107,10 +108,9 @@ def window_ends(step: Step, columns: Collection[str]) -> set[str]:
         window = step.operation.window
         return {"window_end"} if window is not None and window.column.lower() in columns else set()
     query = query_of(step)
-    group = None if query is None else query.args.get("group")
-    if query is None or group is None:
+    if query is None:
         return set()
-    over = {column.name.lower() for call in window_calls(group) for column in call.find_all(exp.Column)}
+    over = {column.name.lower() for call in grouped_windows(query) for column in call.find_all(exp.Column)}
     ends = [each for each in query.expressions if is_window_end(each.unalias())]
     return {each.alias_or_name.lower() for each in ends} if over.intersection(columns) else set()
 
@@ -122,11 +122,18 @@ def selected_windows(step: Step, columns: Collection[str]) -> set[str]:
     query = query_of(step)
     found: set[str] = set()
     for select in () if query is None else query.find_all(exp.Select):
-        calls = window_calls(select.args["group"]) if select.args.get("group") else []
+        calls = grouped_windows(select)
         if any(column.name.lower() in columns for call in calls for column in call.find_all(exp.Column)):
             items = {each.alias_or_name.lower(): each.unalias() for each in select.expressions}
             found |= {name for name, item in items.items() if is_window(item)}
     return found
+
+
+def grouped_windows(select: exp.Expr) -> list[exp.Expr]:
+    """The calls of `window` and `session_window` that a SELECT groups by, also by an ordinal, an alias or ALL."""
+    group = select.args.get("group")
+    whole = [each for each in group_expressions(select) if window_calls(each)[:1] == [each]]
+    return [] if group is None else [*window_calls(group), *whole]
 
 
 def is_window(node: exp.Expr) -> bool:

@@ -13,6 +13,7 @@ from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTake
 from odradek.pipelines.spark.delivery import SplitsUnknown
 from odradek.pipelines.spark.expectations import STOPS, ExpectationFailed
 from odradek.pipelines.spark.failures import SparkProcessEnded
+from odradek.pipelines.spark.java import JavaMissing
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import WarehouseUnavailable
@@ -23,12 +24,13 @@ from odradek.pipelines.spark.transactional_writer import TAKEN_OVER
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A retry cannot succeed until the definition or the data changes.
+# A retry cannot succeed until the definition, the data or what is installed changes.
 NEVER: tuple[type[BaseException], ...] = (
     BatchUnidentified,
     CheckpointRefused,
     CheckpointTaken,
     ExpectationFailed,
+    JavaMissing,
     RunReplaced,
     StepBroken,
     WarehouseRefused,

@@ -124,7 +124,7 @@ def run_streams(
         callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
         turns = [callbacks.each_turn]
         if callbacks.send is not None:
-            callbacks.send(runs(list(running.queries)))
+            callbacks.send(runs(list(running.queries), running.uncounted))
             turns.insert(0, ProgressWatch(pipeline, running.queries, callbacks.send).turn)
         ends_at = None if options.seconds is None else time.monotonic() + options.seconds
         running.wait(

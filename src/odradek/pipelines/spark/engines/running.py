@@ -38,6 +38,7 @@ class Running:
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
         self.queries: dict[str, StreamingQuery] = {}
+        self.uncounted: set[str] = set()  # flows in whose state Spark does not count the rows
         self._starts: dict[str, Callable[[], StreamingQuery]] = {}
         self._late_starts: Counter[str] = Counter()
         self._failures: dict[str, BaseException] = {}

@@ -45,6 +45,11 @@ def state_settings(pipeline: Pipeline, states: Collection[State]) -> dict[str, s
     return {COUNTED_ROWS: "false"} if has_join and COUNTED_ROWS not in pipeline.spark else {}
 
 
+def counts_state_rows(pipeline: Pipeline, settings: Mapping[str, str]) -> bool:
+    """Whether Spark counts the rows in the state of a query with these settings."""
+    return {**pipeline.spark, **settings}.get(COUNTED_ROWS, "true").lower() != "false"
+
+
 def checkpoint_manager(session: SparkSession) -> str:
     """The class of the checkpoint file manager; fails if this Spark lacks it."""
     name = NAMES["checkpoint files"].path

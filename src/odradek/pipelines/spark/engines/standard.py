@@ -25,7 +25,12 @@ from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.continuing import source_at
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
-from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings, state_settings
+from odradek.pipelines.spark.engines.settings import (
+    checkpoint_settings,
+    counts_state_rows,
+    query_settings,
+    state_settings,
+)
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
@@ -122,6 +127,8 @@ class StandardEngine:
                 endless = {EMPTY_BATCHES: "false"} if is_endless else {}
                 state = state_settings(self._pipeline, states_of(self._pipeline, graph, flow))
                 settings = {**checkpoints, **endless, **state, **own}
+                if not counts_state_rows(self._pipeline, settings):
+                    running.uncounted.add(flow.name)
                 begin = functools.partial(self._begin, flow, triggered, settings)
                 running.begin(flow.name, begin)
                 if self._connector is Connector.PYTHON:
