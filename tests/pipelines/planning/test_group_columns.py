@@ -364,6 +364,51 @@ def test_columns_of_groups_whose_order_a_join_decides_are_refused_behind_other_n
     assert refusals("key: [k, u]", PAIRS, f"with y(k, u, m) as (select * from ({listed})) select * from y") == []
 
 
+COUNT_FIRST = "select count(*) n, id from a group by id"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from q1 left semi join t using (id)",
+        "select * from q1 left anti join t using (id)",
+        "select q1.* from q1 join t using (id)",
+        "select q1.* from q1 left join t using (id)",
+    ],
+)
+def test_a_column_of_using_comes_first_so_that_its_order_is_not_known(sql: str) -> None:
+    for key in ("[p]", "[q]"):
+        (refused,) = refusals(f"key: {key}", COUNT_FIRST, f"with y(p, q) as ({sql}) select * from y")
+        assert "which changes" in refused
+    plain = sql.replace("using (id)", "on q1.id = t.id")
+    assert refusals("key: [q]", COUNT_FIRST, f"with y(p, q) as ({plain}) select * from y") == []
+
+
+@pytest.mark.parametrize("how", ["semi", "anti"])
+def test_a_column_of_a_declared_join_comes_first_so_that_its_order_is_not_known(how: str) -> None:
+    definition = f"""
+steps:
+  g: {{sql: "{COUNT_FIRST}"}}
+  j: {{from: g, join: {{table: t, on: [id], how: {how}}}}}
+  s: {{sql: "with y(p, q) as (select * from j) select * from y"}}
+warehouse: sqlite:///w.db
+sinks: {{o: {{from: s, table: o, key: [q]}}}}
+"""
+    (refused,) = [line for line in reported_for(definition, head=HEAD) if line.startswith("error")]
+    assert "which changes" in refused
+
+
+@pytest.mark.parametrize("selected", ["id, sum(x), max(x)", "id, count(*), count(*)", "id, count(*), sum(x) + 1"])
+def test_several_aggregates_have_only_the_names_of_the_alias(selected: str) -> None:
+    for sql in (
+        f"with y(k, s, m) as (select {selected} from a group by id) select * from y",
+        f"select * from (select {selected} from a group by id) as y(k, s, m)",
+    ):
+        assert refusals("key: [k]", sql) == []
+        (refused,) = refusals("key: [s]", sql)
+        assert "has 's', which changes" in refused
+
+
 @pytest.mark.parametrize(
     ("key", "said"),
     [("[k]", "tells window apart"), ("[since]", "tells id apart"), ("[n]", "has 'n', which"), ("[until, k]", None)],

@@ -11,6 +11,7 @@ from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.engines.settings import COUNTED_ROWS, counts_state_rows, state_settings
 from odradek.pipelines.spark.engines.standard import states_of
+from odradek.pipelines.spark.session import PROVIDER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,12 @@ def test_the_setting_of_the_user_prevails(tmp_path: Path, is_counted: bool) -> N
     own = f"spark: {{{COUNTED_ROWS}: {str(is_counted).lower()}}}\n"
     text = f"{SOURCES}steps: {{s: {JOIN}}}\nsinks: {{o: {{from: s, topic: o}}}}\n{own}"
     assert settings(tmp_path, text) == ({}, is_counted)
+
+
+def test_rows_of_state_in_memory_are_counted(tmp_path: Path) -> None:
+    own = f"spark: {{{PROVIDER}: org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider}}\n"
+    text = f"{SOURCES}steps: {{s: {JOIN}}}\nsinks: {{o: {{from: s, topic: o}}}}\n{own}"
+    assert settings(tmp_path, text) == ({}, True)
 
 
 def settings(folder: Path, text: str) -> tuple[dict[str, str], bool]:

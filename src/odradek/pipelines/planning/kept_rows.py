@@ -7,6 +7,7 @@ tell groups apart, or one group would replace another; and an `order_by` that fa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import lookup
@@ -183,7 +184,7 @@ def join_rows(operation: Join, left: Rows) -> tuple[Rows, list[str]]:
     changing = [name for name in operation.on if left.column(name).kind]
     removals = [] if operation.how is JoinKind.LEFT else changing
     if operation.how in {JoinKind.SEMI, JoinKind.ANTI}:
-        return left, removals
+        return replace(left, is_ordered=False), removals  # the columns of `on` come first
     return joined(left, STATIC, changes=bool(changing)), removals
 
 

@@ -107,6 +107,9 @@ class QueryRows(Reading[Rows, Scope]):
         kind = join_type(join)
         if isinstance(join.this, exp.Lateral):
             return self._generated(join.this, scope, is_outer=kind is JoinType.LEFT)
+        if join.args.get("using") or join.args.get("method"):  # the columns that they equate come first
+            scope.forget_order()
+            other.forget_order()
         left, right = scope.rows, other.rows
         both = Scope(left, {**scope.by_name, **other.by_name})
         both.rows = joined(left, right, changes=False)
@@ -181,7 +184,7 @@ class QueryRows(Reading[Rows, Scope]):
                 return identifying(part, steps[part])
             return Column() if isinstance(each, exp.Column) else None
 
-        columns = {each.alias_or_name.lower(): column_of(each, resolve) for each in node.expressions}
+        columns = {name_of(each, at): column_of(each, resolve) for at, each in enumerate(node.expressions)}
         having = node.args.get("having")
         if having is not None:
             found = changing_paths(having, Rows(columns), lambda name: name in scope.by_name and name not in columns)
@@ -194,7 +197,7 @@ class QueryRows(Reading[Rows, Scope]):
         from sqlglot import exp  # noqa: PLC0415
 
         made = replace(scope.rows, columns={}, default=None, is_ordered=True)
-        for each in node.expressions:
+        for at, each in enumerate(node.expressions):
             item = each.unalias()
             if is_star(item):
                 found = scope.starred(item)
@@ -206,9 +209,15 @@ class QueryRows(Reading[Rows, Scope]):
             if isinstance(item, exp.UDTF) and column.kind and not type(item).__name__.endswith("Outer"):
                 self.removals += scope.changing(item.find_all(exp.Column))[:1]
             names = each.args.get("expressions") if isinstance(each, exp.Aliases) else None
-            named = [name.name for name in names] if names else [each.alias_or_name]
-            made = replace(made, columns={**made.columns, **{name.lower(): column for name in named}})
+            named = [name.name.lower() for name in names] if names else [name_of(each, at)]
+            made = replace(made, columns={**made.columns, **dict.fromkeys(named, column)})
         return made
+
+
+def name_of(item: exp.Expr, at: int) -> str:
+    """The lower-case name of a selected column; one without a name has its position, which no column is called."""
+    name = str(item.alias_or_name).lower()
+    return name if name not in {"", "*"} else f" {at}"
 
 
 def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bool]) -> list[str]:

@@ -52,6 +52,11 @@ class Scope:
         self.by_name = {name: changing(each) for name, each in self.by_name.items()}
         self._determined, self._copies = [], set()
 
+    def forget_order(self) -> None:
+        """Notes that the order of the columns behind a star is not known."""
+        self.rows = replace(self.rows, is_ordered=False)
+        self.by_name = {name: replace(each, is_ordered=False) for name, each in self.by_name.items()}
+
     def resolve(self, node: exp.Expr) -> Column | None:
         """The column that a name stands for: of a table, of all tables, or a field of a struct."""
         from sqlglot import exp  # noqa: PLC0415 - parsed already

@@ -10,6 +10,7 @@ from odradek.pipelines.spark.checkpoints import checkpoint_folder
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, STORAGE, or_plainly, private
+from odradek.pipelines.spark.session import PROVIDER, ROCKSDB
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -42,12 +43,19 @@ def checkpoint_settings(session: SparkSession, pipeline: Pipeline) -> dict[str, 
 def state_settings(pipeline: Pipeline, states: Collection[State]) -> dict[str, str]:
     """Settings for a query whose steps keep this state; settings of the user take precedence."""
     has_join = any(State.STREAM_JOIN in each for each in states)
-    return {COUNTED_ROWS: "false"} if has_join and COUNTED_ROWS not in pipeline.spark else {}
+    is_counted = not has_join or COUNTED_ROWS in pipeline.spark or not is_in_rocksdb(pipeline)
+    return {} if is_counted else {COUNTED_ROWS: "false"}
 
 
 def counts_state_rows(pipeline: Pipeline, settings: Mapping[str, str]) -> bool:
     """Whether Spark counts the rows in the state of a query with these settings."""
-    return {**pipeline.spark, **settings}.get(COUNTED_ROWS, "true").lower() != "false"
+    is_set = {**pipeline.spark, **settings}.get(COUNTED_ROWS, "true").lower() != "false"
+    return is_set or not is_in_rocksdb(pipeline)
+
+
+def is_in_rocksdb(pipeline: Pipeline) -> bool:
+    """Whether the pipeline keeps its state in RocksDB; other stores always count rows."""
+    return pipeline.spark.get(PROVIDER, ROCKSDB) == ROCKSDB
 
 
 def checkpoint_manager(session: SparkSession) -> str:
