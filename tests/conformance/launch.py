@@ -9,7 +9,12 @@ from pathlib import Path
 
 # Names in Kafka's tests that no version of Kafka knows. Kafka ignores them; Odradek refuses unknown properties.
 # ProducerFailureHandlingTest gives the description of replica.fetch.response.max.bytes in place of its name.
-NOT_OF_KAFKA = ("log.unclean.leader.election.enable=", "Maximum bytes expected", r"Maximum\ bytes\ expected")
+NOT_OF_KAFKA = (
+    "log.unclean.leader.election.enable=",
+    "file.delete.delay.ms=",
+    "Maximum bytes expected",
+    r"Maximum\ bytes\ expected",
+)
 
 
 def main() -> None:
