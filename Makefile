@@ -50,7 +50,7 @@ suite: $(READY)
 oracle: $(READY) ## Apache Kafka gives the answers that the tests state (ARGS=--update records them again)
 	$(PYTEST) --suite oracle $(ARGS)
 
-conformance: $(READY) ## Apache Kafka's own tests on Odradek, one class at a time; 15 minutes
+conformance: $(READY) ## Apache Kafka's own tests on Odradek, one class at a time; about an hour
 	$(BIN)/pytest -v --suite conformance $(ARGS) tests/conformance
 
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md

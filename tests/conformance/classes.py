@@ -92,6 +92,11 @@ CLUSTER_CLASSES = [
     "org.apache.kafka.server.UncleanLeaderElectionTest",
     "org.apache.kafka.clients.consumer.PlaintextConsumerFetchTest",
     "org.apache.kafka.tools.TopicCommandTest",
+    "org.apache.kafka.clients.producer.ProducerFailureHandlingTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerCallbackTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerCommitTest",
+    "org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest",
+    "org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest",
 ]
 
 CLUSTER_NOT_RUN: dict[str, str] = {}
@@ -107,15 +112,7 @@ CLUSTER_NOT_RECORDED = {
     "org.apache.kafka.clients.consumer.ConsumerIntegrationTest": (
         "Apache Kafka passes four of 14 here, one of them with group.version 0, which cannot be chosen in Odradek"
     ),
-    "org.apache.kafka.clients.consumer.PlaintextConsumerCallbackTest": f"{_NOT_RECORDED}; all 19 pass on Odradek",
-    "org.apache.kafka.clients.consumer.PlaintextConsumerCommitTest": f"{_NOT_RECORDED}; all 25 pass on Odradek",
-    "org.apache.kafka.clients.producer.ProducerFailureHandlingTest": (
-        "Apache Kafka passes all ten, Odradek nine: one waits for the deletion of a topic that it has just created, "
-        "and passes only while the topic is not listed yet"
-    ),
     "org.apache.kafka.server.LogManagerIntegrationTest": "reads inside the broker's JVM",
-    "org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest": f"{_NOT_RECORDED}; all 37 pass on Odradek",
-    "org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest": f"{_NOT_RECORDED}; all 28 pass on Odradek",
 }
 
 _CONTROLLER_PROPERTIES = "gives properties to a controller that is not a broker"
@@ -123,6 +120,10 @@ _CREATED_AT_ONCE = "expects an error for a topic that is being created; it is in
 _METER = "reads a meter inside the JVM of the controller"
 # Class and test of CLUSTER_CLASSES that fail, with the reason. The list is exact, as KNOWN_FAILURES.
 CLUSTER_KNOWN_FAILURES = {
+    (
+        "org.apache.kafka.clients.producer.ProducerFailureHandlingTest",
+        "testCannotSendToInternalTopic(ClusterInstance)[1]",
+    ): "waits for the deletion of a topic that it has just created, and passes only while the topic is not listed",
     (
         "org.apache.kafka.clients.admin.AutoTopicCreationTest",
         "testAutoCreateTopicWithImplicitBrokerConfig(ClusterInstance)[1]",
