@@ -200,8 +200,10 @@ def check_death_and_return(brokers: Brokers, node_id: int, topic: str) -> None:
     status: dict[str, Any] = {}
 
     def is_noticed() -> bool:
+        """The states of brokers and of partitions are read one after the other."""
         status.update(brokers.row("cluster", "status"))
-        return any(each["topic"] == topic for each in status["under_replicated"])
+        is_fenced = {each["id"]: each["state"] for each in status["brokers"]}[node_id] == "fenced"
+        return is_fenced and any(each["topic"] == topic for each in status["under_replicated"])
 
     brokers.process.send_signal(signal.SIGSTOP)
     try:
@@ -209,7 +211,6 @@ def check_death_and_return(brokers: Brokers, node_id: int, topic: str) -> None:
         wait_until(is_noticed)
     finally:
         brokers.process.send_signal(signal.SIGCONT)
-    assert {each["id"]: each["state"] for each in status["brokers"]}[node_id] == "fenced"
     assert not status["healthy"]
     assert all(node_id not in each["in_sync"] for each in status["under_replicated"] if each["topic"] == topic)
     ended = brokers.next_event("broker ended")
