@@ -204,12 +204,13 @@ def test_a_token_is_logged_although_its_client_disconnects() -> None:
     broker.close()
 
 
+async def fail(*_: object, **__: object) -> None:
+    raise RuntimeError("a bug")
+
+
 def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("a bug")
-
     monkeypatch.setattr(broker.services.controller, "create_topics", fail)
     request = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=1, replication_factor=1)])
     with pytest.raises(CloseConnection):
@@ -222,9 +223,6 @@ def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
 def test_a_feature_whose_update_has_an_unknown_outcome_is_named(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("a bug")
-
     monkeypatch.setattr(broker.services.controller, "update_features", fail)
     update = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=0, upgrade_type=2)
     with pytest.raises(CloseConnection):
@@ -237,9 +235,6 @@ def test_a_feature_whose_update_has_an_unknown_outcome_is_named(
 def test_every_resource_of_a_request_with_an_unknown_outcome_is_logged(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("a bug")
-
     monkeypatch.setattr(broker.services.controller, "create_topics", fail)
     names = [f"{index:02}{'x' * 200}" for index in range(20)] + [f"{index:02}short" for index in range(60)]
     config = CreatableTopicConfig(name="retention.ms", value="5")
