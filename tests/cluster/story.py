@@ -102,6 +102,9 @@ class Story(WatchedCluster):
             raise Violation(f"clients get no answers: {self._state()}")
         for task in running:
             task.result()
+        await self._come_to_rest()
+
+    async def _come_to_rest(self) -> None:
         await self._until(self._is_in_sync, "the cluster does not recover")
         await look(self._clients.connect(), self._history, QUIET_S)
         await self._until(self._is_in_sync, "the cluster does not come to rest")

@@ -14,8 +14,9 @@ from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from odradek.protocol.sentinels import NO_LEADER
 from tests.cluster.story import QUIET_S, TRANSACTION_TIMEOUTS_MS, Story
+from tests.cluster.test_power_loss import check
 from tests.cluster.test_whole_cluster import seeds
-from tests.transactions.workload import look, make_clients
+from tests.transactions.workload import make_clients
 from tests.wire import encode_request
 
 if TYPE_CHECKING:
@@ -77,15 +78,7 @@ class OneByOneStory(LevelStory):
         for client in clients:
             client.is_stopping = True
         await asyncio.wait_for(asyncio.gather(*running), QUIET_S)
-        await self._until(self._is_in_sync, "the cluster does not recover")
-        await look(self._clients.connect(), self._history, QUIET_S)
-        await self._until(self._is_in_sync, "the cluster does not come to rest")
-        self._compare_replicas()
-
-
-def check(story: Story) -> None:
-    result = story.run()
-    assert not result.anomalies, "\n".join([*result.anomalies[:20], *result.events])
+        await self._come_to_rest()
 
 
 @pytest.mark.timeout(600)

@@ -10,7 +10,7 @@ from tests.cluster.sessions import SESSION_S
 from tests.cluster.story import QUIET_S, TRANSACTION_TIMEOUTS_MS, Story
 from tests.cluster.watched_cluster import ZOOKEEPER
 from tests.replication.invariants import Violation
-from tests.transactions.workload import look, make_clients
+from tests.transactions.workload import make_clients
 
 LONGEST_FENCING_S = 1.0
 WRITING_S = 5.0
@@ -65,10 +65,7 @@ class StopStory(_PowerLossStory):
         for client in clients:
             client.is_stopping = True
         await asyncio.wait_for(asyncio.gather(*running), QUIET_S)
-        await self._until(self._is_in_sync, "the cluster does not recover")
-        await look(self._clients.connect(), self._history, QUIET_S)
-        await self._until(self._is_in_sync, "the cluster does not come to rest")
-        self._compare_replicas()
+        await self._come_to_rest()
 
 
 def check(story: Story) -> None:
