@@ -25,6 +25,11 @@ BY_SQL = (
     '  s: {sql: "select user, session_window.start as since, session_window.end as until, count(*) n from views '
     "group by user, session_window(at, '30 minutes')\"}\n"
 )
+CALL = "session_window(at, '30 minutes')"
+BY_ORDINAL = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group by 1, 2"}}\n'
+BY_ALIAS = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group by w, user"}}\n'
+BY_ALL = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group by all"}}\n'
+BY_SUBQUERY = f'  s: {{sql: "select w, user, count(*) n from (select {CALL} w, user from views) group by w, user"}}\n'
 TOPIC = "sinks: {o: {from: s, topic: o}}\n"
 HOURLY = "  h: {from: s, window: {column: window_end, size: 1 hour}, aggregate: {n: sum(n)}}\n"
 
@@ -34,7 +39,7 @@ def errors(steps: str, ends: str, engine: Engine | None = None) -> list[str]:
     return [line for line in found if line.startswith("error")]
 
 
-@pytest.mark.parametrize("steps", [SESSIONS, BY_SQL])
+@pytest.mark.parametrize("steps", [SESSIONS, BY_SQL, BY_ORDINAL, BY_ALIAS, BY_ALL, BY_SUBQUERY])
 @pytest.mark.parametrize(
     "ends",
     [

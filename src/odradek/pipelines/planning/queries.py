@@ -127,10 +127,9 @@ def own_queries(node: exp.Expr) -> list[exp.Expr]:
     return [each for each in own_nodes(node) if isinstance(each, exp.Query)]
 
 
-def groups_sessions(node: exp.Expr) -> bool:
-    """Whether a SELECT groups by `session_window(…)`."""
-    group = node.args.get("group")
-    return group is not None and any(call.name.lower() == "session_window" for call in window_calls(group))
+def has_sessions(query: exp.Expr) -> bool:
+    """Whether a query calls `session_window`. GROUP BY may mean it by an ordinal, an alias, ALL or a subquery."""
+    return any(call.name.lower() == "session_window" for call in window_calls(query))
 
 
 def window_calls(node: exp.Expr) -> list[exp.Expr]:

@@ -15,7 +15,7 @@ from odradek.pipelines.definition.operations import (
     PythonFunction,
     StreamJoin,
 )
-from odradek.pipelines.planning.queries import groups_sessions, query_of
+from odradek.pipelines.planning.queries import has_sessions, query_of
 from odradek.pipelines.planning.query_facts import query_facts
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def state_of(step: Step, streaming: Collection[str]) -> State:
     if step.name not in streaming:
         return State.NONE
     if isinstance(operation, Aggregation):
-        has_sessions = operation.window is not None and operation.window.gap is not None
-        return State.AGGREGATION | State.SESSIONS if has_sessions else State.AGGREGATION
+        is_session = operation.window is not None and operation.window.gap is not None
+        return State.AGGREGATION | State.SESSIONS if is_session else State.AGGREGATION
     if isinstance(operation, StreamJoin):
         return State.STREAM_JOIN
     if isinstance(operation, Deduplication):
@@ -58,5 +58,5 @@ def state_of(step: Step, streaming: Collection[str]) -> State:
         return State.NONE
     facts = query_facts(query, streaming)
     state = State.AGGREGATION if facts.aggregations else State.NONE
-    state |= State.SESSIONS if any(map(groups_sessions, facts.aggregations)) else State.NONE
+    state |= State.SESSIONS if state and has_sessions(query) else State.NONE
     return state | State.STREAM_JOIN if facts.joins_streams else state
