@@ -102,6 +102,16 @@ def late_rows_of_a_join_with_two_topics() -> Case:
     return Case((left, right), steps, sinks, (), fed)
 
 
+def late_row_that_a_sink_of_files_would_drop() -> Case:
+    """Spark filters the key before it groups, if the filter is in the same query."""
+    source = Source("a", 5)
+    records = Records((source,), 5, 0, has_null_keys=False)
+    fed = records.batches([[row(1)], [row(50)], [row(51)], [late(20, "b")]])
+    steps = (Step("s0", Aggregate("a", ("k",), 10), (Expectation("rule0", "k = 'a'", "drop"),)),)
+    sinks = (Sink("out0", "s0", "topic"), Sink("out1", "s0", "files"))
+    return Case((source,), steps, sinks, (), fed)
+
+
 def row_that_stops_the_stream() -> Case:
     source = Source("a", 5)
     steps = (Step("s0", Select("a", None), (Expectation("rule0", "n > 0", "fail"),)),)
@@ -177,6 +187,7 @@ SAVED = {
         windows_behind_within,
         late_rows_as_dead_letters,
         late_rows_of_a_join_with_two_topics,
+        late_row_that_a_sink_of_files_would_drop,
         row_that_stops_the_stream,
         left_join_with_a_stream_of_null_keys,
         late_row_of_a_deduplicated_view,

@@ -10,8 +10,9 @@ from pyspark.errors import PySparkException
 from odradek.pipelines.definition.model import Source
 from odradek.pipelines.definition.operations import Deduplication, StreamJoin
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import Streams, window_ends
-from odradek.pipelines.spark.event_time import with_window_ends
+from odradek.pipelines.spark.event_time import with_filter_barrier, with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.hidden_columns import user_expression
@@ -96,12 +97,16 @@ class Tables:
             step = self._steps[name]
             inputs = {each: self.rows(each) for each in self._graph.inputs.get(name, ())}
             with errors_naming(step):
-                self._unjudged[name] = run_step(
+                frame = run_step(
                     self._session, step, inputs, self._mode, self._pipeline.directory, self._event_times(step),
                     self._static_inputs(step),
                 )  # fmt: skip
                 ends = window_ends(step, self._streams.of_inputs(step, self._graph))
-                self._unjudged[name] = with_window_ends(self._unjudged[name], inputs.values(), ends)
+                frame = with_window_ends(frame, inputs.values(), ends)
+                # Spark moves the filters of later steps below an operator with state, where they would hide late rows
+                # from its count. Steps in batches are behind it in any case: all sinks have the same count.
+                is_counting = bool(state_of(step, self._streams.names) & (State.AGGREGATION | State.STREAM_JOIN))
+                self._unjudged[name] = with_filter_barrier(frame) if is_counting and frame.isStreaming else frame
         return self._unjudged[name]
 
     def judged(self, name: str) -> DataFrame:

@@ -33,8 +33,9 @@ def retimed(frame: DataFrame, time: str, metadata: dict[str, Any], *more: Column
 def with_filter_barrier(frame: DataFrame, time: str | None = None) -> DataFrame:
     """The same rows behind a filter that all of them pass, and that Spark moves no other filter below.
 
-    Directly above a watermark: it is that of all rows, also of those that a later filter removes. With `time`, that
-    column is read by the filter, so that Spark does not remove it from the rows of the operator below."""
+    Directly above a watermark, it is the watermark of all rows, also of those that a later filter removes. Above an
+    operator with state, late rows are counted likewise. With `time`, that column is read by the filter, so that Spark
+    does not remove it from the rows of the operator below."""
     least = F.lit(0) if time is None else F.least(F.lit(0), F.hash(F.col(quoted(time))))
     # The id is not deterministic for Spark, so that its optimizer leaves the filter where it is.
     return frame.where(F.spark_partition_id() >= least)
