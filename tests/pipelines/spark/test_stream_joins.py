@@ -202,6 +202,17 @@ def test_the_batch_engine_joins_the_same_rows(stage: Stage) -> None:
     assert sorted(map(str, rows)) == sorted(map(str, joined(lefts, rights, "full")))
 
 
+def test_a_union_with_a_static_table_in_a_function_is_refused(stage: Stage) -> None:
+    for side in ("shown", "clicked"):
+        (stage.folder / side).mkdir()
+    (stage.folder / "own_union.py").write_text(
+        "def united(shown):\n    return shown.union(shown.sparkSession.createDataFrame([], shown.schema))\n"
+    )
+    text = "steps: {s: {from: shown, python: 'own_union:united'}}\nsinks: {o: {from: s, table: o}}\n"
+    with pytest.raises(PipelineError, match="step 's' unites a stream with rows of a static table"):
+        stage.run(stage.pipeline(SOURCES + text))
+
+
 def test_an_outer_join_of_streams_in_a_function_is_refused(stage: Stage) -> None:
     for side in ("shown", "clicked"):
         (stage.folder / side).mkdir()

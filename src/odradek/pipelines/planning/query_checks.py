@@ -42,6 +42,13 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
             f"step '{step.name}' uses one value of a subquery over a stream, which changes with every record",
             "aggregate the stream in a step, and join with it",
         )
+    for union in facts.unions:
+        problems.error(
+            place_below(operation, union),
+            f"step '{step.name}' unites a stream with rows of a static table, which every batch would have again",
+            "join with the table, write its rows once with a pipeline of engine: batch, or set stream: true on its "
+            "source",
+        )
     for each in facts.aggregations:
         check_distinct(f"step '{step.name}'", aggregated(each), operation.place, problems)
     marks = streams.of_inputs(step, graph)
