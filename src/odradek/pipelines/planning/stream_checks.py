@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.columns import needs_schema
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import RunningAggregate
-from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.arrival import check_deduplications, first_mixing_step
@@ -16,6 +16,7 @@ from odradek.pipelines.planning.determinism_checks import check_determinism
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_distinct, check_stream_query
 from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.stream_join_checks import check_join_keys
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
@@ -70,6 +71,8 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
     if isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT and not marks:
         place = place_of(step, "state", "clock")
         problems.error(place, f"{what} has event-time timers, but its input has no watermark", WATERMARK_HINT)
+    if isinstance(operation, StreamJoin):
+        check_join_keys(step, operation, streams, problems)
     if isinstance(operation, Sql):
         check_stream_query(step, operation, graph, streams, problems)
 
