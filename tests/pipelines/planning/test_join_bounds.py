@@ -106,3 +106,34 @@ def test_a_column_to_join_on_is_event_time_of_both_sides_or_of_none() -> None:
     assert [line for line in found if "joins by 'at', which is event time of 'a' and not of 'c'" in line], found
     assert [each for each in reported_for(steps, head=HEAD, engine=Engine.BATCH) if each.startswith("error")] == []
 
+
+PAIRS = "select a.id, a.at, b.seen from a join b on a.id = b.id"
+HOURS = "g: {from: s, by: [id], window: {column: at, size: 1 hour}, aggregate: {n: count(*)}}"
+PASSED = (
+    "r: {sql: select * from s}, g: {from: r, by: [id], window: {column: at, size: 1 hour}, aggregate: {n: count(*)}}"
+)
+LOOSE = "of a join of streams whose condition has no bound for it"
+
+
+@pytest.mark.parametrize(
+    ("sql", "behind", "is_refused"),
+    [
+        (PAIRS, HOURS, True),
+        (PAIRS, PASSED, True),
+        (f"{PAIRS} and b.seen >= a.at", HOURS, True),
+        (f"{PAIRS} and b.seen <= a.at + interval 1 hour", HOURS, False),
+        (f"{PAIRS} and {BOUND}", PASSED, False),
+        (PAIRS, "g: {sql: 'select id, at, count(*) n from s where at is not null group by id, at'}", True),
+        (PAIRS, "g: {sql: 'select s.id, c.c_at from s join c on s.id = c.id and c.c_at = s.at'}", True),
+        (PAIRS, "g: {sql: 'select id from s'}", False),
+        (PAIRS, "r: {sql: 'select id from s'}, g: {sql: 'select r.id, c.c_at from r join c on r.id = c.id'}", False),
+        ("select b.id, b.seen as at from a join b on a.id = b.id and b.seen >= a.at", HOURS, False),
+        ("select a.id, a.at from a join b on a.id = b.id join c on c.id = a.id", "g: {sql: select id from s}", True),
+        ("select a.id from a join b on a.id = b.id join c on c.id = a.id", "g: {sql: select id from s}", False),
+    ],
+)
+def test_a_step_by_event_time_needs_a_bound_in_the_join_before_it(sql: str, behind: str, is_refused: bool) -> None:
+    text = f"steps: {{s: {{sql: '{sql}'}}, {behind}}}\nsinks: {{o: {{from: g, topic: o}}}}\n"
+    found = [line for line in reported_for(text, head=HEAD) if line.startswith("error") and "may be null" not in line]
+    assert bool(found) is is_refused, found
+    assert all(LOOSE in line for line in found), found

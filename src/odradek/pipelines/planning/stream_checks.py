@@ -14,6 +14,7 @@ from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.arrival import check_deduplications, first_mixing_step
 from odradek.pipelines.planning.determinism_checks import check_determinism
 from odradek.pipelines.planning.end_checks import check_ends
+from odradek.pipelines.planning.loose_times import check_loose_times
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_distinct, check_stream_query
 from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.stream_join_checks import check_join_keys
@@ -44,6 +45,7 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
         if step.name in streams.names:
             check_stream_step(step, graph, streams, problems)
     check_deduplications(pipeline, graph, streams, problems)
+    check_loose_times(pipeline, graph, streams, problems)
     check_distinct_aggregates(pipeline, streams, problems)
     check_state_order(pipeline, graph, streams, problems)
     check_determinism(pipeline, streams, problems)
