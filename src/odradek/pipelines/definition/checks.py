@@ -10,6 +10,7 @@ from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_functions import check_functions
 from odradek.pipelines.definition.checks_lakehouse import check_lakehouse
 from odradek.pipelines.definition.checks_names import check_names
+from odradek.pipelines.definition.checks_outputs import check_outputs
 from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.checks_reserved import check_reserved
 from odradek.pipelines.definition.columns import known_columns
@@ -37,5 +38,6 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     check_functions(pipeline, problems)
     check_databases(pipeline, problems)
     check_lakehouse(pipeline, problems)
+    check_outputs(pipeline, problems)
     check_engine(pipeline, problems)
     check_names(parsed, graph, problems)
