@@ -18,7 +18,8 @@ from odradek.pipelines.definition.model import LatestRows, TableTarget
 from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
-from odradek.pipelines.spark.sinks.batches import change_of, table_rows
+from odradek.pipelines.spark.hidden_columns import RECORD_NAMES
+from odradek.pipelines.spark.sinks.batches import change_of, shown, table_rows
 from odradek.pipelines.spark.sinks.table_changes import TableChange
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
 from odradek.pipelines.spark.sources import read_once
@@ -189,3 +190,15 @@ def test_a_batch_keeps_the_first_row_that_it_reads(spark: SparkSession) -> None:
         kept = deduplicate(frame, Deduplication("", ("k",), within), "at").collect()
         assert {row.k: row.v for row in kept} == dict.fromkeys(range(40), 0)
         assert len(kept) == 40
+
+
+@pytest.mark.spark
+def test_columns_of_the_record_that_a_sink_names_are_written(spark: SparkSession) -> None:
+    record = [f"cast(id as string) as {name}" for name in sorted(RECORD_NAMES)]
+    frame = spark.range(2).selectExpr("id", *record)
+    kept = table_rows(frame, TableTarget("t", ("_key",), order_by="_offset"))
+    assert change_of(kept, "t", ("_key",), "_offset").schema.names == ["id", "_key", "_offset"]
+    assert table_rows(frame, TableTarget("t", ("_KEY",))).columns == ["id", "_key"]
+    assert latest_rows(frame, LatestRows(("_key", "id"), "_offset")).columns == ["id", "_key", "_offset"]
+    assert shown(frame, ("_partition", "id")).columns == ["id", "_partition"]
+    assert shown(frame).columns == ["id"]

@@ -102,12 +102,14 @@ def call_sink(sink: Sink, target: PythonTarget, frame: DataFrame, pipeline: Pipe
 
 
 def write_files(frame: DataFrame, target: FilesTarget, pipeline: Pipeline) -> None:
-    writer = shown(frame).write.format(str(target.format)).options(**target.options).mode("append")
+    rows = shown(frame, target.partition_by)
+    writer = rows.write.format(str(target.format)).options(**target.options).mode("append")
     writer.partitionBy(*target.partition_by).save(below(pipeline, target.path))
 
 
-def shown(frame: DataFrame) -> DataFrame:
-    return frame.select(*(quoted(name) for name in visible_columns(frame)))
+def shown(frame: DataFrame, named: Iterable[str] = ()) -> DataFrame:
+    """The columns that a sink writes; `named` are those that its definition names."""
+    return frame.select(*(quoted(name) for name in visible_columns(frame, named)))
 
 
 def write_tables(
@@ -171,7 +173,7 @@ def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
     Without `order_by` and without origin records, the order of the frame is that of the rows' arrival, and the last row
     of a key replaces the others when it is written."""
     if target.order_by is None and not has_origin(frame):
-        return shown(frame)
+        return shown(frame, target.key)
     return latest_rows(frame, LatestRows(target.key, target.order_by))
 
 
