@@ -20,7 +20,7 @@ from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.hidden_columns import RECORD_NAMES
 from odradek.pipelines.spark.sinks.batches import change_of, shown, table_rows
-from odradek.pipelines.spark.sinks.table_changes import TableChange
+from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
 from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.views import latest_rows
@@ -202,3 +202,17 @@ def test_columns_of_the_record_that_a_sink_names_are_written(spark: SparkSession
     assert latest_rows(frame, LatestRows(("_key", "id"), "_offset")).columns == ["id", "_key", "_offset"]
     assert shown(frame, ("_partition", "id")).columns == ["id", "_partition"]
     assert shown(frame).columns == ["id"]
+
+
+@pytest.mark.spark
+def test_values_without_a_type_in_sql_are_stored_as_text_and_are_no_order(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.sql(
+        "select 1 as id, interval 2 months as m, timestamp'2026-01-02' - timestamp'2026-01-01' as d, time'10:00:00' t"
+    )
+    warehouse = Warehouse(f"sqlite:///{tmp_path / 'w.db'}")
+    warehouse.write(BatchNumber("q", 0), [change_of(frame, "t", ("id",))])
+    with warehouse.engine.begin() as connection:
+        stored = tuple(connection.execute(sa.text("select * from t")).one())
+    assert stored == (1, "INTERVAL '2' MONTH", "INTERVAL '1 00:00:00' DAY TO SECOND", "10:00:00")
+    with pytest.raises(WarehouseRefused, match="ordered by d of type interval day to second"):
+        change_of(frame, "t", ("id",), "d")
