@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
+    from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.references import NamedExpression
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 HISTORY = ("valid_from", "valid_to", "is_current")
 TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
+TEXT = Primitive("STRING")  # which Spark casts to BOOLEAN: 'true'
 
 
 def check_columns(
@@ -158,7 +160,7 @@ class ColumnChecker:
                 for text in target.value:
                     self._expression(text, place_of(sink, "value", text), f"value of {what}", columns)
             if target.deletes is not None:
-                self._expression(target.deletes, place_of(sink, "deletes"), f"deletes of {what}", columns)
+                self._check(target.deletes, place_of(sink, "deletes"), f"deletes of {what}", columns, TEXT)
             for each in target.headers:
                 self._expression(each.expression, each.expression_place, f"header '{each.name}' of {what}", columns)
         elif isinstance(target, TableTarget):
@@ -209,7 +211,7 @@ class ColumnChecker:
         self._columns(changes.key, columns, f"changes of {what}", self._below(end, "changes/key"))
         self._order(changes.sequence, columns, end, what, "changes/sequence")
         if changes.deletes is not None:
-            self._expression(changes.deletes, self._at(end, "changes/deletes"), f"deletes of {what}", columns)
+            self._check(changes.deletes, self._at(end, "changes/deletes"), f"deletes of {what}", columns, TEXT)
         taken = [] if columns is None or not changes.keeps_history else [name for name in HISTORY if name in columns]
         if taken:
             self.problems.error(
@@ -263,11 +265,13 @@ class ColumnChecker:
         for each in found:
             self.problems.error(place.inside(each.line, each.column), f"{what}: {each.message}", each.hint)
 
-    def _check(self, text: str, place: Place, what: str, columns: Columns | None) -> None:
-        """The condition of an expectation."""
+    def _check(
+        self, text: str, place: Place, what: str, columns: Columns | None, also: ColumnType | None = None
+    ) -> None:
+        """A condition: of an expectation, or of rows that delete, which may also be of another type."""
         self._expression(text, place, what, columns)
         kind = expression_type(text, columns, self.functions)
-        if operate("where", kind) is Answer.REFUSED and kind is not None:
+        if kind is not None and kind != also and operate("where", kind) is Answer.REFUSED:
             self.problems.error(place, f"{what} is {kind.ddl}, not a condition", "write a comparison, such as a > 0")
 
     def _joined(

@@ -12,7 +12,7 @@ from odradek.pipelines.definition.operations import Aggregation, Deduplication, 
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.arrival import check_deduplications, first_mixing_step
-from odradek.pipelines.planning.determinism_checks import check_determinism
+from odradek.pipelines.planning.determinism_checks import check_determinism, check_windows_of_rows
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.loose_times import check_loose_times
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_distinct, check_stream_query
@@ -49,6 +49,7 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
     check_distinct_aggregates(pipeline, streams, problems)
     check_state_order(pipeline, graph, streams, problems)
     check_determinism(pipeline, streams, problems)
+    check_windows_of_rows(pipeline, streams, problems)
     check_ends(pipeline, graph, streams, problems)
 
 
