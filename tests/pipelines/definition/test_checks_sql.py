@@ -72,6 +72,7 @@ def test_sql_that_is_wrong(sql: str, said: str) -> None:
         "select item from rigs lateral view explode(array(1)) t as item",
         "select timestampdiff(MINUTE, at, current_timestamp()) m, date_trunc('hour', at) h from rigs",
         "select * except (reading) from rigs",
+        "select r.*, p.* except (id) from rigs r join pumps p on r.id = p.id",
         "select id from rigs where exists (select 1 from pumps p where p.id = rigs.id)",
         "select id, interval 1 minute + at as later from rigs",
         "select named_struct('a', id) as s, cast(id as string) t, id::string as u from rigs",

@@ -201,6 +201,8 @@ class QueryCheck:
             return
         clauses = [*select.expressions, select.args.get("where"), *(join.args.get("on") for join in joins)]
         for clause in filter(None, clauses):
+            if is_star(clause) and isinstance(clause, exp.Column):
+                continue  # EXCEPT names columns of its table
             for column in below(clause):
                 if not isinstance(column, exp.Column) or is_star(column):
                     continue
