@@ -38,7 +38,7 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     check_records(pipeline, graph, known, problems)
     check_python(pipeline, problems)
     check_functions(pipeline, problems)
-    check_databases(pipeline, problems)
+    check_databases(pipeline, known, problems)
     check_lakehouse(pipeline, problems)
     check_outputs(pipeline, problems)
     check_engine(pipeline, problems)
