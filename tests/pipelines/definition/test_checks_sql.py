@@ -200,6 +200,8 @@ def test_event_time_is_a_time() -> None:
     source = "topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}"
     lines = reported(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
     assert "watermark of source 's' uses the column 'at' of type STRING, which is not a timestamp" in lines[0]
+    lines = reported(f"pipeline: p\nsources: {{s: {{{source.replace('STRING', 'TIMESTAMP_NTZ')}}}}}\n{OUT}")
+    assert "of type TIMESTAMP_NTZ, which is not a timestamp with time zone; compute" in lines[0]
 
 
 def test_columns_of_sources() -> None:

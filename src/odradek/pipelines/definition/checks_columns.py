@@ -87,7 +87,7 @@ class ColumnChecker:
                 columns = Columns({**columns.types, each.name: kind})
         if source.watermark is not None:
             place = self._at(source, "watermark/column")
-            self._time_column(source.watermark.column, columns, f"watermark of {what}", place)
+            self._time_column(source.watermark.column, columns, f"watermark of {what}", place, TIMES[:1])
 
     def check_step(self, step: Step) -> None:
         operation = step.operation
@@ -116,7 +116,8 @@ class ColumnChecker:
         for each in step.expectations:
             self._check(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
         if step.watermark is not None:
-            self._time_column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
+            place = self._at(step, "watermark/column")
+            self._time_column(step.watermark.column, own, f"watermark of {what}", place, TIMES[:1])
 
     def _left_out(self, step: Step, operation: Join, columns: Columns | None, table: Columns | None) -> None:
         """Reports columns of a joined table that the result has from the input instead."""
@@ -328,13 +329,16 @@ class ColumnChecker:
                 suggestion(name, columns.names, what="known columns"),
             )
 
-    def _time_column(self, name: str, columns: Columns | None, what: str, place: Place) -> None:
+    def _time_column(
+        self, name: str, columns: Columns | None, what: str, place: Place, types: Sequence[ColumnType] = TIMES
+    ) -> None:
         self._column(name, columns, what, place)
         kind = None if columns is None else columns.type_of(name)
-        if kind is not None and kind not in TIMES:
+        if kind is not None and kind not in types:
+            with_zone = " with time zone" if kind in TIMES else ""
             self.problems.error(
                 place,
-                f"{what} uses the column '{name}' of type {kind.ddl}, which is not a timestamp",
+                f"{what} uses the column '{name}' of type {kind.ddl}, which is not a timestamp{with_zone}",
                 f"compute a timestamp in the source: columns: {{event_time: to_timestamp({name})}}",
             )
 
