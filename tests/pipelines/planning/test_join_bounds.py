@@ -137,3 +137,26 @@ def test_a_step_by_event_time_needs_a_bound_in_the_join_before_it(sql: str, behi
     found = [line for line in reported_for(text, head=HEAD) if line.startswith("error") and "may be null" not in line]
     assert bool(found) is is_refused, found
     assert all(LOOSE in line for line in found), found
+
+
+NEAR = f"{PAIRS} and {BOUND}"
+OTHER = NEAR.replace("b.seen from", "b.seen + interval 0 seconds as copy from")
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "g: {from: s, deduplicate: {key: [id, at, seen]}}",
+        "g: {from: s, by: [seen], window: {column: at, size: 1 hour}, aggregate: {n: count(*)}}",
+        "g: {sql: 'select distinct id, at, seen from s where at is not null and seen is not null'}",
+        "g: {sql: 'select at, seen, count(*) n from s where at is not null and seen is not null group by at, seen'}",
+    ],
+)
+def test_a_step_works_by_one_column_of_event_time(behind: str) -> None:
+    text = f"steps: {{s: {{sql: '{NEAR}'}}, {behind}}}\nsinks: {{o: {{from: g, topic: o}}}}\n"
+    found = [line for line in reported_for(text, head=HEAD) if line.startswith("error") and "may be null" not in line]
+    assert len(found) == 1, found
+    assert "several columns of event time, of which Spark supports one: at and seen" in found[0]
+    text = f"steps: {{s: {{sql: '{OTHER}'}}, {behind.replace('seen', 'copy')}}}\nsinks: {{o: {{from: g, topic: o}}}}\n"
+    found = [line for line in reported_for(text, head=HEAD) if line.startswith("error")]
+    assert [line for line in found if "may be null" not in line] == []
