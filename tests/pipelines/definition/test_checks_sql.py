@@ -223,3 +223,13 @@ def test_columns_that_a_join_leaves_out_are_a_warning(how: str, is_reported: boo
     assert [line.partition(",")[0] for line in found] == [
         "step 's' leaves out the columns name of 'pumps'"
     ] * is_reported  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "is_refused"), [("tags", True), ("nested", True), ("any", True), ("items", False), ("id", False)]
+)
+def test_deduplication_compares_its_key(key: str, is_refused: bool) -> None:
+    types = "id BIGINT, items ARRAY<INT>, tags MAP<STRING, INT>, nested STRUCT<x: ARRAY<MAP<INT, INT>>>, any VARIANT"
+    text = f'pipeline: p\nsources: {{m: {{topic: m, schema: "{types}"}}}}\n'
+    text += f"steps: {{s: {{from: m, deduplicate: {{key: [{key}]}}}}}}\n{OUT}"
+    assert bool([line for line in reported(text) if "which Spark cannot compare" in line]) is is_refused

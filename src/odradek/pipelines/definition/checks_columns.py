@@ -99,7 +99,7 @@ class ColumnChecker:
             if isinstance(operation, Aggregation):
                 self._aggregation(step, operation, columns)
             elif isinstance(operation, Deduplication):
-                self._columns(operation.key, columns, what, self._below(step, "deduplicate/key"))
+                self._deduplication(step, operation, columns)
             elif isinstance(operation, Join):
                 self._columns(operation.on, columns, what, self._below(step, "join/on"))
                 table = lookup(self.known, operation.table)
@@ -118,6 +118,18 @@ class ColumnChecker:
         if step.watermark is not None:
             place = self._at(step, "watermark/column")
             self._time_column(step.watermark.column, own, f"watermark of {what}", place, TIMES[:1])
+
+    def _deduplication(self, step: Step, operation: Deduplication, columns: Columns | None) -> None:
+        place_by_name = self._below(step, "deduplicate/key")
+        self._columns(operation.key, columns, f"step '{step.name}'", place_by_name)
+        for name in operation.key:
+            kind = None if columns is None else columns.type_of(name)
+            if kind is not None and is_incomparable(kind):
+                self.problems.error(
+                    place_by_name(name),
+                    f"step '{step.name}' compares the column '{name}' of type {kind.ddl}, which Spark cannot compare",
+                    "use an element of it, or array_sort(map_entries(…)), as a column of a step before",
+                )
 
     def _left_out(self, step: Step, operation: Join, columns: Columns | None, table: Columns | None) -> None:
         """Reports columns of a joined table that the result has from the input instead."""
@@ -349,6 +361,15 @@ class ColumnChecker:
     @staticmethod
     def _below(thing: Source | Step | Sink | View, path: str) -> Callable[[str], Place]:
         return lambda name: place_of(thing, *path.split("/"), name)
+
+
+def is_incomparable(kind: ColumnType) -> bool:
+    """Whether a type is or has a MAP or VARIANT."""
+    if isinstance(kind, Struct):
+        return any(is_incomparable(each.type) for each in kind.fields)
+    if isinstance(kind, Array):
+        return is_incomparable(kind.element)
+    return isinstance(kind, Map) or kind == Primitive("VARIANT")
 
 
 def may_aggregate(functions: Functions, name: str) -> bool:
