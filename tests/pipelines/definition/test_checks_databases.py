@@ -40,6 +40,17 @@ def test_urls_that_cannot_be_right_are_reported(tmp_path: Path, url: str, messag
     assert message in reported(tmp_path, f"warehouse: {url}\n{SOURCE}{VIEW}")
 
 
+DECIMALS = 'sources: {s: {topic: in, schema: "id BIGINT, long DECIMAL(20,0), short DECIMAL(15,2)"}}\n'
+
+
+@pytest.mark.parametrize("end", ["key: [long]", "key: [id], order_by: long", "changes: {key: [id], sequence: long}"])
+def test_decimals_that_sqlite_takes_for_equal_are_reported(tmp_path: Path, end: str) -> None:
+    view = f"views: {{v: {{from: s, {end}}}}}\n"
+    assert "'v' compares long of type DECIMAL(20,0) in SQLite" in reported(tmp_path, DECIMALS + view)
+    assert reported(tmp_path, DECIMALS + view.replace("long", "short")) == ""
+    assert reported(tmp_path, f"warehouse: postgresql://h/d\n{DECIMALS}{view}") == ""
+
+
 def test_a_table_and_a_source_have_urls_of_their_own(tmp_path: Path) -> None:
     problems = reported(
         tmp_path,

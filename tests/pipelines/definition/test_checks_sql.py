@@ -72,6 +72,7 @@ def test_sql_that_is_wrong(sql: str, said: str) -> None:
         "select item from rigs lateral view explode(array(1)) t as item",
         "select timestampdiff(MINUTE, at, current_timestamp()) m, date_trunc('hour', at) h from rigs",
         "select * except (reading) from rigs",
+        "select r.*, p.* except (id) from rigs r join pumps p on r.id = p.id",
         "select id from rigs where exists (select 1 from pumps p where p.id = rigs.id)",
         "select id, interval 1 minute + at as later from rigs",
         "select named_struct('a', id) as s, cast(id as string) t, id::string as u from rigs",
@@ -199,6 +200,8 @@ def test_event_time_is_a_time() -> None:
     source = "topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}"
     lines = reported(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
     assert "watermark of source 's' uses the column 'at' of type STRING, which is not a timestamp" in lines[0]
+    lines = reported(f"pipeline: p\nsources: {{s: {{{source.replace('STRING', 'TIMESTAMP_NTZ')}}}}}\n{OUT}")
+    assert "of type TIMESTAMP_NTZ, which is not a timestamp with time zone; compute" in lines[0]
 
 
 def test_columns_of_sources() -> None:
@@ -220,3 +223,13 @@ def test_columns_that_a_join_leaves_out_are_a_warning(how: str, is_reported: boo
     assert [line.partition(",")[0] for line in found] == [
         "step 's' leaves out the columns name of 'pumps'"
     ] * is_reported  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "is_refused"), [("tags", True), ("nested", True), ("any", True), ("items", False), ("id", False)]
+)
+def test_deduplication_compares_its_key(key: str, is_refused: bool) -> None:
+    types = "id BIGINT, items ARRAY<INT>, tags MAP<STRING, INT>, nested STRUCT<x: ARRAY<MAP<INT, INT>>>, any VARIANT"
+    text = f'pipeline: p\nsources: {{m: {{topic: m, schema: "{types}"}}}}\n'
+    text += f"steps: {{s: {{from: m, deduplicate: {{key: [{key}]}}}}}}\n{OUT}"
+    assert bool([line for line in reported(text) if "which Spark cannot compare" in line]) is is_refused

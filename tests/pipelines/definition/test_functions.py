@@ -84,6 +84,21 @@ def test_wrong_functions_are_reported(tmp_path: Path, before: str, after: str, e
     assert any(line.startswith(expected) for line in lines), lines
 
 
+@pytest.mark.parametrize(
+    ("join", "is_refused"),
+    [
+        ("left join s t on level(s.a, t.a)", True),
+        ("left semi join s t on s.a = t.a and level(s.a + t.a) > 0", True),
+        ("join s t on level(s.a, t.a)", False),
+        ("left join s t on level(s.a) = t.a", False),
+    ],
+)
+def test_a_function_of_both_sides_is_called_in_inner_joins_only(tmp_path: Path, join: str, is_refused: bool) -> None:
+    text = TEXT.replace("select a as my_level from s", f"select s.a as my_level from s {join}")
+    found = [line for line in reported(tmp_path, text, Engine.BATCH) if "with columns of both sides" in line]
+    assert bool(found) is is_refused
+
+
 def test_real_time_mode_runs_no_python(tmp_path: Path) -> None:
     why = "and real-time mode does not run Python; use engine: standard, or Spark's built-in functions"
     assert reported(tmp_path, engine=Engine.BATCH) == []

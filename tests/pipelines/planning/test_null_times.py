@@ -29,6 +29,7 @@ REQUIRED = (
 )
 WINDOWS = "w: {from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}"
 BY_SQL = "w: {sql: \"select id, window.end as e, count(*) n from a group by id, window(at, '1 minute')\"}"
+NEAR = "z.at between pay.paid_at - interval 1 hour and pay.paid_at"
 FINAL = [
     "s: {sql: 'select distinct id, at from a where at is not null'}",
     "q: {sql: 'select id, at from a where not at is null'}, s: {sql: 'select distinct id, at from q'}",
@@ -47,7 +48,7 @@ FINAL = [
         "q: {sql: 'select id, at from r', watermark: {column: at, delay: 1 minute}}, "
         "s: {sql: 'select distinct id, at from q'}"
     ),
-    "s: {sql: 'select z.at, count(*) n from z join pay on z.id = pay.id and z.at < pay.paid_at group by z.at'}",
+    f"s: {{sql: 'select z.at, count(*) n from z join pay on z.id = pay.id and {NEAR} group by z.at'}}",
     "s: {sql: 'select distinct id, et from copy'}",
     "s: {sql: \"select distinct id, at from a where (at > timestamp'2020-01-01' and id > 0)\"}",
     "s: {sql: 'select a.at, count(*) n from a join b on a.id = b.id and a.at = b.at group by a.at'}",

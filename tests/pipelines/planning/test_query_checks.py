@@ -40,6 +40,8 @@ def errors(sql: str, end: str = OUT) -> list[str]:
         "select a.id, name from t right join a using (id)",
         "select a.id, name from t join a using (id)",
         "select id from a where id not in (select id from t)",
+        "select id from a union all select id from b",
+        "select a.id from a join (select id from t union all select 1 as id) u on a.id = u.id",
     ],
 )
 def test_joins_that_run(sql: str) -> None:
@@ -74,6 +76,9 @@ def test_joins_that_run(sql: str) -> None:
         ("select a.id, name from a right join t using (id)", "keeps rows of a static table"),
         ("select id from t where id in (select id from a)", "keeps rows of a static table"),
         ("select id from t where not exists (select 1 from a where a.id = t.id)", "keeps rows of a static table"),
+        ("select id from a union all select id from t", "which every batch would have again"),
+        ("select id from (select 1 as id union all select id from a) u", "which every batch would have again"),
+        ("with u as (select id from t union select id from b) select id from u", "which every batch would have again"),
         ("select id from a tablesample (10 percent)", "samples a stream"),
         ("select id from a limit 10 offset 5", "skips rows of a stream"),
     ],

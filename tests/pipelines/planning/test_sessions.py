@@ -162,6 +162,7 @@ PAIRS = HEAD + (
 )
 NEAR = "c.window_end between v.window_end and v.window_end + interval 1 hour"
 BOTH = "v.user, v.window_start as s, c.window_start as t"
+NEXT = "d.user = c.user and d.window_end between c.window_end and c.window_end + interval 1 hour"
 THREE = f"{BOTH}, d.window_start as u"
 THIRD = f"d.user = c.user and {NEAR.replace('c.', 'd.')}"
 
@@ -197,10 +198,8 @@ THIRD = f"d.user = c.user and {NEAR.replace('c.', 'd.')}"
         (f"select {BOTH} from ((v) join c on v.user = c.user and {NEAR})", "[user, s, t]", None),
         (f"select {BOTH} from v join (c) on v.user = c.user and {NEAR}", "[user, s]", "window"),
         (f"select {BOTH} from v join (c) on v.user = c.user and {NEAR}", "[user, s, t]", None),
-        (f"select {THREE} from v join (c join c d on d.user = c.user) on v.user = d.user and {NEAR}", "[user, s, t, u]",
-         None),
-        (f"select {THREE} from v join (c join c d on d.user = c.user) on v.user = d.user and {NEAR}", "[user, s, t]",
-         "window"),
+        (f"select {THREE} from v join (c join c d on {NEXT}) on v.user = d.user and {NEAR}", "[user, s, t, u]", None),
+        (f"select {THREE} from v join (c join c d on {NEXT}) on v.user = d.user and {NEAR}", "[user, s, t]", "window"),
         ("select a.user, a.window_end as s from v a join v b on a.user = b.user and b.window_end > a.window_end",
          "[user, s]", "window"),
     ],

@@ -18,8 +18,9 @@ from odradek.pipelines.definition.model import LatestRows, TableTarget
 from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
-from odradek.pipelines.spark.sinks.batches import change_of, table_rows
-from odradek.pipelines.spark.sinks.table_changes import TableChange
+from odradek.pipelines.spark.hidden_columns import RECORD_NAMES
+from odradek.pipelines.spark.sinks.batches import change_of, shown, table_rows
+from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
 from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.views import latest_rows
@@ -189,3 +190,29 @@ def test_a_batch_keeps_the_first_row_that_it_reads(spark: SparkSession) -> None:
         kept = deduplicate(frame, Deduplication("", ("k",), within), "at").collect()
         assert {row.k: row.v for row in kept} == dict.fromkeys(range(40), 0)
         assert len(kept) == 40
+
+
+@pytest.mark.spark
+def test_columns_of_the_record_that_a_sink_names_are_written(spark: SparkSession) -> None:
+    record = [f"cast(id as string) as {name}" for name in sorted(RECORD_NAMES)]
+    frame = spark.range(2).selectExpr("id", *record)
+    kept = table_rows(frame, TableTarget("t", ("_key",), order_by="_offset"))
+    assert change_of(kept, "t", ("_key",), "_offset").schema.names == ["id", "_key", "_offset"]
+    assert table_rows(frame, TableTarget("t", ("_KEY",))).columns == ["id", "_key"]
+    assert latest_rows(frame, LatestRows(("_key", "id"), "_offset")).columns == ["id", "_key", "_offset"]
+    assert shown(frame, ("_partition", "id")).columns == ["id", "_partition"]
+    assert shown(frame).columns == ["id"]
+
+
+@pytest.mark.spark
+def test_values_without_a_type_in_sql_are_stored_as_text_and_are_no_order(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.sql(
+        "select 1 as id, interval 2 months as m, timestamp'2026-01-02' - timestamp'2026-01-01' as d, time'10:00:00' t"
+    )
+    warehouse = Warehouse(f"sqlite:///{tmp_path / 'w.db'}")
+    warehouse.write(BatchNumber("q", 0), [change_of(frame, "t", ("id",))])
+    with warehouse.engine.begin() as connection:
+        stored = tuple(connection.execute(sa.text("select * from t")).one())
+    assert stored == (1, "INTERVAL '2' MONTH", "INTERVAL '1 00:00:00' DAY TO SECOND", "10:00:00")
+    with pytest.raises(WarehouseRefused, match="ordered by d of type interval day to second"):
+        change_of(frame, "t", ("id",), "d")

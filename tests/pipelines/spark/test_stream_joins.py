@@ -120,6 +120,26 @@ sinks:
 """
 
 
+JOINS = f"""
+steps:
+  pairs: {{from: shown, join: {{stream: clicked, on: [id], within: {WITHIN_S} s, how: left}}}}
+  again: {{sql: "select id, clicked as other, clicked_at as other_at from clicked"}}
+  triples: {{from: pairs, join: {{stream: again, on: [id], within: {WITHIN_S} s, how: left}}}}
+sinks: {{o: {{from: triples, table: o}}}}
+"""
+
+
+def test_a_join_of_streams_is_joined_with_another_stream(stage: Stage) -> None:
+    ends = [as_objects([(99, n, 1000.0 * n)], "shown") for n in (1, 2, 3)]
+    give_files(stage.folder / "shown", [as_objects([(1, 1, 0), (2, 2, 5)], "shown"), *ends])
+    ends = [as_objects([(98, n, 1000.0 * n)], "clicked") for n in (1, 2, 3)]
+    give_files(stage.folder / "clicked", [as_objects([(1, 1, 4)], "clicked"), *ends])
+    stage.run(stage.pipeline(SOURCES + JOINS))
+    with sqlite3.connect(stage.folder / "w.db") as connection:
+        found = connection.execute("select id, shown, clicked, other from o where id < 90 order by id").fetchall()
+    assert found == [(1, 1, 1, 1), (2, 2, None, None)]
+
+
 @pytest.mark.soak
 def test_windows_and_deduplication_behind_a_join(stage: Stage) -> None:
     give_files(
@@ -200,6 +220,17 @@ def test_the_batch_engine_joins_the_same_rows(stage: Stage) -> None:
     rows = written(stage, "o")
     lefts, rights = ([row for batch in side for row in batch] for side in (left, right))
     assert sorted(map(str, rows)) == sorted(map(str, joined(lefts, rights, "full")))
+
+
+def test_a_union_with_a_static_table_in_a_function_is_refused(stage: Stage) -> None:
+    for side in ("shown", "clicked"):
+        (stage.folder / side).mkdir()
+    (stage.folder / "own_union.py").write_text(
+        "def united(shown):\n    return shown.union(shown.sparkSession.createDataFrame([], shown.schema))\n"
+    )
+    text = "steps: {s: {from: shown, python: 'own_union:united'}}\nsinks: {o: {from: s, table: o}}\n"
+    with pytest.raises(PipelineError, match="step 's' unites a stream with rows of a static table"):
+        stage.run(stage.pipeline(SOURCES + text))
 
 
 def test_an_outer_join_of_streams_in_a_function_is_refused(stage: Stage) -> None:

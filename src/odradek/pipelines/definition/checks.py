@@ -10,7 +10,9 @@ from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_functions import check_functions
 from odradek.pipelines.definition.checks_lakehouse import check_lakehouse
 from odradek.pipelines.definition.checks_names import check_names
+from odradek.pipelines.definition.checks_outputs import check_outputs
 from odradek.pipelines.definition.checks_python import check_python
+from odradek.pipelines.definition.checks_repeated import check_repeated
 from odradek.pipelines.definition.checks_reserved import check_reserved
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
@@ -31,11 +33,13 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     functions = known_functions(pipeline)
     known = known_columns(pipeline, graph, functions)
     check_columns(pipeline, known, functions, problems)
+    check_repeated(pipeline, known, problems)
     check_reserved(pipeline, known, problems)
     check_records(pipeline, graph, known, problems)
     check_python(pipeline, problems)
     check_functions(pipeline, problems)
-    check_databases(pipeline, problems)
+    check_databases(pipeline, known, problems)
     check_lakehouse(pipeline, problems)
+    check_outputs(pipeline, problems)
     check_engine(pipeline, problems)
     check_names(parsed, graph, problems)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
+    from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.references import NamedExpression
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 HISTORY = ("valid_from", "valid_to", "is_current")
 TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
+TEXT = Primitive("STRING")  # which Spark casts to BOOLEAN: 'true'
 
 
 def check_columns(
@@ -85,7 +87,7 @@ class ColumnChecker:
                 columns = Columns({**columns.types, each.name: kind})
         if source.watermark is not None:
             place = self._at(source, "watermark/column")
-            self._time_column(source.watermark.column, columns, f"watermark of {what}", place)
+            self._time_column(source.watermark.column, columns, f"watermark of {what}", place, TIMES[:1])
 
     def check_step(self, step: Step) -> None:
         operation = step.operation
@@ -97,7 +99,7 @@ class ColumnChecker:
             if isinstance(operation, Aggregation):
                 self._aggregation(step, operation, columns)
             elif isinstance(operation, Deduplication):
-                self._columns(operation.key, columns, what, self._below(step, "deduplicate/key"))
+                self._deduplication(step, operation, columns)
             elif isinstance(operation, Join):
                 self._columns(operation.on, columns, what, self._below(step, "join/on"))
                 table = lookup(self.known, operation.table)
@@ -114,7 +116,20 @@ class ColumnChecker:
         for each in step.expectations:
             self._check(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
         if step.watermark is not None:
-            self._time_column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
+            place = self._at(step, "watermark/column")
+            self._time_column(step.watermark.column, own, f"watermark of {what}", place, TIMES[:1])
+
+    def _deduplication(self, step: Step, operation: Deduplication, columns: Columns | None) -> None:
+        place_by_name = self._below(step, "deduplicate/key")
+        self._columns(operation.key, columns, f"step '{step.name}'", place_by_name)
+        for name in operation.key:
+            kind = None if columns is None else columns.type_of(name)
+            if kind is not None and is_incomparable(kind):
+                self.problems.error(
+                    place_by_name(name),
+                    f"step '{step.name}' compares the column '{name}' of type {kind.ddl}, which Spark cannot compare",
+                    "use an element of it, or array_sort(map_entries(…)), as a column of a step before",
+                )
 
     def _left_out(self, step: Step, operation: Join, columns: Columns | None, table: Columns | None) -> None:
         """Reports columns of a joined table that the result has from the input instead."""
@@ -158,7 +173,7 @@ class ColumnChecker:
                 for text in target.value:
                     self._expression(text, place_of(sink, "value", text), f"value of {what}", columns)
             if target.deletes is not None:
-                self._expression(target.deletes, place_of(sink, "deletes"), f"deletes of {what}", columns)
+                self._check(target.deletes, place_of(sink, "deletes"), f"deletes of {what}", columns, TEXT)
             for each in target.headers:
                 self._expression(each.expression, each.expression_place, f"header '{each.name}' of {what}", columns)
         elif isinstance(target, TableTarget):
@@ -209,7 +224,7 @@ class ColumnChecker:
         self._columns(changes.key, columns, f"changes of {what}", self._below(end, "changes/key"))
         self._order(changes.sequence, columns, end, what, "changes/sequence")
         if changes.deletes is not None:
-            self._expression(changes.deletes, self._at(end, "changes/deletes"), f"deletes of {what}", columns)
+            self._check(changes.deletes, self._at(end, "changes/deletes"), f"deletes of {what}", columns, TEXT)
         taken = [] if columns is None or not changes.keeps_history else [name for name in HISTORY if name in columns]
         if taken:
             self.problems.error(
@@ -263,11 +278,13 @@ class ColumnChecker:
         for each in found:
             self.problems.error(place.inside(each.line, each.column), f"{what}: {each.message}", each.hint)
 
-    def _check(self, text: str, place: Place, what: str, columns: Columns | None) -> None:
-        """The condition of an expectation."""
+    def _check(
+        self, text: str, place: Place, what: str, columns: Columns | None, also: ColumnType | None = None
+    ) -> None:
+        """A condition: of an expectation, or of rows that delete, which may also be of another type."""
         self._expression(text, place, what, columns)
         kind = expression_type(text, columns, self.functions)
-        if operate("where", kind) is Answer.REFUSED and kind is not None:
+        if kind is not None and kind != also and operate("where", kind) is Answer.REFUSED:
             self.problems.error(place, f"{what} is {kind.ddl}, not a condition", "write a comparison, such as a > 0")
 
     def _joined(
@@ -324,13 +341,16 @@ class ColumnChecker:
                 suggestion(name, columns.names, what="known columns"),
             )
 
-    def _time_column(self, name: str, columns: Columns | None, what: str, place: Place) -> None:
+    def _time_column(
+        self, name: str, columns: Columns | None, what: str, place: Place, types: Sequence[ColumnType] = TIMES
+    ) -> None:
         self._column(name, columns, what, place)
         kind = None if columns is None else columns.type_of(name)
-        if kind is not None and kind not in TIMES:
+        if kind is not None and kind not in types:
+            with_zone = " with time zone" if kind in TIMES else ""
             self.problems.error(
                 place,
-                f"{what} uses the column '{name}' of type {kind.ddl}, which is not a timestamp",
+                f"{what} uses the column '{name}' of type {kind.ddl}, which is not a timestamp{with_zone}",
                 f"compute a timestamp in the source: columns: {{event_time: to_timestamp({name})}}",
             )
 
@@ -341,6 +361,15 @@ class ColumnChecker:
     @staticmethod
     def _below(thing: Source | Step | Sink | View, path: str) -> Callable[[str], Place]:
         return lambda name: place_of(thing, *path.split("/"), name)
+
+
+def is_incomparable(kind: ColumnType) -> bool:
+    """Whether a type is or has a MAP or VARIANT."""
+    if isinstance(kind, Struct):
+        return any(is_incomparable(each.type) for each in kind.fields)
+    if isinstance(kind, Array):
+        return is_incomparable(kind.element)
+    return isinstance(kind, Map) or kind == Primitive("VARIANT")
 
 
 def may_aggregate(functions: Functions, name: str) -> bool:

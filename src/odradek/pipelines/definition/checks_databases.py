@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.column_types import Decimal
+from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import JdbcOrigin, Sink, TableTarget
+from odradek.pipelines.definition.model import JdbcOrigin, LatestRows, RunningAggregate, Sink, TableTarget
 from odradek.pipelines.definition.nearest import nearest
 from odradek.pipelines.definition.parsing_changes import changes_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.pipelines.definition.model import Pipeline, View
     from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.table_columns import Columns
 
 # SQLAlchemy accepts more; a URL of another kind is an error only if it looks like a misspelling of one of these.
 CHANGES_KINDS = ("sqlite", "postgresql", "postgres")
 KINDS = ("sqlite", "postgresql", "postgres", "mysql", "mariadb", "oracle", "mssql")
+SQLITE_DIGITS = 15  # of a decimal, which SQLite stores as a floating-point number
 FORMS = "sqlite:///file.db, or postgresql://user:password@host/name"
 
 
-def check_databases(pipeline: Pipeline, problems: Problems) -> None:
+def check_databases(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:
     if pipeline.warehouse is not None:
         check_url(pipeline.warehouse, "the warehouse", pipeline.place, problems)
     for sink in pipeline.sinks:
@@ -32,6 +38,9 @@ def check_databases(pipeline: Pipeline, problems: Problems) -> None:
     for end in ends:
         if changes_of(end) is not None:
             check_transactions(end, pipeline, problems)
+        columns = lookup(known, end.input)
+        if columns is not None and database_kind(end, pipeline) == "sqlite":
+            check_decimals(end, columns, problems)
     for source in pipeline.sources:
         if isinstance(source.origin, JdbcOrigin) and not source.origin.url.startswith("jdbc:"):
             problems.error(
@@ -45,14 +54,47 @@ def check_transactions(end: Sink | View, pipeline: Pipeline, problems: Problems)
     """Checks that change data is applied by a database whose SQL is known to do it."""
     if isinstance(end, Sink) and not isinstance(end.target, TableTarget):
         return
-    own = end.target.url if isinstance(end, Sink) and isinstance(end.target, TableTarget) else getattr(end, "url", None)
-    kind = (own or pipeline.warehouse or "sqlite:").partition(":")[0].partition("+")[0]
+    kind = database_kind(end, pipeline)
     if kind in KINDS and kind not in CHANGES_KINDS:
         problems.error(
             place_of(end, "changes"),
             f"changes of '{end.name}' cannot be applied to {kind}",
             "use SQLite or PostgreSQL: url: postgresql://user:password@host/name",
         )
+
+
+def database_kind(end: Sink | View, pipeline: Pipeline) -> str:
+    """The kind of database of a table or view, as its URL names it."""
+    own = end.target.url if isinstance(end, Sink) and isinstance(end.target, TableTarget) else getattr(end, "url", None)
+    return (own or pipeline.warehouse or "sqlite:").partition(":")[0].partition("+")[0]
+
+
+def check_decimals(end: Sink | View, columns: Columns, problems: Problems) -> None:
+    """Warns of decimals that decide which rows SQLite keeps, and have more digits than its numbers."""
+    for path, name in compared_columns(end):
+        kind = columns.type_of(name)
+        if isinstance(kind, Decimal) and kind.precision > SQLITE_DIGITS:
+            problems.warning(
+                place_of(end, *path, name),
+                f"'{end.name}' compares {name} of type {kind.ddl} in SQLite, whose decimals have {SQLITE_DIGITS} "
+                "digits: it takes values that differ in others for equal",
+                "cast it to BIGINT, or a key to STRING, in a step before, or use PostgreSQL",
+            )
+
+
+def compared_columns(end: Sink | View) -> list[tuple[tuple[str, ...], str]]:
+    """The columns by which a table or view tells rows from each other, each with the path of its key."""
+    changes = changes_of(end)
+    if changes is not None:
+        named = [(("changes", "key"), name) for name in changes.key]
+        return [*named, (("changes", "sequence"), changes.sequence)]
+    kept = end.target if isinstance(end, Sink) else end.content
+    if isinstance(kept, RunningAggregate):
+        return [(("by",), name) for name in kept.by]
+    if not isinstance(kept, TableTarget | LatestRows):
+        return []
+    key = [(("key",), name) for name in kept.key]
+    return [*key, *([] if kept.order_by is None else [(("order_by",), kept.order_by)])]
 
 
 def check_url(url: str, what: str, place: Place, problems: Problems) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.function_calls import called_functions, calls_of
+from odradek.pipelines.definition.operations import Sql
+from odradek.pipelines.definition.sql_text import SqlError, parse_query
 from odradek.pipelines.definition.vocabulary import Encoding, Engine
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 def check_functions(pipeline: Pipeline, problems: Problems) -> None:
     if pipeline.functions:
         check_function_names(pipeline, problems)
+        check_joins(pipeline, problems)
     called = called_functions(pipeline)
     for each in pipeline.functions:
         if not each.is_deterministic and each.name in called and pipeline.engine is not Engine.BATCH:
@@ -41,6 +45,28 @@ def check_function_names(pipeline: Pipeline, problems: Problems) -> None:
             problems.error(
                 each.place, f"'{each.name}' is the name of a built-in function of SQL", "choose another name"
             )
+
+
+def check_joins(pipeline: Pipeline, problems: Problems) -> None:
+    """Refuses functions of both sides in the condition of a join that is not inner, which Spark does not support."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    names = {each.name.lower() for each in pipeline.functions}
+    for step in pipeline.steps:
+        if not isinstance(step.operation, Sql):
+            continue
+        with suppress(SqlError):
+            joins = [each for each in parse_query(step.operation.text).find_all(exp.Join) if each.args.get("on")]
+            outer = [each.args["on"] for each in joins if each.side or each.kind in {"SEMI", "ANTI"}]
+            calls = [call for on in outer for call in on.find_all(exp.Anonymous) if call.name.lower() in names]
+            for call in calls:
+                if len({column.table.lower() for column in call.find_all(exp.Column)}) > 1:
+                    problems.error(
+                        step.operation.place,
+                        f"step '{step.name}' calls {call.name} with columns of both sides in the condition of a join, "
+                        "which Spark supports for inner joins only",
+                        "call it in an inner join, or in a step behind the join",
+                    )
 
 
 def check_realtime_python(pipeline: Pipeline, problems: Problems) -> None:

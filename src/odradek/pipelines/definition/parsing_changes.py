@@ -32,7 +32,7 @@ def parse_changes(fields: Fields) -> Changes | None:
         )
     if remember is not None and remember.milliseconds <= 0:
         inner.wrong("remember", "longer than 0")
-    if sequence is not None and sequence in key:
+    if sequence is not None and sequence.lower() in map(str.lower, key):
         inner.problems.error(
             inner.place_of("sequence"), f"{inner.what} has '{sequence}' in its key", "name another column"
         )

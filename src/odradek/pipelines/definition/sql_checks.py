@@ -47,7 +47,7 @@ def findings_of_expression(
     typing = Typing(Scope({"": columns}, frozenset(), is_open=False), functions)
     typing.type_of(tree)
     grouping = Grouping(tree.parent_select or tree, typing.scope, functions)  # type: ignore[arg-type]  # an expression alone is grouped as a query is
-    found = [*wrong_calls(tree, functions), *typing.findings, *grouping.misplaced()]
+    found = [*wrong_calls(tree, functions), *typing.findings, *grouping.misplaced(), *parts_of_queries(tree, functions)]
     if by is not None:
         found += grouping.ungrouped([column_named(name) for name in by]) if grouping.aggregates(tree) else []
     else:
@@ -60,6 +60,20 @@ def findings_of_expression(
         Finding(each.message, each.hint, each.line, max(each.column - shift, 1) if each.line == 1 else each.column)
         for each in found
     ]
+
+
+def parts_of_queries(tree: exp.Expr, functions: Functions) -> Iterator[Finding]:
+    """What an expression outside of a query cannot have: it has no tables, and one value for each row."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already, so imported already
+
+    for query in tree.find_all(exp.Query):
+        yield Finding(
+            "a subquery is used outside of a query", "select its value in a SQL step before", *start_of(query)
+        )
+    for call in tree.find_all(exp.Anonymous):
+        if functions.kind(name_of(call)) == GENERATOR:
+            message = f"{name_of(call)} returns several rows"
+            yield Finding(message, f"use it in a SQL step: select {name_of(call)}(…) as name", *place_in(call))
 
 
 def column_named(name: str) -> exp.Expr:
@@ -187,6 +201,8 @@ class QueryCheck:
             return
         clauses = [*select.expressions, select.args.get("where"), *(join.args.get("on") for join in joins)]
         for clause in filter(None, clauses):
+            if is_star(clause) and isinstance(clause, exp.Column):
+                continue  # EXCEPT names columns of its table
             for column in below(clause):
                 if not isinstance(column, exp.Column) or is_star(column):
                     continue

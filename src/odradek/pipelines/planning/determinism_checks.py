@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import RunningAggregate, TopicTarget
 from odradek.pipelines.definition.operations import Aggregation, Sql
 from odradek.pipelines.definition.parsing_changes import changes_of
+from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.planning.sql_parts import calls_in
 
 if TYPE_CHECKING:
@@ -62,8 +64,30 @@ def check_determinism(pipeline: Pipeline, streams: Streams, problems: Problems) 
                 )
 
 
+def check_windows_of_rows(pipeline: Pipeline, streams: Streams, problems: Problems) -> None:
+    """Refuses OVER in expressions outside of SQL steps: the sinks of a batch would compute it over the batch alone."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    for what, text, place in expressions_of(pipeline, streams):
+        with suppress(SqlError):
+            if parse_expression(text).find(exp.Window) is not None:
+                problems.error(
+                    place,
+                    f"{what} uses OVER, which would be computed over the rows of each batch alone",
+                    "do this when you query a view or a table, or use engine: batch",
+                )
+
+
 def texts_of(pipeline: Pipeline, streams: Streams) -> Iterator[tuple[str, str, Place]]:
     """The SQL over streams: a description, the text and its place."""
+    for step in pipeline.steps:
+        if step.name in streams.names and isinstance(step.operation, Sql):
+            yield f"step '{step.name}'", step.operation.text, step.operation.place
+    yield from expressions_of(pipeline, streams)
+
+
+def expressions_of(pipeline: Pipeline, streams: Streams) -> Iterator[tuple[str, str, Place]]:
+    """The expressions over streams outside of SQL steps: a description, the text and its place."""
     for source in pipeline.sources:
         if source.name in streams.names:
             yield from expression_texts("column", source.columns, f"source '{source.name}'")
@@ -89,8 +113,6 @@ def expression_texts(kind: str, named: Iterable[NamedExpression], what: str) -> 
 
 def step_texts(step: Step) -> Iterator[tuple[str, str, Place]]:
     what = f"step '{step.name}'"
-    if isinstance(step.operation, Sql):
-        yield what, step.operation.text, step.operation.place
     if isinstance(step.operation, Aggregation):
         yield from expression_texts("aggregate", step.operation.aggregates, what)
     for each in step.expectations:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import place_in
+from odradek.pipelines.planning.join_bounds import bounds_of
 from odradek.pipelines.planning.null_guards import OUTER, can_be_guarded, computed_keys
 from odradek.pipelines.planning.queries import JoinType, own_nodes, query_of
 from odradek.pipelines.planning.query_facts import query_facts
+from odradek.pipelines.planning.time_queries import TimeQueries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlglot import exp
 
@@ -18,11 +20,21 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Step
     from odradek.pipelines.definition.operations import Sql
     from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.planning.join_bounds import Bounds
     from odradek.pipelines.planning.query_facts import JoinFound
     from odradek.pipelines.planning.streams import Streams
+    from odradek.pipelines.planning.time_columns import Sides
 
 WATERMARK_HINT = "add watermark: {column: …, delay: …} to its source"
 LATER_HINT = "do this when you query a view or a table, or use engine: batch"
+# The sides of a join of streams whose rows wait until no match can arrive; True is the left side.
+KEPT_SIDES: Mapping[JoinType, frozenset[bool]] = {
+    JoinType.INNER: frozenset(),
+    JoinType.LEFT: frozenset((True,)),
+    JoinType.SEMI: frozenset((True,)),
+    JoinType.RIGHT: frozenset((False,)),
+    JoinType.FULL: frozenset((True, False)),
+}
 # Joins that keep rows of a static table by their match in a stream: with the stream on the left, and on the right.
 STATIC_KEPT = {
     True: {JoinType.RIGHT, JoinType.FULL},
@@ -42,14 +54,24 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
             f"step '{step.name}' uses one value of a subquery over a stream, which changes with every record",
             "aggregate the stream in a step, and join with it",
         )
+    for union in facts.unions:
+        problems.error(
+            place_below(operation, union),
+            f"step '{step.name}' unites a stream with rows of a static table, which every batch would have again",
+            "join with the table, write its rows once with a pipeline of engine: batch, or set stream: true on its "
+            "source",
+        )
     for each in facts.aggregations:
         check_distinct(f"step '{step.name}'", aggregated(each), operation.place, problems)
-    marks = streams.of_inputs(step, graph)
     read = [each for each in graph.inputs.get(step.name, ()) if each in streams.names]
     bare = [each for each in read if not streams.watermarks.get(each)]
+    reading = TimeQueries(streams)
+    reading.of_query(query)
+    for times in reading.several:
+        report_several_times(f"step '{step.name}' groups by", times, operation.place, problems)
     for join in facts.joins:
         if join.is_of_streams:
-            check_stream_join(step, operation, join, frozenset() if bare else marks, problems)
+            check_stream_join(step, operation, join, reading.sides, problems)
         else:
             check_static_join(step, operation, join, problems)
     if facts.joins_streams and bare:
@@ -58,6 +80,14 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
             f"step '{step.name}' joins streams, and '{bare[0]}' has no watermark: all its rows stay in state",
             WATERMARK_HINT,
         )
+
+
+def report_several_times(what: str, times: Sequence[str], place: Place, problems: Problems) -> None:
+    problems.error(
+        place,
+        f"{what} several columns of event time, of which Spark supports one: {' and '.join(times)}",
+        f"select a copy of one without a watermark in the step before: {times[-1]} + INTERVAL 0 SECONDS AS copy",
+    )
 
 
 def check_distinct(what: str, expressions: Iterable[exp.Expr], place: Place, problems: Problems) -> None:
@@ -104,7 +134,9 @@ def check_clauses(step: Step, operation: Sql, query: exp.Expr, problems: Problem
         )
 
 
-def check_stream_join(step: Step, operation: Sql, join: JoinFound, marks: frozenset[str], problems: Problems) -> None:
+def check_stream_join(
+    step: Step, operation: Sql, join: JoinFound, sides_by_join: Mapping[int, Sides], problems: Problems
+) -> None:
     """Checks a join of two streams, of two steps of one stream, or of a stream with itself."""
     what = f"step '{step.name}'"
     place = place_below(operation, join.node)
@@ -122,13 +154,15 @@ def check_stream_join(step: Step, operation: Sql, join: JoinFound, marks: frozen
             "write LEFT SEMI JOIN, with a bound of event time in its condition",
         )
         return
-    if not has_equality(join):
+    sides = sides_by_join[id(join.node)]
+    bounds = bounds_of(join, sides)
+    if not bounds.has_equality:
         problems.error(
             place,
             f"{what} joins streams without an equality of their columns, which Spark does not support",
             "add a condition such as a.id = b.id",
         )
-    if join.type is not JoinType.INNER and not has_time_bound(join, marks):
+    if not KEPT_SIDES[join.type] <= bounds.ends:
         problems.error(
             place,
             f"{what} writes rows of a {join.type} join of streams that have no match, and no bound of event time says "
@@ -136,7 +170,49 @@ def check_stream_join(step: Step, operation: Sql, join: JoinFound, marks: frozen
             "give both streams a watermark, and bound the time in the condition: b.at BETWEEN a.at AND "
             "a.at + INTERVAL 10 MINUTES",
         )
+    check_removals(step, operation, join, bounds, sides, problems)
     check_nulls(step, operation, join, problems)
+
+
+def check_removals(
+    step: Step, operation: Sql, join: JoinFound, bounds: Bounds, sides: Sides, problems: Problems
+) -> None:
+    """Checks that Spark removes rows from the state of the join when they can match no more, and not before."""
+    what, place = f"step '{step.name}'", place_below(operation, join.node)
+    for marked, plain in bounds.keys:
+        problems.error(
+            place,
+            f"{what} joins streams by {marked} = {plain}, of which only {marked} is event time: Spark would remove "
+            "rows once the watermark has passed it, and a row that matches may arrive later",
+            f"write {marked} + INTERVAL 0 SECONDS = {plain}, and bound the event times of both streams: "
+            "b.at BETWEEN a.at AND a.at + INTERVAL 10 MINUTES",
+        )
+    for is_left, column, time in bounds.early:
+        own = next((each for each in sides.marked(is_left=is_left) if is_read(each, join.node.root())), None)
+        if own is None:
+            continue  # Spark leaves the column out of the state, and removes nothing
+        problems.error(
+            place,
+            f"{what} joins streams with the bound {time} for {column}, which is not event time: Spark would remove "
+            f"rows by their event time {own}, before all that match have arrived",
+            f"bound the event time, too: {time} <= {own} + INTERVAL 1 DAY",
+        )
+    for column in [text for is_left, text in bounds.numbers.items() if is_left in KEPT_SIDES[join.type]]:
+        if join.type is not JoinType.SEMI:
+            problems.error(
+                place,
+                f"{what} compares {column} with a number in the condition of a {join.type} join of streams: Spark "
+                "takes the number for a time, and would never write rows without a match",
+                f"compare it in a step before, as a column: select {column.rpartition('.')[2]} > 3 as is_large, …",
+            )
+
+
+def is_read(column: str, query: exp.Expr) -> bool:
+    """Whether a query names the column, of any table, or has a `*`."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    name = column.rpartition(".")[2]
+    return query.find(exp.Star) is not None or any(each.name.lower() == name for each in query.find_all(exp.Column))
 
 
 def check_nulls(step: Step, operation: Sql, join: JoinFound, problems: Problems) -> None:
@@ -177,45 +253,6 @@ def check_static_join(step: Step, operation: Sql, join: JoinFound, problems: Pro
             f"({join.type} join)",
             "put the stream on the side whose rows are kept, or use an inner join",
         )
-
-
-def conditions(join: JoinFound) -> list[exp.Expr]:
-    """The conditions of a join: ON, and WHERE for a comma join and for a subquery."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    if not isinstance(join.node, exp.Join):
-        return [each for select in join.node.find_all(exp.Select) for each in (select.args.get("where"),) if each]
-    above = join.node.find_ancestor(exp.Select)
-    found = [join.node.args.get("on"), None if above is None else above.args.get("where")]
-    return [each for each in found if each is not None]
-
-
-def has_equality(join: JoinFound) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
-
-    if isinstance(join.node, exp.In) or join.node.args.get("using") or join.node.args.get("method"):
-        return True
-    equalities = [each for condition in conditions(join) for each in condition.find_all(exp.EQ, exp.NullSafeEQ)]
-    return any(each.this.find(exp.Column) and each.expression.find(exp.Column) for each in equalities)
-
-
-def has_time_bound(join: JoinFound, marks: frozenset[str]) -> bool:
-    """Whether a condition compares two columns of event time."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    named = marks | {
-        each.alias.lower()
-        for each in join.node.root().find_all(exp.Alias)
-        if isinstance(each.this, exp.Column) and each.this.name.lower() in marks
-    }
-    if {each.name.lower() for each in join.node.args.get("using") or ()} & named:
-        return True
-    compared = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.EQ)
-    return any(
-        sum(column.name.lower() in named for column in each.find_all(exp.Column)) > 1
-        for condition in conditions(join)
-        for each in condition.find_all(*compared)
-    )
 
 
 def in_stream(found: exp.Expr) -> bool:

@@ -39,6 +39,7 @@ class QueryFacts:
     aggregations: tuple[exp.Expr, ...] = ()  # SELECT and UNION that group rows of a stream
     joins: tuple[JoinFound, ...] = ()  # with at least one stream
     scalars: tuple[exp.Expr, ...] = ()  # scalar subqueries over a stream
+    unions: tuple[exp.Expr, ...] = ()  # of a stream with a static table
 
     @property
     def joins_streams(self) -> bool:
@@ -48,7 +49,7 @@ class QueryFacts:
 def query_facts(query: exp.Expr, streaming: Collection[str]) -> QueryFacts:
     reading = _StreamReading({name.lower() for name in streaming})
     Walk(reading).rows(query)
-    return QueryFacts(tuple(reading.aggregations), tuple(reading.joins), tuple(reading.scalars))
+    return QueryFacts(tuple(reading.aggregations), tuple(reading.joins), tuple(reading.scalars), tuple(reading.unions))
 
 
 class _StreamReading(Reading[bool, bool]):
@@ -58,6 +59,7 @@ class _StreamReading(Reading[bool, bool]):
         self.aggregations: list[exp.Expr] = []
         self.joins: list[JoinFound] = []
         self.scalars: list[exp.Expr] = []
+        self.unions: list[exp.Expr] = []
         self._streaming = streaming
 
     def table(self, name: str) -> bool:
@@ -94,6 +96,8 @@ class _StreamReading(Reading[bool, bool]):
 
         if (left or right) and (union.args.get("distinct") or not isinstance(union, exp.Union)):
             self.aggregations.append(union)
+        if left is not right:
+            self.unions.append(union)
         return left or right
 
     def selected(self, select: exp.Select, tables: bool, read: Callable[[exp.Expr], bool]) -> bool:

@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.columns import needs_schema
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import RunningAggregate
-from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.arrival import check_deduplications, first_mixing_step
-from odradek.pipelines.planning.determinism_checks import check_determinism
+from odradek.pipelines.planning.determinism_checks import check_determinism, check_windows_of_rows
 from odradek.pipelines.planning.end_checks import check_ends
-from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_distinct, check_stream_query
+from odradek.pipelines.planning.loose_times import check_loose_times
+from odradek.pipelines.planning.query_checks import (
+    WATERMARK_HINT,
+    check_distinct,
+    check_stream_query,
+    report_several_times,
+)
 from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.stream_join_checks import check_join_keys
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step
+    from odradek.pipelines.definition.operations import Operation
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
 
@@ -43,9 +51,11 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
         if step.name in streams.names:
             check_stream_step(step, graph, streams, problems)
     check_deduplications(pipeline, graph, streams, problems)
+    check_loose_times(pipeline, graph, streams, problems)
     check_distinct_aggregates(pipeline, streams, problems)
     check_state_order(pipeline, graph, streams, problems)
     check_determinism(pipeline, streams, problems)
+    check_windows_of_rows(pipeline, streams, problems)
     check_ends(pipeline, graph, streams, problems)
 
 
@@ -67,11 +77,26 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
         )
     if isinstance(operation, Deduplication):
         check_deduplication(step, operation, marks, problems)
+    times = used_times(operation, marks)
+    if len(times) > 1:
+        report_several_times(f"{what} works by", times, step.place, problems)
     if isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT and not marks:
         place = place_of(step, "state", "clock")
         problems.error(place, f"{what} has event-time timers, but its input has no watermark", WATERMARK_HINT)
+    if isinstance(operation, StreamJoin):
+        check_join_keys(step, operation, streams, problems)
     if isinstance(operation, Sql):
         check_stream_query(step, operation, graph, streams, problems)
+
+
+def used_times(operation: Operation, marks: frozenset[str]) -> list[str]:
+    """The columns of event time that Spark finds in the rows of a stateful operator; others check `within`."""
+    if isinstance(operation, Aggregation):
+        by = [*operation.by, *([] if operation.window is None else [operation.window.column])]
+        return sorted(marks.intersection(map(str.lower, by)))
+    is_plain = isinstance(operation, Deduplication) and operation.within is None
+    is_keyed = isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT
+    return sorted(marks) if is_plain or is_keyed else []
 
 
 def check_state_order(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:

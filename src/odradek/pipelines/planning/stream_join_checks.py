@@ -33,6 +33,24 @@ def check_stream_join(step: Step, graph: Graph, streams: Streams, problems: Prob
             check_event_time(step, name, place, graph, streams, problems)
 
 
+def check_join_keys(step: Step, operation: StreamJoin, streams: Streams, problems: Problems) -> None:
+    """Checks that a column to join on is event time of both sides or of none: Spark removes rows of both sides once the
+    watermark has passed such a column, while a row of the other side, with another event time, is not late."""
+    sides = {name: streams.watermarks.get(name, frozenset()) for name in (operation.input, operation.stream)}
+    for column in operation.on:
+        having = [name for name, marks in sides.items() if column.lower() in marks]
+        others = [name for name in sides if name not in having]
+        if having and others:
+            problems.error(
+                place_of(step, "join", "on", column),
+                f"step '{step.name}' joins by '{column}', which is event time of '{having[0]}' and not of "
+                f"'{others[0]}': Spark would remove rows once the watermark has passed it, and a row that matches may "
+                "arrive later",
+                f"join by a copy that is not event time: select {column} + INTERVAL 0 SECONDS as {column}_value, … "
+                f"from {having[0]}, and the same name in '{others[0]}'",
+            )
+
+
 def check_event_time(step: Step, name: str, place: Place, graph: Graph, streams: Streams, problems: Problems) -> None:
     marks = sorted(streams.watermarks.get(name, ()))
     what = f"step '{step.name}' joins by event time (within), "

@@ -23,10 +23,9 @@ def changes_in(frame: DataFrame, changes: Changes) -> DataFrame:
     """The changes of a batch that may count: one for each key, or with a history for each key and sequence.
 
     The columns are those of the rows, the key and the sequence if these are the record's own, and IS_DELETED."""
-    names = visible_columns(frame)
-    spelled = {name.lower(): name for name in frame.columns}
+    names = visible_columns(frame, (*changes.key, changes.sequence))
+    spelled = {name.lower(): name for name in names}
     named = [spelled[name.lower()] for name in (*changes.key, changes.sequence)]
-    names += [name for name in named if name not in names]
     is_deleted = F.lit(False) if changes.deletes is None else F.coalesce(F.expr(changes.deletes), F.lit(False))
     columns = [order_value(frame, name).alias(name) if name == named[-1] else F.col(quoted(name)) for name in names]
     marked = frame.select(*columns, is_deleted.alias(IS_DELETED), *([ORIGIN] if has_origin(frame) else []))

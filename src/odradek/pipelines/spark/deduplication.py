@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, event_time_of, retimed, with_filter_barrier
+from odradek.pipelines.spark.event_time import (
+    WATERMARK_DELAY,
+    actual_name,
+    event_time_of,
+    retimed,
+    with_filter_barrier,
+    without_mark,
+)
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
 from odradek.pipelines.spark.sorted_batches import has_several_partitions, may_sort
 from odradek.pipelines.spark.stateful_plans import mixes_rows
@@ -68,10 +75,9 @@ def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, 
     """The first row of each key in each period; the period's end is the event time of its state."""
     metadata = dict(frame.schema[time].metadata)
     delay = {each: metadata[each] for each in (WATERMARK_DELAY,) if each in metadata}
-    others = {each: value for each, value in metadata.items() if each not in delay}
     end = period_end(F.col(quoted(time)), size_ms, shift_ms).alias(PERIOD, metadata=delay)
     # Spark refuses a stateful operator with two columns of event time, so the input's column has no mark there.
-    marked = first_rows(retimed(frame, time, others, end), [*key, PERIOD])
+    marked = first_rows(retimed(frame, time, without_mark(metadata), end), [*key, PERIOD])
     return retimed(marked.drop(PERIOD), time, metadata)
 
 

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 WATERMARK_DELAY = "spark.watermarkDelayMs"
 
 
+UNMARKED = "odradek.unmarked"  # metadata of a column whose mark is removed
+
+
+def without_mark(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a column that is not event time. They are not empty, because Spark's optimizer gives a column
+    without metadata those of the column that it is computed from."""
+    return {**{key: value for key, value in metadata.items() if key != WATERMARK_DELAY}, UNMARKED: True}
+
+
 def actual_name(frame: DataFrame, name: str) -> str:
     """The column's name as the frame spells it."""
     return next(each for each in frame.columns if each.lower() == name.lower())

@@ -25,6 +25,7 @@ from odradek.pipelines.spark.stateful_plans import (
     mixes_rows,
     removes_groups,
     removes_rows,
+    unites_static_rows,
 )
 from odradek.pipelines.spark.steps import StepBroken, call_function
 
@@ -94,6 +95,7 @@ def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: 
         raise StepBroken(f"{error}{hint_for(error)}") from error
     refuse_random(step, frame)
     refuse_outer_join(step, frame)
+    refuse_static_union(step, frame)
     is_stateful = keeps_state(frame)
     known = replace(
         operation,
@@ -128,6 +130,15 @@ def refuse_outer_join(step: Step, frame: DataFrame) -> None:
         raise StepBroken(
             f"{step.place}: step '{step.name}' has an outer join of streams, of which Spark never writes rows whose "
             "event time is null; use join: {stream: …, how: …} or SQL"
+        )
+
+
+def refuse_static_union(step: Step, frame: DataFrame) -> None:
+    """Refuses a union of the stream with a static table."""
+    if unites_static_rows(frame):
+        raise StepBroken(
+            f"{step.place}: step '{step.name}' unites a stream with rows of a static table, which every batch would "
+            "have again; join with the table, or write its rows once with a pipeline of engine: batch"
         )
 
 

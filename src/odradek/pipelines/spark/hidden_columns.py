@@ -52,9 +52,12 @@ def without_hidden(frame: DataFrame) -> DataFrame:
     return frame.drop(*(name for name in HIDDEN if name in frame.columns))
 
 
-def visible_columns(frame: DataFrame) -> list[str]:
-    """The columns of a sink without `value`: all except hidden ones and the record's `_key`, `_value` …."""
-    return visible_names(frame.columns, shows_records=shows_records(frame))
+def visible_columns(frame: DataFrame, named: Iterable[str] = ()) -> list[str]:
+    """The columns of a sink without `value`: all except hidden ones and the record's `_key`, `_value` …, apart from
+    those that the sink names."""
+    names = visible_names(frame.columns, shows_records=shows_records(frame))
+    spelled = {name.lower(): name for name in frame.columns}
+    return [*names, *(name for name in dict.fromkeys(spelled[each.lower()] for each in named) if name not in names)]
 
 
 def visible_names(names: Iterable[str], *, shows_records: bool) -> list[str]:

@@ -67,6 +67,19 @@ def has_outer_join(node: Any) -> bool:
     return is_outer or any(map(has_outer_join, items(private(node, "children")())))
 
 
+def unites_static_rows(frame: DataFrame) -> bool:
+    """Whether the plan has a union of the stream with a static table; False if it cannot be read."""
+    return or_plainly(STATE, lambda: has_static_union(analysed_plan(frame)), False)
+
+
+def has_static_union(node: Any) -> bool:
+    if not is_streaming(node):
+        return False
+    children = items(private(node, "children")())
+    is_mixed = private(node, "node")() == "Union" and not all(map(is_streaming, children))
+    return is_mixed or any(map(has_static_union, children))
+
+
 def mixes_rows(frame: DataFrame) -> bool:
     """Whether the plan may change the order of the stream's rows; True if it cannot be read."""
     return or_plainly(STATE, lambda: has_mixed_rows(analysed_plan(frame)), True)

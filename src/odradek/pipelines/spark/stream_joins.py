@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.columns import RECORD_COLUMN_NAMES, shared_names
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
-from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name
+from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, without_mark
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 
@@ -84,8 +84,8 @@ def of_side(frame: DataFrame, prefix: str, name: str, operation: StreamJoin) -> 
     """A column of one side. Event time is that of the side whose rows are all kept: Spark accepts one column of it."""
     sides = {StreamJoinKind.FULL: "", StreamJoinKind.RIGHT: RIGHT}
     metadata = dict(frame.schema[name].metadata)
-    if prefix != sides.get(operation.how, LEFT):
-        metadata.pop(WATERMARK_DELAY, None)
+    if prefix != sides.get(operation.how, LEFT) and WATERMARK_DELAY in metadata:
+        metadata = without_mark(metadata)
     return F.col(quoted(prefix + name.lower())).alias(name, metadata=metadata)
 
 

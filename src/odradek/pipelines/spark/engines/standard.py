@@ -303,8 +303,8 @@ def stream_of(
     tables = Tables(session, pipeline, graph, load, flow.mode, flow.counted, is_branch=is_branch)
     if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
         return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
-    if flow.files is not None:
-        return shown(tables.rows(flow.root))
+    if flow.files is not None and isinstance(flow.files.target, FilesTarget):
+        return shown(tables.rows(flow.root), flow.files.target.partition_by)
     source = next((each for each in pipeline.sources if each.name == flow.root), None)
     if source is None:
         return tables.rows_before_expectations(flow.root)

@@ -9,8 +9,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import (
     Changes,
@@ -29,8 +27,9 @@ from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_c
 from odradek.pipelines.spark.producers import Producer, producer_of
 from odradek.pipelines.spark.python_references import load_reference
 from odradek.pipelines.spark.sinks.change_data import ChangeData
+from odradek.pipelines.spark.sinks.stored_columns import as_stored
 from odradek.pipelines.spark.sinks.table_changes import TableChange
-from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, records_of
+from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, check_database, parsed_url, warehouse
 from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import (
@@ -102,12 +101,14 @@ def call_sink(sink: Sink, target: PythonTarget, frame: DataFrame, pipeline: Pipe
 
 
 def write_files(frame: DataFrame, target: FilesTarget, pipeline: Pipeline) -> None:
-    writer = shown(frame).write.format(str(target.format)).options(**target.options).mode("append")
+    rows = shown(frame, target.partition_by)
+    writer = rows.write.format(str(target.format)).options(**target.options).mode("append")
     writer.partitionBy(*target.partition_by).save(below(pipeline, target.path))
 
 
-def shown(frame: DataFrame) -> DataFrame:
-    return frame.select(*(quoted(name) for name in visible_columns(frame)))
+def shown(frame: DataFrame, named: Iterable[str] = ()) -> DataFrame:
+    """The columns that a sink writes; `named` are those that its definition names."""
+    return frame.select(*(quoted(name) for name in visible_columns(frame, named)))
 
 
 def write_tables(
@@ -171,7 +172,7 @@ def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
     Without `order_by` and without origin records, the order of the frame is that of the rows' arrival, and the last row
     of a key replaces the others when it is written."""
     if target.order_by is None and not has_origin(frame):
-        return shown(frame)
+        return shown(frame, target.key)
     return latest_rows(frame, LatestRows(target.key, target.order_by))
 
 
@@ -182,7 +183,7 @@ def view_rows(frame: DataFrame, content: LatestRows | RunningAggregate, is_aggre
 
 
 def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str | None = None) -> TableChange:
-    flat = with_nested_as_json(frame)
+    flat = as_stored(frame, table, order_by)
     spelled = {name.lower(): name for name in flat.columns}
     order = None if order_by is None else spelled[order_by.lower()]
     if order is not None:
@@ -191,24 +192,12 @@ def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str 
 
 
 def change_data_of(frame: DataFrame, table: str, changes: Changes) -> ChangeData:
-    flat = with_nested_as_json(changes_in(frame, changes))
+    flat = as_stored(changes_in(frame, changes), table, changes.sequence)
     spelled = {name.lower(): name for name in flat.columns}
     key = tuple(spelled[name.lower()] for name in changes.key)
     remember = None if changes.remember is None else timedelta(milliseconds=changes.remember.milliseconds)
     sequence = spelled[changes.sequence.lower()]
     return ChangeData(table, flat.schema, rows_of(flat), key, sequence, changes.keeps_history, remember)
-
-
-def with_nested_as_json(frame: DataFrame) -> DataFrame:
-    """Converts structs, arrays and maps to JSON text."""
-    nested = (T.StructType, T.ArrayType, T.MapType, T.VariantType)
-    columns = [
-        F.to_json(F.col(quoted(each.name)), JSON_OPTIONS).alias(each.name)
-        if isinstance(each.dataType, nested)
-        else F.col(quoted(each.name))
-        for each in frame.schema.fields
-    ]
-    return frame.select(*columns)
 
 
 def rows_of(frame: DataFrame) -> Iterable[Any]:

@@ -100,7 +100,7 @@ def write_lakehouse(
         deletions = table_of(frame.sparkSession, target, pipeline, DELETIONS)
         write_changes(writing, deletions, frame, target.changes, target.partition_by)
         return
-    names = visible_columns(frame)
+    names = visible_columns(frame, target.partition_by)
     rows = frame.select(*map(quoted, names))
     if sink.mode is not SinkMode.UPSERT:
         table.create(rows.schema, target.partition_by)

@@ -1,0 +1,162 @@
+"""Conditions of joins of streams by which Spark would remove rows too early, or never."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.pipelines.definition.vocabulary import Engine
+from tests.pipelines.definition.definitions import reported_for
+
+HEAD = """
+pipeline: p
+sources:
+  a: {topic: a, schema: "id BIGINT, n BIGINT, due TIMESTAMP, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
+  b:
+    topic: b
+    schema: "id BIGINT, m DOUBLE, ref TIMESTAMP, seen TIMESTAMP"
+    watermark: {column: seen, delay: 1 minute}
+  c: {topic: c, schema: "id BIGINT, at TIMESTAMP, c_at TIMESTAMP", watermark: {column: c_at, delay: 1 minute}}
+  bare: {topic: bare, schema: "id BIGINT, ref TIMESTAMP"}
+"""
+OUT = "sinks: {o: {from: s, topic: o}}\n"
+BOUND = "b.seen between a.at and a.at + interval 1 hour"
+NO_BOUND, NO_EQUALITY, ONE_TIME = "no bound of event time", "without an equality", "is event time"
+EARLY, NUMBER = "before all that match have arrived", "with a number"
+
+
+def errors(sql: str, engine: Engine | None = None) -> list[str]:
+    lines = reported_for(f'steps: {{s: {{sql: "{sql}"}}}}\n{OUT}', head=HEAD, engine=engine)
+    return [line for line in lines if line.startswith("error")]
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("select a.id from a join b on a.id = b.id or a.n = b.m", NO_EQUALITY),
+        ("select a.id from a join b on a.id = a.n", NO_EQUALITY),
+        ("select a.id from a join b on a.id + b.id = a.n", NO_EQUALITY),
+        (f"select a.id from a left join b on {BOUND} where a.id = b.id", NO_EQUALITY),
+        ("select a.id from a left join b on a.id = b.id and b.seen >= a.at", NO_BOUND),
+        ("select a.id from a left semi join b on a.id = b.id and b.seen >= a.at", NO_BOUND),
+        ("select a.id from a right join b on a.id = b.id and b.seen <= a.at + interval 1 hour", NO_BOUND),
+        ("select a.id from a full join b on a.id = b.id and b.seen >= a.at", NO_BOUND),
+        ("select a.id from a full join b on a.id = b.id and b.seen <= a.at + interval 1 hour", NO_BOUND),
+        (f"select a.id from a left join b on a.id = b.id where {BOUND}", NO_BOUND),
+        (f"select a.id from a left join b on a.id = b.id and ({BOUND} or a.n = 1)", NO_BOUND),
+        (f"select a.id from a left join b on a.id = b.id and not ({BOUND})", NO_BOUND),
+        ("select a.id from a left join b on a.id = b.id and b.seen < a.at + interval 1 month", NO_BOUND),
+        ("select a.id from a left join b on a.id = b.id and b.ref between a.at and a.at + interval 1 hour", NO_BOUND),
+        ("select a.id from a left join b on a.id = b.id and to_date(a.at) = to_date(b.seen)", NO_BOUND),
+        ("select a.id from a left join b on a.id = b.id and unix_millis(b.seen) < unix_millis(a.at) + 5", NO_BOUND),
+        ("select a.id from a left join b on a.id = b.id and b.seen - a.at <= interval 10 minutes", NO_BOUND),
+        ("select a.id from a join b on a.id = b.id and a.at = b.ref", ONE_TIME),
+        (f"select a.id from a join b on a.id = b.id and b.ref = a.at and {BOUND}", ONE_TIME),
+        ("select a.id from a join b on a.id = b.id where a.at = b.ref", ONE_TIME),
+        ("select a.id from a join bare b on a.id = b.id and a.at = ref", ONE_TIME),
+        ("select c_at from a join c using (id, at)", ONE_TIME),
+        ("select x.id from (select id, at as t from a) x join b on x.id = b.id and x.t = b.ref", ONE_TIME),
+        ("select a.id, a.at from a join b on a.id = b.id and b.seen <= a.due", EARLY),
+        ("select a.* from a join b on a.id = b.id and b.seen <= a.due", EARLY),
+        ("select a.id from a join b on a.id = b.id and seen between a.at and due + interval 1 day", EARLY),
+        ("select at from a, b where a.id = b.id and b.seen - interval 1 day < a.due", EARLY),
+        (f"select a.id from a left join b on a.id = b.id and a.n > 3 and {BOUND}", NUMBER),
+        (f"select a.id from a left join b on a.id = b.id and 3 <= a.n + 1 and {BOUND}", NUMBER),
+        (f"select a.id from a right join b on a.id = b.id and b.m between 0.5 and 2 and {BOUND}", NUMBER),
+        (f"select a.id from a full join b on a.id = b.id and b.m > 0 and {BOUND}", NUMBER),
+        ("with x as (select * from a) select id from x left join b using (id) where x.n > 3", NO_BOUND),
+        (f"with a as (select * from a) select a.id from a left join b on a.id = b.id and n > 3 and {BOUND}", NUMBER),
+    ],
+)  # fmt: skip
+def test_a_condition_that_spark_would_apply_to_other_rows_is_refused(sql: str, said: str) -> None:
+    assert [line for line in errors(sql) if said in line and "; " in line], errors(sql)
+    assert errors(sql, Engine.BATCH) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a.id from a left join b on a.id = b.id and b.seen <= a.at + interval 1 hour",
+        "select a.id from a right join b on a.id = b.id and b.seen >= a.at",
+        "select a.id from a left join b on a.id = b.id and a.at > b.seen - interval 1 hour",
+        "select a.id from a left join b on a.id = b.id and a.at = b.seen",
+        f"select a.id from a left join b on a.id = b.id and {BOUND} and b.seen <= a.due",
+        f"select a.id from a join b on a.id = b.id and b.seen <= a.due and {BOUND}",
+        "select a.id, a.at from a join b on a.id = b.id and b.seen > a.due",
+        "select a.id from a join b on a.id = b.id and b.seen <= a.due",
+        "select bare.id from bare join b on bare.id = b.id and b.seen <= bare.ref",
+        f"select a.id from a join b on a.id = b.id and a.at + interval 0 seconds = b.ref and {BOUND}",
+        f"select a.id from a left join b on a.id = b.id and b.m > 3 and {BOUND}",
+        f"select a.id from a left join b on a.id = b.id and a.n < 3 and {BOUND}",
+        f"select a.id from a left join b on a.id = b.id and a.n = 3 and {BOUND}",
+        f"select a.id from a left semi join b on a.id = b.id and a.n > 3 and {BOUND}",
+        "select a.id from a join b on a.id = b.id and a.n > 3",
+        f"select a.id from a left join b on a.id = b.id and a.n > b.m and {BOUND}",
+        f"select a.id from (select id, at from a) a left join (select * from b) b on a.id = b.id and {BOUND}",
+        "with x as (select id, at as t from a) select x.id from x left join b on x.id = b.id and x.t >= b.seen",
+        "select a.id from a join (select id, window(at, '1 hour').end as t from c) y on a.id = y.id and a.at = y.t",
+    ],
+)
+def test_a_condition_by_which_spark_keeps_rows_that_may_match_is_accepted(sql: str) -> None:
+    assert errors(sql) == []
+
+
+def test_a_column_to_join_on_is_event_time_of_both_sides_or_of_none() -> None:
+    steps = "steps: {s: {from: a, join: {stream: c, on: [id, at], within: 1 hour}}}\n" + OUT
+    found = [line for line in reported_for(steps, head=HEAD) if line.startswith("error")]
+    assert [line for line in found if "joins by 'at', which is event time of 'a' and not of 'c'" in line], found
+    assert [each for each in reported_for(steps, head=HEAD, engine=Engine.BATCH) if each.startswith("error")] == []
+
+
+PAIRS = "select a.id, a.at, b.seen from a join b on a.id = b.id"
+HOURS = "g: {from: s, by: [id], window: {column: at, size: 1 hour}, aggregate: {n: count(*)}}"
+PASSED = (
+    "r: {sql: select * from s}, g: {from: r, by: [id], window: {column: at, size: 1 hour}, aggregate: {n: count(*)}}"
+)
+LOOSE = "of a join of streams whose condition has no bound for it"
+
+
+@pytest.mark.parametrize(
+    ("sql", "behind", "is_refused"),
+    [
+        (PAIRS, HOURS, True),
+        (PAIRS, PASSED, True),
+        (f"{PAIRS} and b.seen >= a.at", HOURS, True),
+        (f"{PAIRS} and b.seen <= a.at + interval 1 hour", HOURS, False),
+        (f"{PAIRS} and {BOUND}", PASSED, False),
+        (PAIRS, "g: {sql: 'select id, at, count(*) n from s where at is not null group by id, at'}", True),
+        (PAIRS, "g: {sql: 'select s.id, c.c_at from s join c on s.id = c.id and c.c_at = s.at'}", True),
+        (PAIRS, "g: {sql: 'select id from s'}", False),
+        (PAIRS, "r: {sql: 'select id from s'}, g: {sql: 'select r.id, c.c_at from r join c on r.id = c.id'}", False),
+        ("select b.id, b.seen as at from a join b on a.id = b.id and b.seen >= a.at", HOURS, False),
+        ("select a.id, a.at from a join b on a.id = b.id join c on c.id = a.id", "g: {sql: select id from s}", True),
+        ("select a.id from a join b on a.id = b.id join c on c.id = a.id", "g: {sql: select id from s}", False),
+    ],
+)
+def test_a_step_by_event_time_needs_a_bound_in_the_join_before_it(sql: str, behind: str, is_refused: bool) -> None:
+    text = f"steps: {{s: {{sql: '{sql}'}}, {behind}}}\nsinks: {{o: {{from: g, topic: o}}}}\n"
+    found = [line for line in reported_for(text, head=HEAD) if line.startswith("error") and "may be null" not in line]
+    assert bool(found) is is_refused, found
+    assert all(LOOSE in line for line in found), found
+
+
+NEAR = f"{PAIRS} and {BOUND}"
+OTHER = NEAR.replace("b.seen from", "b.seen + interval 0 seconds as copy from")
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "g: {from: s, deduplicate: {key: [id, at, seen]}}",
+        "g: {from: s, by: [seen], window: {column: at, size: 1 hour}, aggregate: {n: count(*)}}",
+        "g: {sql: 'select distinct id, at, seen from s where at is not null and seen is not null'}",
+        "g: {sql: 'select at, seen, count(*) n from s where at is not null and seen is not null group by at, seen'}",
+    ],
+)
+def test_a_step_works_by_one_column_of_event_time(behind: str) -> None:
+    text = f"steps: {{s: {{sql: '{NEAR}'}}, {behind}}}\nsinks: {{o: {{from: g, topic: o}}}}\n"
+    found = [line for line in reported_for(text, head=HEAD) if line.startswith("error") and "may be null" not in line]
+    assert len(found) == 1, found
+    assert "several columns of event time, of which Spark supports one: at and seen" in found[0]
+    text = f"steps: {{s: {{sql: '{OTHER}'}}, {behind.replace('seen', 'copy')}}}\nsinks: {{o: {{from: g, topic: o}}}}\n"
+    found = [line for line in reported_for(text, head=HEAD) if line.startswith("error")]
+    assert [line for line in found if "may be null" not in line] == []
