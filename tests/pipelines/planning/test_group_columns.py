@@ -304,3 +304,16 @@ def test_columns_of_the_same_name_are_different_parts_of_a_group(query: str) -> 
 )
 def test_a_column_with_and_without_its_table_is_one_part_of_a_group(query: str) -> None:
     assert refusals("key: [one]", query, head=STRUCTS) == []
+
+
+@pytest.mark.parametrize("aggregate", ["any(x > 1)", "any(x > 1) = true", "kll_sketch_agg_double(x) is null"])
+def test_a_filter_of_groups_by_any_aggregate_function_is_refused(aggregate: str) -> None:
+    grouped = f"select id, {aggregate} as hot from a group by id"
+    (refused,) = refusals("key: [id]", grouped, "select * from q1 where not hot")
+    assert "filters groups by 'hot', which changes" in refused
+    assert refusals("key: [id]", f"select id, {aggregate} as hot from a group by all") == []
+
+
+def test_like_any_is_not_an_aggregate_function() -> None:
+    liked = "select x like any ('1%', '2%') as low, count(*) n from a where x is not null group by all"
+    assert refusals("key: [low]", liked) == []

@@ -30,10 +30,9 @@ from odradek.pipelines.definition.operations import (
     Sql,
     StreamJoin,
 )
-from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
+from odradek.pipelines.definition.spark_functions import AGGREGATE, Answer, Functions, operate
 from odradek.pipelines.definition.sql_checks import findings_of_expression, findings_of_query
 from odradek.pipelines.definition.sql_columns import UnknownColumn, unknown_columns, unknown_in_expression
-from odradek.pipelines.definition.sql_groups import AGGREGATE
 from odradek.pipelines.definition.sql_text import SqlError, aggregate_functions, parse_expression, parse_query
 from odradek.pipelines.definition.table_columns import Columns
 from odradek.pipelines.definition.vocabulary import Encoding, JoinKind

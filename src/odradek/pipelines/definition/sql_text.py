@@ -226,7 +226,17 @@ def is_aggregation(query: exp.Expr) -> bool:
     )
 
 
-def aggregate_functions(expression: exp.Expr) -> list[exp.AggFunc]:
+def aggregate_functions(expression: exp.Expr) -> list[exp.Expr]:
     from sqlglot import exp  # noqa: PLC0415
 
-    return [each for each in expression.find_all(exp.AggFunc) if each.find_ancestor(exp.Window) is None]
+    calls = [
+        each for each in expression.find_all(exp.AggFunc, exp.Any) if not isinstance(each, exp.Any) or is_any(each)
+    ]
+    return [each for each in calls if each.find_ancestor(exp.Window) is None]
+
+
+def is_any(node: exp.Expr) -> bool:
+    """Whether this is a call of the aggregate function `any`; sqlglot has one class for it and for LIKE ANY."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return isinstance(node, exp.Any) and not isinstance(node.parent, exp.Like | exp.ILike)
