@@ -317,3 +317,21 @@ def test_a_filter_of_groups_by_any_aggregate_function_is_refused(aggregate: str)
 def test_like_any_is_not_an_aggregate_function() -> None:
     liked = "select x like any ('1%', '2%') as low, count(*) n from a where x is not null group by all"
     assert refusals("key: [low]", liked) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "query", "is_refused"),
+    [
+        ("[k]", "select coalesce(id, -1) as k, count(*) n from a group by rollup(id)", True),
+        ("[k]", "select coalesce(id, -1) as k, count(*) n from a where id is not null group by rollup(id)", False),
+        ("[k, g]", "select coalesce(id, -1) as k, grouping(id) as g, count(*) n from a group by rollup(id)", False),
+        ("[k, g]", "select coalesce(id, -1) as k, grouping_id() as g, count(*) n from a group by id with cube", False),
+        ("[k, l, g]", "select coalesce(id, 0) k, coalesce(x, 0) l, grouping(x) g from a group by cube(id, x)", True),
+        ("[k, l, g]", "select coalesce(id, 0) k, coalesce(x, 0) l, grouping_id() g from a group by cube(id, x)", False),
+        ("[k]", "select coalesce(id, -1) as k, count(*) n from a group by id", False),
+        ("[id]", "select id, count(*) n from a where id > 1 group by rollup(id) having grouping(id) = 0", False),
+    ],
+)
+def test_the_totals_of_rollup_and_cube_are_told_from_the_group_of_null(key: str, query: str, is_refused: bool) -> None:
+    found = refusals(f"key: {key}", query)
+    assert ["tells the totals of" in line and "grouping_id()" in line for line in found] == [True] * is_refused, found

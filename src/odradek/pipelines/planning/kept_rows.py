@@ -36,7 +36,7 @@ from odradek.pipelines.planning.group_columns import (
     settled,
 )
 from odradek.pipelines.planning.queries import query_of
-from odradek.pipelines.planning.query_rows import QueryRows, changing_paths
+from odradek.pipelines.planning.query_rows import TOTALS, QueryRows, changing_paths
 from odradek.pipelines.planning.window_parts import SIDES, STEP, WINDOW, WINDOW_PART, window_part
 
 if TYPE_CHECKING:
@@ -112,11 +112,14 @@ def check_key(end: Sink | View, rows: Rows, problems: Problems, *, is_final: boo
     if order_by is not None and (is_final or rows.is_fixed):
         warn_of_ties(end, problems)
         return
+    hint = "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart"
+    if any(TOTALS in each for each in rows.parts - held):
+        hint = "add grouping_id() to the SELECT and to the key, or leave out rows with null: WHERE … IS NOT NULL"
     problems.error(
         place_of(end, "key"),
         f"'{end.name}' keeps one row of each {', '.join(key)}, and several groups may have the same: nothing in "
         f"its key tells {shown_parts(rows.parts - held)} apart",
-        "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart",
+        hint,
     )
 
 

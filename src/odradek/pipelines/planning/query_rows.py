@@ -15,11 +15,14 @@ from odradek.pipelines.planning.group_columns import (
     column_of,
     distinct,
     group_expressions,
+    group_part,
     identifying,
     joined,
     part_finder,
     united,
 )
+from odradek.pipelines.planning.grouping_sets import partial_expressions
+from odradek.pipelines.planning.null_columns import non_null_columns
 from odradek.pipelines.planning.queries import (
     WINDOWS,
     JoinType,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
+TOTALS = "the totals of "
 
 
 class QueryRows(Reading[Rows, Scope]):
@@ -171,8 +175,12 @@ class QueryRows(Reading[Rows, Scope]):
         part_of = part_finder(expressions, scope.by_name)
         steps = {part_of(each) or "": column_of(each, scope.resolve).step for each in expressions}
         window = next(filter(WINDOW_PART.fullmatch, steps), WINDOW)
+        totals = totals_of(node, scope)
 
         def resolve(each: exp.Expr) -> Column | None:
+            if isinstance(each, exp.Grouping | exp.GroupingId):
+                named = {f"{TOTALS}{part_of(every)}" for every in each.expressions}
+                return Column(parts=totals & named if named else totals)
             if isinstance(each, exp.Column):
                 is_window = WINDOWS.intersection((each.name.lower(), each.table.lower()))
                 part = window if is_window and window in steps else part_of(each)
@@ -188,9 +196,11 @@ class QueryRows(Reading[Rows, Scope]):
         having = node.args.get("having")
         if having is not None:
             found = changing_paths(having, Rows(columns), lambda name: name in scope.by_name and name not in columns)
-            found += [AN_AGGREGATE] if any(map(is_aggregate, having.walk())) else []
+            calls = [each for each in having.walk() if not isinstance(each, exp.Grouping | exp.GroupingId)]
+            found += [AN_AGGREGATE] if any(map(is_aggregate, calls)) else []
             self.removals += found[:1]
-        return Rows(columns, frozenset().union(*(identifying(each, step).parts for each, step in steps.items())))
+        held = frozenset().union(*(identifying(each, step).parts for each, step in steps.items()))
+        return Rows(columns, held | totals)
 
     def _projected(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT without groups."""
@@ -212,6 +222,23 @@ class QueryRows(Reading[Rows, Scope]):
             named = [name.name.lower() for name in names] if names else [name_of(each, at)]
             made = replace(made, columns={**made.columns, **dict.fromkeys(named, column)})
         return made
+
+
+def totals_of(select: exp.Expr, scope: Scope) -> frozenset[str]:
+    """The parts of a group's identity that say for which expressions it is a total: ROLLUP, CUBE and GROUPING SETS have
+    groups in which they are null. If rows with null are left out, null says it."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    part_of = part_finder(group_expressions(select), scope.by_name)
+    where = select.args.get("where")
+    required = {part_of(each) for each in (() if where is None else non_null_columns(where))}
+    found = partial_expressions(select, scope.by_name)
+    partial = {part_of(each) or group_part(each, scope.by_name): each for each in found}
+    return frozenset(
+        f"{TOTALS}{part}"
+        for part, each in partial.items()
+        if not (isinstance(each, exp.Column) and part in required) and not WINDOW_PART.fullmatch(part)
+    )
 
 
 def name_of(item: exp.Expr, at: int) -> str:
