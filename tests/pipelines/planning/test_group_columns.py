@@ -335,3 +335,19 @@ def test_like_any_is_not_an_aggregate_function() -> None:
 def test_the_totals_of_rollup_and_cube_are_told_from_the_group_of_null(key: str, query: str, is_refused: bool) -> None:
     found = refusals(f"key: {key}", query)
     assert ["tells the totals of" in line and "grouping_id()" in line for line in found] == [True] * is_refused, found
+
+
+@pytest.mark.parametrize(
+    ("query", "is_refused"),
+    [
+        ("select cast(x as int) as k, count(*) n from a group by x", True),
+        ("select cast(x as decimal(9, 0)) as k, count(*) n from a group by x", True),
+        ("select int(x) as k, n from (select x, count(*) n from a group by x)", True),
+        ("select cast(x as int) as k, count(*) n from a group by cast(x as int)", False),
+        ("select cast(x as string) as k, count(*) n from a group by x", False),
+        ("select cast(x as decimal(9, 2)) as k, count(*) n from a group by x", False),
+        ("select cast(id as int) as k, count(*) n from a group by id", False),
+    ],
+)
+def test_a_cast_that_leaves_out_fractions_tells_no_groups_apart(query: str, is_refused: bool) -> None:
+    assert ["tells x apart" in line for line in refusals("key: [k]", query)] == [True] * is_refused

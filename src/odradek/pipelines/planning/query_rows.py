@@ -31,7 +31,7 @@ from odradek.pipelines.planning.queries import (
     join_type,
     window_calls,
 )
-from odradek.pipelines.planning.query_scope import Scope, alias_of, equated, types_of
+from odradek.pipelines.planning.query_scope import Scope, alias_of, equated, leaves_out_fractions, types_of
 from odradek.pipelines.planning.query_walk import Reading, Walk
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
@@ -190,7 +190,7 @@ class QueryRows(Reading[Rows, Scope]):
                 part = None if is_aggregate(each) or not each.args else part_of(each)
             if part in steps:
                 return identifying(part, steps[part])
-            return Column() if isinstance(each, exp.Column) else None
+            return Column() if isinstance(each, exp.Column) or leaves_out_fractions(each, scope.type_of) else None
 
         columns = {name_of(each, at): column_of(each, resolve) for at, each in enumerate(node.expressions)}
         having = node.args.get("having")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.column_types import Decimal, Primitive
 from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
 from odradek.pipelines.definition.sql_types import DATE
 from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.equal_types import determines
-from odradek.pipelines.planning.group_columns import STATIC, Column, Rows, changing, holding, numbered
+from odradek.pipelines.planning.group_columns import STATIC, Column, Kind, Rows, changing, holding, numbered
 from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, terms_of
 from odradek.pipelines.planning.window_parts import WINDOW_PART
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     TypeOf = Callable[[exp.Expr], ColumnType | None]  # returns the type of a column if it is known
 
+WHOLE_TYPES = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"))
+FRACTIONS = (Primitive("FLOAT"), Primitive("DOUBLE"))
 WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
 
 
@@ -64,6 +67,8 @@ class Scope:
         if isinstance(node, exp.Coalesce):
             original = self._original([node.this, *node.expressions])
             return None if original is None else self.resolve(original)
+        if leaves_out_fractions(node, self.type_of):
+            return Column(Kind.CHANGING if (self.resolve(node.this) or Column()).kind else Kind.FIXED)
         if not isinstance(node, exp.Column):
             return None
         names = [part.name.lower() for part in node.parts]
@@ -165,6 +170,18 @@ class Scope:
             name = star.parts[0].name.lower()
             rows = self.by_name[name] if name in self.by_name else Rows(default=Column(self.rows.column(name).kind))
         return replace(rows, columns={name: each for name, each in rows.columns.items() if name not in left_out})
+
+
+def leaves_out_fractions(node: exp.Expr, type_of: TypeOf) -> bool:
+    """Whether this is a cast of a column with fractions to a type without: 0.1 and 0.2 are both 0."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Column):
+        return False
+    scale = node.to.expressions[1].name if len(node.to.expressions) > 1 else "0"
+    kind = type_of(node.this)
+    has_fractions = kind.scale > 0 if isinstance(kind, Decimal) else kind in FRACTIONS
+    return has_fractions and node.to.this.name in WHOLE_TYPES and scale == "0"
 
 
 def equated(condition: exp.Expr) -> list[list[exp.Column]]:
