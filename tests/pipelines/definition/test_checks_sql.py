@@ -79,6 +79,8 @@ def test_sql_that_is_wrong(sql: str, said: str) -> None:
         "select x.a from (select id as a from rigs) x",
         "select value, _key from raw",
         "select /*+ broadcast(p) */ r.id from rigs r join pumps p on r.id = p.id",
+        "select window, count(*) n from (select window(at, '1 hour') as window from rigs) group by window",
+        "select id, window from (select id, at, window(at, '1 hour') window from rigs) where window.start > at",
     ],
 )
 def test_sql_that_is_right(sql: str) -> None:
