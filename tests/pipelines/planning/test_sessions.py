@@ -30,6 +30,7 @@ BY_ORDINAL = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group b
 BY_ALIAS = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group by w, user"}}\n'
 BY_ALL = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group by all"}}\n'
 BY_SUBQUERY = f'  s: {{sql: "select w, user, count(*) n from (select {CALL} w, user from views) group by w, user"}}\n'
+COMMON = "  s: {sql: \"select 'all' as who, session_window(at, '1 minute') as w, count(*) n from views %s\"}\n"
 TOPIC = "sinks: {o: {from: s, topic: o}}\n"
 HOURLY = "  h: {from: s, window: {column: window_end, size: 1 hour}, aggregate: {n: sum(n)}}\n"
 
@@ -62,6 +63,8 @@ def test_sessions_are_written_when_they_have_ended(steps: str, ends: str) -> Non
         (SESSIONS, "sinks: {o: {from: s, topic: o, mode: update}}\n", "which Spark writes once they ended"),
         (BY_SQL, "sinks: {o: {from: s, topic: o, mode: update}}\n", "which Spark writes once they ended"),
         (SESSIONS.replace("by: [user], ", ""), TOPIC, "sessions of all rows of a stream"),
+        (COMMON % "group by session_window(at, '1 minute')", TOPIC, "sessions of all rows of a stream"),
+        (COMMON % "group by 1, 2", TOPIC, "sessions of all rows of a stream"),
         (SESSIONS.replace("views", "bare"), TOPIC, "without a watermark, and sink 'o'"),
         (
             SESSIONS.replace("views", "bare"),

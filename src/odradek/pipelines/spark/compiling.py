@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from odradek.pipelines.definition.model import Source
 from odradek.pipelines.definition.operations import Deduplication, StreamJoin
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.streams import Streams, window_ends
+from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.event_time import with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
@@ -96,12 +96,13 @@ class Tables:
             step = self._steps[name]
             inputs = {each: self.rows(each) for each in self._graph.inputs.get(name, ())}
             with errors_naming(step):
-                self._unjudged[name] = run_step(
+                frame = run_step(
                     self._session, step, inputs, self._mode, self._pipeline.directory, self._event_times(step),
                     self._static_inputs(step),
                 )  # fmt: skip
-                ends = window_ends(step, self._streams.of_inputs(step, self._graph))
-                self._unjudged[name] = with_window_ends(self._unjudged[name], inputs.values(), ends)
+                if frame.isStreaming:
+                    frame = with_window_ends(frame, inputs.values(), self._streams.times[name].ends)
+                self._unjudged[name] = frame
         return self._unjudged[name]
 
     def judged(self, name: str) -> DataFrame:
@@ -125,9 +126,13 @@ class Tables:
     def _streams(self) -> Streams:
         return Streams.of(self._pipeline, self._graph)
 
+    @cached_property
+    def _streaming(self) -> frozenset[str]:
+        return streaming_names(self._pipeline, self._graph)
+
     def _static_inputs(self, step: Step) -> list[str]:
         """The inputs that are not streams, of a step that reads a stream."""
-        streaming, inputs = self._streams.names, self._graph.inputs.get(step.name, ())
+        streaming, inputs = self._streaming, self._graph.inputs.get(step.name, ())
         return [each for each in inputs if each not in streaming] if step.name in streaming else []
 
     def _event_times(self, step: Step) -> list[str]:
