@@ -18,7 +18,7 @@ from odradek.pipelines.definition.vocabulary import Duration, SinkMode
 from odradek.pipelines.planning.null_columns import Column, Rows
 from odradek.pipelines.planning.null_queries import NullQueries
 from odradek.pipelines.spark.deduplication import deduplicate
-from odradek.pipelines.spark.event_time import WATERMARK_DELAY
+from odradek.pipelines.spark.event_time import WATERMARK_DELAY, event_time_of
 from odradek.pipelines.spark.sorted_batches import check_operators
 from odradek.pipelines.spark.steps import watermarked
 from tests.pipelines.planning.test_event_times import ENDS, FINAL, SELECTED, UNFINISHED, WINDOWS
@@ -131,3 +131,8 @@ def test_spark_accepts_groups_that_become_final(spark: SparkSession, sql: str, i
     else:
         # Of several aggregations Spark checks the outer one; the others fail in the first batch.
         assert is_final or "union all" in sql or "from y" in sql
+
+
+def test_a_watermark_may_be_on_a_column_with_a_dot(rows: DataFrame) -> None:
+    named = rows.withColumnRenamed("timestamp", "event.time")
+    assert event_time_of(watermarked(named, Watermark("event.time", Duration(60_000)))) == "event.time"

@@ -72,7 +72,7 @@ def run_step(
 def watermarked(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
     if watermark is None or not frame.isStreaming:
         return frame
-    return with_filter_barrier(frame.withWatermark(watermark.column, watermark.delay.spark))
+    return with_filter_barrier(frame.withWatermark(quoted(watermark.column), watermark.delay.spark))
 
 
 def call_function(step: Step, operation: PythonFunction, tables: Mapping[str, DataFrame], directory: str) -> DataFrame:
