@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.sql_findings import Finding
 
 HISTORY = ("valid_from", "valid_to", "is_current")
+WINDOW_COLUMNS = ("window_start", "window_end")
 TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
 
 
@@ -223,14 +224,31 @@ class ColumnChecker:
         if operation.window is not None:
             self._time_column(operation.window.column, columns, f"window of {what}", self._at(step, "window/column"))
         self._aggregates(operation.aggregates, columns, operation.by, what)
+        self._window_names(step, operation, what)
+
+    def _window_names(self, step: Step, operation: Aggregation, what: str) -> None:
+        """A window adds columns, whose names no other column can have."""
+        named = [(each, self._below(step, "by")(each)) for each in operation.by]
+        named += [(each.name, each.place) for each in operation.aggregates]
+        taken = [(name, place) for name, place in named if name.lower() in WINDOW_COLUMNS]
+        for name, place in taken if operation.window is not None else ():
+            self.problems.error(
+                place,
+                f"{what} has windows, which add the columns {' and '.join(WINDOW_COLUMNS)}, and another '{name}'",
+                "give the column another name",
+            )
 
     def _aggregates(
         self, aggregates: Iterable[NamedExpression], columns: Columns | None, by: Sequence[str], what: str
     ) -> None:
         from sqlglot import exp  # noqa: PLC0415 - expressions are parsed here anyway
 
+        grouped = {each.lower() for each in by}
         for each in aggregates:
             name = f"aggregate '{each.name}' of {what}"
+            if each.name.lower() in grouped:
+                text = f"{name} has the name of a column that is grouped by"
+                self.problems.error(each.place, text, "give it another name")
             parsed = self._expression(each.expression, each.expression_place, name, columns, by=by)
             if parsed is None or aggregate_functions(parsed):
                 continue
