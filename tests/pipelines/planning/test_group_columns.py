@@ -351,3 +351,27 @@ def test_the_totals_of_rollup_and_cube_are_told_from_the_group_of_null(key: str,
 )
 def test_a_cast_that_leaves_out_fractions_tells_no_groups_apart(query: str, is_refused: bool) -> None:
     assert ["tells x apart" in line for line in refusals("key: [k]", query)] == [True] * is_refused
+
+
+@pytest.mark.parametrize(
+    ("zone", "key", "is_refused"),
+    [
+        ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH')", True),
+        ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH:mm:ss')", True),
+        ("Europe/Zurich", "cast(window_start as string)", True),
+        ("Europe/Zurich", "window_start", False),
+        ("Europe/Zurich", "unix_timestamp(window_start)", False),
+        ("Asia/Tokyo", "date_format(window.start, 'yyyy-MM-dd HH')", False),
+        ("+02:00", "cast(window_start as string)", False),
+        ("UTC", "date_format(window.start, 'yyyy-MM-dd HH')", False),
+    ],
+)
+def test_a_text_of_the_time_tells_no_windows_apart_where_clocks_are_set_back(
+    zone: str, key: str, is_refused: bool
+) -> None:
+    head = f"{HEAD}spark: {{spark.sql.session.timeZone: '{zone}'}}\n"
+    hours = "select window, window.start as window_start, count(*) n from a group by window(at, '1 hour')"
+    for queries in ((hours, f"select {key} as k, n from q1"), (f"select {key} as k, n from ({hours})",)):
+        assert [f"set back ({zone})" in line for line in refusals("key: [k]", *queries, head=head)] == [
+            True
+        ] * is_refused

@@ -31,7 +31,14 @@ from odradek.pipelines.planning.queries import (
     join_type,
     window_calls,
 )
-from odradek.pipelines.planning.query_scope import Scope, alias_of, equated, leaves_out_fractions, types_of
+from odradek.pipelines.planning.query_scope import (
+    Scope,
+    alias_of,
+    equated,
+    leaves_out_fractions,
+    shows_local_hours,
+    types_of,
+)
 from odradek.pipelines.planning.query_walk import Reading, Walk
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
@@ -51,11 +58,13 @@ TOTALS = "the totals of "
 class QueryRows(Reading[Rows, Scope]):
     """Derives the rows of queries from those of their tables, whose names are in lower case, and from their columns.
 
-    `removals` are the changing columns by which the queries remove rows."""
+    `removals` are the changing columns by which the queries remove rows. With `repeats_hours`, clocks of the time zone
+    are set back."""
 
-    def __init__(self, tables: Mapping[str, Rows], columns: Tables) -> None:
+    def __init__(self, tables: Mapping[str, Rows], columns: Tables, *, repeats_hours: bool = False) -> None:
         self._tables = tables
         self._columns = columns
+        self._repeats_hours = repeats_hours
         self._types: dict[int, TypeOf] = {}  # by the identity of a SELECT
         self.removals: list[str] = []
 
@@ -190,7 +199,8 @@ class QueryRows(Reading[Rows, Scope]):
                 part = None if is_aggregate(each) or not each.args else part_of(each)
             if part in steps:
                 return identifying(part, steps[part])
-            return Column() if isinstance(each, exp.Column) or leaves_out_fractions(each, scope.type_of) else None
+            is_told = not (leaves_out_fractions(each, scope.type_of) or self._merges_hours(each, scope, resolve))
+            return None if is_told and not isinstance(each, exp.Column) else Column()
 
         columns = {name_of(each, at): column_of(each, resolve) for at, each in enumerate(node.expressions)}
         having = node.args.get("having")
@@ -202,9 +212,21 @@ class QueryRows(Reading[Rows, Scope]):
         held = frozenset().union(*(identifying(each, step).parts for each, step in steps.items()))
         return Rows(columns, held | totals)
 
+    def _merges_hours(self, node: exp.Expr, scope: Scope, resolve: Callable[[exp.Expr], Column | None]) -> bool:
+        from sqlglot import exp  # noqa: PLC0415
+
+        if not self._repeats_hours or not isinstance(node, exp.Cast | exp.TimeToStr | exp.UnixToStr):
+            return False
+        return shows_local_hours(node, scope.type_of(node.this), column_of(node.this, resolve))
+
     def _projected(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT without groups."""
         from sqlglot import exp  # noqa: PLC0415
+
+        def resolve(each: exp.Expr) -> Column | None:
+            if self._merges_hours(each, scope, scope.resolve):
+                return Column(Kind.CHANGING if column_of(each.this, scope.resolve).kind else Kind.FIXED)
+            return scope.resolve(each)
 
         made = replace(scope.rows, columns={}, default=None, is_ordered=True)
         for at, each in enumerate(node.expressions):
@@ -215,7 +237,7 @@ class QueryRows(Reading[Rows, Scope]):
                 is_ordered = made.is_ordered and found.is_ordered
                 made = replace(made, columns=columns, default=default, is_ordered=is_ordered)
                 continue
-            column = column_of(item, scope.resolve)
+            column = column_of(item, resolve)
             if isinstance(item, exp.UDTF) and column.kind and not type(item).__name__.endswith("Outer"):
                 self.removals += scope.changing(item.find_all(exp.Column))[:1]
             names = each.args.get("expressions") if isinstance(each, exp.Aliases) else None

@@ -12,7 +12,7 @@ from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.equal_types import determines
 from odradek.pipelines.planning.group_columns import STATIC, Column, Kind, Rows, changing, holding, numbered
 from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, terms_of
-from odradek.pipelines.planning.window_parts import WINDOW_PART
+from odradek.pipelines.planning.window_parts import COARSE, WINDOW_PART, unit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     TypeOf = Callable[[exp.Expr], ColumnType | None]  # returns the type of a column if it is known
 
 WHOLE_TYPES = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"))
+TEXT_TYPES = frozenset(("TEXT", "VARCHAR", "CHAR"))
 FRACTIONS = (Primitive("FLOAT"), Primitive("DOUBLE"))
 WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
 
@@ -182,6 +183,18 @@ def leaves_out_fractions(node: exp.Expr, type_of: TypeOf) -> bool:
     kind = type_of(node.this)
     has_fractions = kind.scale > 0 if isinstance(kind, Decimal) else kind in FRACTIONS
     return has_fractions and node.to.this.name in WHOLE_TYPES and scale == "0"
+
+
+def shows_local_hours(node: exp.Expr, kind: ColumnType | None, column: Column) -> bool:
+    """Whether this is the text of a time in the session's zone, with hours: where clocks are set back, two times have
+    the same. The type and the column are those of what it is made from."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.TimeToStr | exp.UnixToStr):
+        return unit_left(node) not in {"day", COARSE}
+    is_window = bool(column.parts) and all(map(WINDOW_PART.fullmatch, column.parts))
+    is_text = isinstance(node, exp.Cast) and node.to.this.name in TEXT_TYPES
+    return is_text and (is_window or kind == Primitive("TIMESTAMP"))
 
 
 def equated(condition: exp.Expr) -> list[list[exp.Column]]:

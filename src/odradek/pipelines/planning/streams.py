@@ -12,6 +12,7 @@ from odradek.pipelines.definition.vocabulary import StreamJoinKind
 from odradek.pipelines.planning.null_columns import Column, Rows, Time
 from odradek.pipelines.planning.null_queries import NullQueries
 from odradek.pipelines.planning.queries import has_sessions, query_of
+from odradek.pipelines.planning.time_zones import changing_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,6 +48,7 @@ class Streams:
     names: frozenset[str]
     times: Mapping[str, EventTimes]
     columns: Mapping[str, Columns | None]
+    zone: str | None = None  # of the pipeline, if its clocks are set back
 
     @property
     def watermarks(self) -> dict[str, frozenset[str]]:
@@ -56,7 +58,8 @@ class Streams:
     @classmethod
     def of(cls, pipeline: Pipeline, graph: Graph, known: Mapping[str, Columns | None] | None = None) -> Streams:
         columns = known_columns(pipeline, graph) if known is None else known
-        return cls(streaming_names(pipeline, graph), event_times(pipeline, graph, columns), columns)
+        times = event_times(pipeline, graph, columns)
+        return cls(streaming_names(pipeline, graph), times, columns, changing_zone(pipeline))
 
     @classmethod
     def with_types(cls, pipeline: Pipeline, graph: Graph) -> Streams:
