@@ -237,6 +237,13 @@ def test_event_time_is_a_time() -> None:
     source = "topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}"
     lines = reported(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
     assert "watermark of source 's' uses the column 'at' of type STRING, which is not a timestamp" in lines[0]
+    assert "event_time: try_to_timestamp(at)" in lines[0]
+    local = source.replace("STRING", "TIMESTAMP_NTZ")
+    lines = reported(f"pipeline: p\nsources: {{s: {{{local}}}}}\n{OUT}")
+    assert "of type TIMESTAMP_NTZ, which is not a timestamp with a time zone" in lines[0]
+    window = "steps: {s: {from: t, window: {column: at, size: 1 s}, aggregate: {n: count(*)}}}\n"
+    head = "pipeline: p\nsources: {t: {topic: t, schema: at TIMESTAMP_NTZ}}\n"
+    assert not [line for line in reported(head + window + OUT) if "not a timestamp" in line]
 
 
 def test_columns_of_sources() -> None:

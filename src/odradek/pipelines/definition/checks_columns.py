@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 HISTORY = ("valid_from", "valid_to", "is_current")
 WINDOW_COLUMNS = ("window_start", "window_end")
-TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
+TIMESTAMP, LOCAL_TIMESTAMP, TEXT = Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"), Primitive("STRING")
 
 
 def check_columns(
@@ -344,12 +344,16 @@ class ColumnChecker:
     def _time_column(self, name: str, columns: Columns | None, what: str, place: Place) -> None:
         self._column(name, columns, what, place)
         kind = None if columns is None else columns.type_of(name)
-        if kind is not None and kind not in TIMES:
-            self.problems.error(
-                place,
-                f"{what} uses the column '{name}' of type {kind.ddl}, which is not a timestamp",
-                f"compute a timestamp in the source: columns: {{event_time: to_timestamp({name})}}",
-            )
+        is_watermark = what.startswith("watermark")
+        if kind is None or kind == TIMESTAMP or (kind == LOCAL_TIMESTAMP and not is_watermark):
+            return
+        function = f"try_to_timestamp({name})" if kind == TEXT else f"to_timestamp({name})"
+        self.problems.error(
+            place,
+            f"{what} uses the column '{name}' of type {kind.ddl}, which is not a timestamp"
+            + (" with a time zone" if kind == LOCAL_TIMESTAMP else ""),
+            f"compute a timestamp in the source: columns: {{event_time: {function}}}",
+        )
 
     @staticmethod
     def _at(thing: Source | Step | Sink | View, path: str) -> Place:
