@@ -53,6 +53,30 @@ if TYPE_CHECKING:
         ),
         ("select r.id from rigs r join pumps p on r.reading = p.name", "cannot be compared"),
         ("select explode(id) x from rigs", "explode does not take BIGINT; it takes an ARRAY or a MAP"),
+        ("select count(*) n from rigs group by window(at, '1 month')", "window() does not take the length '1 month'"),
+        (
+            "select count(*) n from rigs group by window(at, interval 1 hour)",
+            "does not take the length INTERVAL '1' HOUR",
+        ),
+        (
+            "select count(*) n from rigs group by id, session_window(at, interval 1 hour)",
+            "session_window() does not take",
+        ),
+        ("select count(*) n from rigs group by window(at, '1 hour', id)", "does not take the length id"),
+        ("select count(*) n from rigs group by window(at, 'ten minutes')", "does not take the length 'ten minutes'"),
+        (
+            "select count(*) n from rigs group by window(at, '1 hour', '2 hours')",
+            "its slide, the second one, must be at",
+        ),
+        ("select count(*) n from rigs group by window(at, '0 seconds')", "its slide, the second one, must be at most"),
+        (
+            "select count(*) n from rigs group by window(at, '1 hour', '1 hour', '90 minutes')",
+            "its start, the third one",
+        ),
+        (
+            "select window(at, '1 hour') h, count(*) n from rigs group by 1, window(at, '1 minute')",
+            "a SELECT has several windows, which Spark does not support",
+        ),
         ("select 1 a; select 2 b", "expected one query, found 2 statements"),
         ("select 'abc", "unterminated '"),
     ],
@@ -80,6 +104,11 @@ def test_sql_that_is_wrong(sql: str, said: str) -> None:
         "select x.a from (select id as a from rigs) x",
         "select value, _key from raw",
         "select /*+ broadcast(p) */ r.id from rigs r join pumps p on r.id = p.id",
+        "select window(at, '1 hour') w, window.end e, count(*) n from rigs group by window(at, '1 hour')",
+        "select count(*) n from rigs group by window(at, 'interval 1 hour 30 minutes', '15 MINUTES', '-5 minutes')",
+        "select id, count(*) n from rigs group by id, session_window(at, '1 month')",
+        "select window, count(*) n from (select window(at, '1 hour') as window from rigs) group by window",
+        "select id, window from (select id, at, window(at, '1 hour') window from rigs) where window.start > at",
     ],
 )
 def test_sql_that_is_right(sql: str) -> None:
@@ -110,6 +139,15 @@ def test_sql_errors_point_at_their_own_line() -> None:
         ("views: {o: {from: rigs, key: id, url: sqlit:///x.db}}", "url of view 'o' is of the unknown kind 'sqlit'"),
         ("views: {o: {from: rigs, key: id, order_by: x}}", "order_by of view 'o' names the column 'x'"),
         ("views: {o: {from: rigs, by: x, aggregate: {n: id}}}", "aggregate 'n' of view 'o' has no aggregate function"),
+        (
+            "views: {o: {from: rigs, by: id, aggregate: {ID: count(*)}}}",
+            "aggregate 'ID' of view 'o' has the name of a column that is grouped by; give it another name",
+        ),
+        (
+            "steps: {s: {from: rigs, by: id, window: {column: at, size: 1 s}, aggregate: {window_end: max(at)}}}\n"
+            + OUT,
+            "step 's' has windows, which add the columns window_start and window_end, and another 'window_end'",
+        ),
         ("steps: {s: {from: rigs, deduplicate: {key: x}}}\n" + OUT, "step 's' names the column 'x'"),
         (
             "steps: {s: {from: rigs, join: {table: pumps, on: at}}}\n" + OUT,
@@ -200,8 +238,13 @@ def test_event_time_is_a_time() -> None:
     source = "topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}"
     lines = reported(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
     assert "watermark of source 's' uses the column 'at' of type STRING, which is not a timestamp" in lines[0]
-    lines = reported(f"pipeline: p\nsources: {{s: {{{source.replace('STRING', 'TIMESTAMP_NTZ')}}}}}\n{OUT}")
-    assert "of type TIMESTAMP_NTZ, which is not a timestamp with time zone; compute" in lines[0]
+    assert "event_time: try_to_timestamp(at)" in lines[0]
+    local = source.replace("STRING", "TIMESTAMP_NTZ")
+    lines = reported(f"pipeline: p\nsources: {{s: {{{local}}}}}\n{OUT}")
+    assert "of type TIMESTAMP_NTZ, which is not a timestamp with a time zone" in lines[0]
+    window = "steps: {s: {from: t, window: {column: at, size: 1 s}, aggregate: {n: count(*)}}}\n"
+    head = "pipeline: p\nsources: {t: {topic: t, schema: at TIMESTAMP_NTZ}}\n"
+    assert not [line for line in reported(head + window + OUT) if "not a timestamp" in line]
 
 
 def test_columns_of_sources() -> None:

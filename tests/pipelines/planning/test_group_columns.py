@@ -304,3 +304,74 @@ def test_columns_of_the_same_name_are_different_parts_of_a_group(query: str) -> 
 )
 def test_a_column_with_and_without_its_table_is_one_part_of_a_group(query: str) -> None:
     assert refusals("key: [one]", query, head=STRUCTS) == []
+
+
+@pytest.mark.parametrize("aggregate", ["any(x > 1)", "any(x > 1) = true", "kll_sketch_agg_double(x) is null"])
+def test_a_filter_of_groups_by_any_aggregate_function_is_refused(aggregate: str) -> None:
+    grouped = f"select id, {aggregate} as hot from a group by id"
+    (refused,) = refusals("key: [id]", grouped, "select * from q1 where not hot")
+    assert "filters groups by 'hot', which changes" in refused
+    assert refusals("key: [id]", f"select id, {aggregate} as hot from a group by all") == []
+
+
+def test_like_any_is_not_an_aggregate_function() -> None:
+    liked = "select x like any ('1%', '2%') as low, count(*) n from a where x is not null group by all"
+    assert refusals("key: [low]", liked) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "query", "is_refused"),
+    [
+        ("[k]", "select coalesce(id, -1) as k, count(*) n from a group by rollup(id)", True),
+        ("[k]", "select coalesce(id, -1) as k, count(*) n from a where id is not null group by rollup(id)", False),
+        ("[k, g]", "select coalesce(id, -1) as k, grouping(id) as g, count(*) n from a group by rollup(id)", False),
+        ("[k, g]", "select coalesce(id, -1) as k, grouping_id() as g, count(*) n from a group by id with cube", False),
+        ("[k, l, g]", "select coalesce(id, 0) k, coalesce(x, 0) l, grouping(x) g from a group by cube(id, x)", True),
+        ("[k, l, g]", "select coalesce(id, 0) k, coalesce(x, 0) l, grouping_id() g from a group by cube(id, x)", False),
+        ("[k]", "select coalesce(id, -1) as k, count(*) n from a group by id", False),
+        ("[id]", "select id, count(*) n from a where id > 1 group by rollup(id) having grouping(id) = 0", False),
+    ],
+)
+def test_the_totals_of_rollup_and_cube_are_told_from_the_group_of_null(key: str, query: str, is_refused: bool) -> None:
+    found = refusals(f"key: {key}", query)
+    assert ["tells the totals of" in line and "grouping_id()" in line for line in found] == [True] * is_refused, found
+
+
+@pytest.mark.parametrize(
+    ("query", "is_refused"),
+    [
+        ("select cast(x as int) as k, count(*) n from a group by x", True),
+        ("select cast(x as decimal(9, 0)) as k, count(*) n from a group by x", True),
+        ("select int(x) as k, n from (select x, count(*) n from a group by x)", True),
+        ("select cast(x as int) as k, count(*) n from a group by cast(x as int)", False),
+        ("select cast(x as string) as k, count(*) n from a group by x", False),
+        ("select cast(x as decimal(9, 2)) as k, count(*) n from a group by x", False),
+        ("select cast(id as int) as k, count(*) n from a group by id", False),
+    ],
+)
+def test_a_cast_that_leaves_out_fractions_tells_no_groups_apart(query: str, is_refused: bool) -> None:
+    assert ["tells x apart" in line for line in refusals("key: [k]", query)] == [True] * is_refused
+
+
+@pytest.mark.parametrize(
+    ("zone", "key", "is_refused"),
+    [
+        ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH')", True),
+        ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH:mm:ss')", True),
+        ("Europe/Zurich", "cast(window_start as string)", True),
+        ("Europe/Zurich", "window_start", False),
+        ("Europe/Zurich", "unix_timestamp(window_start)", False),
+        ("Asia/Tokyo", "date_format(window.start, 'yyyy-MM-dd HH')", False),
+        ("+02:00", "cast(window_start as string)", False),
+        ("UTC", "date_format(window.start, 'yyyy-MM-dd HH')", False),
+    ],
+)
+def test_a_text_of_the_time_tells_no_windows_apart_where_clocks_are_set_back(
+    zone: str, key: str, is_refused: bool
+) -> None:
+    head = f"{HEAD}spark: {{spark.sql.session.timeZone: '{zone}'}}\n"
+    hours = "select window, window.start as window_start, count(*) n from a group by window(at, '1 hour')"
+    for queries in ((hours, f"select {key} as k, n from q1"), (f"select {key} as k, n from ({hours})",)):
+        assert [f"set back ({zone})" in line for line in refusals("key: [k]", *queries, head=head)] == [
+            True
+        ] * is_refused

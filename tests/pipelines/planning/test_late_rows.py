@@ -24,6 +24,7 @@ sources:
   clicks: {topic: clicks, schema: "user STRING, clicked_at TIMESTAMP", watermark: {column: clicked_at, delay: 1 minute}}
 """
 WINDOW = "  s: {from: views, by: [user], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}\n"
+BY_WINDOW = "  s: {from: r, by: [user, W], aggregate: {n: count(*)}}\n"
 JOIN = "  s: {from: views, join: {stream: clicks, on: [user], within: 1 minute}}\n"
 SINK = "sinks: {o: {from: s, topic: o}}\n"
 
@@ -55,9 +56,25 @@ def test_late_rows_are_found_in_front_of_the_first_state(steps: str, found: list
     assert [(each.source.name, each.step.name, each.input, each.event_time) for each in late] == found
 
 
+def test_a_column_with_the_name_of_event_time_is_not_late() -> None:
+    computed = '  r: {sql: "select user, at + interval 1 hour as at from views"}\n'
+    steps = computed + WINDOW.replace("from: views", "from: r")
+    sink = SINK.replace("topic: o", "topic: o, mode: update")
+    assert errors(steps, sink) == []
+    pipeline = sound(f"{HEAD}steps:\n{steps}{sink}")
+    graph = build_graph(pipeline)
+    flows, streams = split_flows(pipeline, graph), Streams.of(pipeline, graph)
+    assert [late_inputs(pipeline, graph, streams, each) for each in flows] == [[] for _ in flows]
+
+
 @pytest.mark.parametrize(
     ("steps", "ends", "message"),
     [
+        (
+            "  r: {sql: \"select user, window(at, '1 minute') as w from views\"}\n" + BY_WINDOW,
+            SINK,
+            "cannot be exact: step 's' groups by windows of a step before it",
+        ),
         (WINDOW.replace("size", "slide: 10 s, size"), SINK, "sliding windows"),
         ("  s: {from: views, deduplicate: {key: [user], within: 1 minute}}\n", SINK, "neither an aggregate nor a join"),
         (

@@ -67,7 +67,7 @@ FINAL = [
     ),
     (
         "w: {sql: \"select id, window, count(*) n from z group by id, window(at, '1 minute')\"}, "
-        f"v: {{sql: 'select n, window_time(window) as at from w', {MARKED}}}, s: {{sql: 'select distinct at from v'}}"
+        "v: {sql: 'select n, window_time(window) as at from w'}, s: {sql: 'select distinct at from v'}"
     ),
     (
         "w: {sql: \"select id, window, count(*) n from a group by id, window(at, '1 minute')\"}, "

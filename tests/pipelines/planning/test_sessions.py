@@ -30,6 +30,7 @@ BY_ORDINAL = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group b
 BY_ALIAS = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group by w, user"}}\n'
 BY_ALL = f'  s: {{sql: "select {CALL} w, user, count(*) n from views group by all"}}\n'
 BY_SUBQUERY = f'  s: {{sql: "select w, user, count(*) n from (select {CALL} w, user from views) group by w, user"}}\n'
+COMMON = "  s: {sql: \"select 'all' as who, session_window(at, '1 minute') as w, count(*) n from views %s\"}\n"
 TOPIC = "sinks: {o: {from: s, topic: o}}\n"
 HOURLY = "  h: {from: s, window: {column: window_end, size: 1 hour}, aggregate: {n: sum(n)}}\n"
 
@@ -62,6 +63,8 @@ def test_sessions_are_written_when_they_have_ended(steps: str, ends: str) -> Non
         (SESSIONS, "sinks: {o: {from: s, topic: o, mode: update}}\n", "which Spark writes once they ended"),
         (BY_SQL, "sinks: {o: {from: s, topic: o, mode: update}}\n", "which Spark writes once they ended"),
         (SESSIONS.replace("by: [user], ", ""), TOPIC, "sessions of all rows of a stream"),
+        (COMMON % "group by session_window(at, '1 minute')", TOPIC, "sessions of all rows of a stream"),
+        (COMMON % "group by 1, 2", TOPIC, "sessions of all rows of a stream"),
         (SESSIONS.replace("views", "bare"), TOPIC, "without a watermark, and sink 'o'"),
         (
             SESSIONS.replace("views", "bare"),
@@ -210,3 +213,29 @@ def test_sessions_of_both_sides_of_a_join_identify_its_rows(end: str, sql: str, 
     found = [line for line in lines if line.startswith("error")]
     assert len(found) == (missing is not None), found
     assert missing is None or f"nothing in its key tells {missing} apart" in found[0]
+
+
+ENDED_SQL = "select user, session_window.start as b, session_window.end as e, count(*) n from views "
+GROUPS = "group by user, session_window(at, '1 minute')"
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        (f"{ENDED_SQL} {GROUPS} having session_window.end > session_window.start + interval 5 minutes", True),
+        (f"{ENDED_SQL} {GROUPS} having e > b + interval 5 minutes", True),
+        (f"{ENDED_SQL} {GROUPS} having count(*) > 1 and user <> 'x'", False),
+        (f"{ENDED_SQL} where user <> 'x' {GROUPS}", False),
+        (f"select * from ({ENDED_SQL} {GROUPS}) where e > b + interval 5 minutes", True),
+        (f"with x as ({ENDED_SQL} {GROUPS}) select * from x where e > b + interval 5 minutes", True),
+        (f"with x as ({ENDED_SQL} {GROUPS}), y as (select * from x) select e, sum(n) m from y group by e", True),
+        (f"select user, e from ({ENDED_SQL} {GROUPS}) union all select user, at from views where user <> 'x'", False),
+        (BY_SUBQUERY.split('"')[1].replace("from views", "from views where user <> 'x'"), False),
+    ],
+)
+def test_sessions_are_not_filtered_in_the_query_that_makes_them(sql: str, is_refused: bool) -> None:
+    for engine in (None, Engine.BATCH):
+        found = [
+            line for line in errors(f'  s: {{sql: "{sql}"}}\n', TOPIC, engine) if "in the query that makes" in line
+        ]
+        assert len(found) == is_refused, found

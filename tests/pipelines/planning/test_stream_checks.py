@@ -53,6 +53,20 @@ def test_the_clock_is_a_warning() -> None:
     assert len([line for line in lines if line.startswith("warning: step 's' reads the clock")]) == 2
 
 
+@pytest.mark.parametrize("call", ["timestamp 'now'", "DATE'today'", "cast('tomorrow' as date)", "localtime()"])
+def test_a_literal_of_the_present_reads_the_clock(call: str) -> None:
+    lines = reported_for(f'steps: {{s: {{sql: "select id, {call} t from a"}}}}\n' + TOPIC, head=HEAD)
+    assert len([line for line in lines if line.startswith("warning: step 's' reads the clock")]) == 1, lines
+    said = f"steps: {{s: {{sql: \"select id, 'now' t from a where x > date '2026-01-01'\"}}}}\n{TOPIC}"
+    assert not [line for line in reported_for(said, head=HEAD) if "reads the clock" in line]
+
+
+@pytest.mark.parametrize("call", ["rand()", "`rand`()", "builtin.rand()", "system.builtin.uuid()"])
+def test_a_random_function_is_refused_by_any_of_its_names(call: str) -> None:
+    lines = reported_for(f'steps: {{s: {{sql: "select id, {call} r from a"}}}}\n' + TOPIC, head=HEAD)
+    assert len([line for line in lines if "whose value differs between batches, sinks and replays" in line]) == 1, lines
+
+
 @pytest.mark.parametrize(
     ("sql", "is_refused"),
     [

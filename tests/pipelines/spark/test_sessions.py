@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.pipelines.definition.model import Step
+from odradek.pipelines.definition.operations import Aggregation, Sql, Window
+from odradek.pipelines.definition.references import NamedExpression
+from odradek.pipelines.definition.vocabulary import Duration, SinkMode
+from odradek.pipelines.spark.steps import run_step
 from tests.pipelines.spark.file_batches import NOON, give_files, seconds_after_noon
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.operations import Operation
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
@@ -131,3 +139,23 @@ def test_a_stream_and_a_batch_have_the_same_sessions(stage: Stage) -> None:
     check_windows_over_sessions(stage, expected)
     tens = read(stage, "select n from tumbling where window_start < '2026-01-01 12:15'")
     assert sum(n for (n,) in tens) == len(rows)
+
+
+BY_GAP = Aggregation("a", (NamedExpression("n", "count(*)"),), ("user",), Window("at", gap=Duration(30_000)))
+BY_SQL = Sql(
+    "select session_window.start as window_start, session_window.end as window_end, user, count(*) as n from a "
+    "group by user, session_window(at, '30 seconds')"
+)
+
+
+@pytest.mark.parametrize("operation", [BY_GAP, BY_SQL])
+def test_filters_and_sums_of_sessions_are_of_merged_ones(spark: SparkSession, operation: Operation) -> None:
+    """Spark's optimizer would move them to the rows of a session."""
+    rows = spark.createDataFrame([(1, 0), (1, 20), (1, 90)], "user BIGINT, s BIGINT")
+    frame = rows.selectExpr("user", "timestamp_seconds(s) as at").repartition(3, "at")
+    sessions = run_step(spark, Step("s", operation), {"a": frame}, SinkMode.APPEND, ".")
+    long = sessions.where("window_end - window_start > interval 30 seconds").select("n").collect()
+    early = sessions.where("window_start < timestamp_seconds(10)").select("n").collect()
+    assert [row[0] for row in (*long, *early)] == [2, 2]
+    sums = sessions.groupBy("window_end").agg({"n": "sum"}).selectExpr("unix_seconds(window_end)", "`sum(n)`").collect()
+    assert sorted(map(tuple, sums)) == [(50, 2), (120, 1)]

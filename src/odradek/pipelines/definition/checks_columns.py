@@ -30,10 +30,9 @@ from odradek.pipelines.definition.operations import (
     Sql,
     StreamJoin,
 )
-from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
+from odradek.pipelines.definition.spark_functions import AGGREGATE, Answer, Functions, operate
 from odradek.pipelines.definition.sql_checks import findings_of_expression, findings_of_query
 from odradek.pipelines.definition.sql_columns import UnknownColumn, unknown_columns, unknown_in_expression
-from odradek.pipelines.definition.sql_groups import AGGREGATE
 from odradek.pipelines.definition.sql_text import SqlError, aggregate_functions, parse_expression, parse_query
 from odradek.pipelines.definition.table_columns import Columns
 from odradek.pipelines.definition.vocabulary import Encoding, JoinKind
@@ -50,8 +49,9 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.sql_findings import Finding
 
 HISTORY = ("valid_from", "valid_to", "is_current")
-TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
+WINDOW_COLUMNS = ("window_start", "window_end")
 TEXT = Primitive("STRING")  # which Spark casts to BOOLEAN: 'true'
+TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
 
 
 def check_columns(
@@ -239,14 +239,31 @@ class ColumnChecker:
         if operation.window is not None:
             self._time_column(operation.window.column, columns, f"window of {what}", self._at(step, "window/column"))
         self._aggregates(operation.aggregates, columns, operation.by, what)
+        self._window_names(step, operation, what)
+
+    def _window_names(self, step: Step, operation: Aggregation, what: str) -> None:
+        """A window adds columns, whose names no other column can have."""
+        named = [(each, self._below(step, "by")(each)) for each in operation.by]
+        named += [(each.name, each.place) for each in operation.aggregates]
+        taken = [(name, place) for name, place in named if name.lower() in WINDOW_COLUMNS]
+        for name, place in taken if operation.window is not None else ():
+            self.problems.error(
+                place,
+                f"{what} has windows, which add the columns {' and '.join(WINDOW_COLUMNS)}, and another '{name}'",
+                "give the column another name",
+            )
 
     def _aggregates(
         self, aggregates: Iterable[NamedExpression], columns: Columns | None, by: Sequence[str], what: str
     ) -> None:
         from sqlglot import exp  # noqa: PLC0415 - expressions are parsed here anyway
 
+        grouped = {each.lower() for each in by}
         for each in aggregates:
             name = f"aggregate '{each.name}' of {what}"
+            if each.name.lower() in grouped:
+                text = f"{name} has the name of a column that is grouped by"
+                self.problems.error(each.place, text, "give it another name")
             parsed = self._expression(each.expression, each.expression_place, name, columns, by=by)
             if parsed is None or aggregate_functions(parsed):
                 continue
@@ -347,11 +364,12 @@ class ColumnChecker:
         self._column(name, columns, what, place)
         kind = None if columns is None else columns.type_of(name)
         if kind is not None and kind not in types:
-            with_zone = " with time zone" if kind in TIMES else ""
+            with_zone = " with a time zone" if kind in TIMES else ""
+            function = f"try_to_timestamp({name})" if kind == TEXT else f"to_timestamp({name})"
             self.problems.error(
                 place,
                 f"{what} uses the column '{name}' of type {kind.ddl}, which is not a timestamp{with_zone}",
-                f"compute a timestamp in the source: columns: {{event_time: to_timestamp({name})}}",
+                f"compute a timestamp in the source: columns: {{event_time: {function}}}",
             )
 
     @staticmethod

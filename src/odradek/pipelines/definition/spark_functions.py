@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ONE = "".join(ARGUMENTS)
+AGGREGATE = "agg_funcs"  # the group of aggregate functions
 ANY_NUMBER = 9  # this count of arguments stands for any number from there on
 SAFE_RESULTS = {"m": "b", "r": "bs", "A": "b"}  # results that do not depend on the types inside the container
 
@@ -52,6 +53,12 @@ class Answer(Enum):
 def table() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(Path(__file__).with_name("spark_functions.json").read_text(encoding="utf-8"))
     return found
+
+
+@functools.cache
+def aggregate_names() -> frozenset[str]:
+    """The aggregate functions of Spark."""
+    return frozenset(name for name, each in table()["functions"].items() if each["kind"] == AGGREGATE)
 
 
 @functools.cache

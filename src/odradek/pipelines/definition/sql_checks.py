@@ -14,6 +14,7 @@ from odradek.pipelines.definition.sql_groups import GENERATOR, WINDOWS, Grouping
 from odradek.pipelines.definition.sql_scope import Scope
 from odradek.pipelines.definition.sql_text import place_in
 from odradek.pipelines.definition.sql_types import DATE, STRING, TIMESTAMP, Typing, shown
+from odradek.pipelines.definition.sql_windows import window_findings
 from odradek.pipelines.definition.sql_written import is_star, name_of, start_of, written_expression, written_query
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ class QueryCheck:
         yield from self._keys_joined(joins, scope)
         yield from self._ambiguous(select, scope, aliases)
         yield from self._generators(select)
+        calls = [each for each in below(select) if isinstance(each, exp.Anonymous) and name_of(each) in WINDOWS]
+        yield from window_findings(select, calls)
 
     def _columns(self, select: exp.Select, scope: Scope) -> Iterator[Finding]:
         """The expressions of the SELECT; each may use the names of those before it."""

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.spark_functions import AGGREGATE
 from odradek.pipelines.definition.sql_findings import Finding
 from odradek.pipelines.definition.sql_text import place_in
 from odradek.pipelines.definition.sql_written import is_star, name_of, start_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.spark_functions import Functions
     from odradek.pipelines.definition.sql_scope import Scope
 
-AGGREGATE, OVER_ONLY, GENERATOR = "agg_funcs", "window_funcs", "generator_funcs"
+OVER_ONLY, GENERATOR = "window_funcs", "generator_funcs"
 WINDOWS = ("window", "session_window")
 
 

@@ -15,8 +15,10 @@ from odradek.pipelines.definition.nearest import nearest
 if TYPE_CHECKING:
     from sqlglot import exp
 
-# sqlglot parses Spark's window() after GROUP BY as a WINDOW clause. A stand-in of equal length keeps positions valid.
-WINDOW_FUNCTION = re.compile(r"\bwindow(?=\s*\()", re.IGNORECASE)
+# sqlglot parses `window` after GROUP BY as a WINDOW clause. A stand-in of equal length keeps positions valid.
+WINDOW_NAME = re.compile(
+    r"\bwindow(?=\s*(?:[(,);]|$|(?:having|union|order|limit|with|intersect|except)\b))", re.IGNORECASE
+)
 WINDOW_STAND_IN = "windo_"
 FIRST_WORD = re.compile(r"\s*([A-Za-z_]\w*)")
 QUERY_WORDS = frozenset({"select", "with", "from", "values", "table"})
@@ -119,7 +121,7 @@ def _parsed(text: str) -> list[exp.Expr]:
     import sqlglot  # noqa: PLC0415
     from sqlglot.errors import SqlglotError, TokenError  # noqa: PLC0415
 
-    readable = WINDOW_FUNCTION.sub(WINDOW_STAND_IN, text)
+    readable = WINDOW_NAME.sub(WINDOW_STAND_IN, text)
     found: list[Any] = []
     try:
         found = sqlglot.parse(readable, read=reading_dialect())
@@ -132,10 +134,20 @@ def _parsed(text: str) -> list[exp.Expr]:
             found = sqlglot.parse(readable, read=writing_dialect())
         except SqlglotError:
             raise _parse_error(text, error) from error
-    statements = [each for each in found if each is not None]
+    statements = [with_window_columns(each) for each in found if each is not None]
     if not statements:
         raise SqlError("the SQL is empty", 1, 1)
     return statements
+
+
+def with_window_columns(statement: exp.Expr) -> exp.Expr:
+    """The statement, in which columns are called `window` again; calls of the function keep the stand-in."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    for each in statement.find_all(exp.Identifier):
+        if each.name == WINDOW_STAND_IN:
+            each.set("this", "window")
+    return statement
 
 
 def _parse_error(text: str, error: Exception) -> SqlError:
@@ -226,7 +238,17 @@ def is_aggregation(query: exp.Expr) -> bool:
     )
 
 
-def aggregate_functions(expression: exp.Expr) -> list[exp.AggFunc]:
+def aggregate_functions(expression: exp.Expr) -> list[exp.Expr]:
     from sqlglot import exp  # noqa: PLC0415
 
-    return [each for each in expression.find_all(exp.AggFunc) if each.find_ancestor(exp.Window) is None]
+    calls = [
+        each for each in expression.find_all(exp.AggFunc, exp.Any) if not isinstance(each, exp.Any) or is_any(each)
+    ]
+    return [each for each in calls if each.find_ancestor(exp.Window) is None]
+
+
+def is_any(node: exp.Expr) -> bool:
+    """Whether this is a call of the aggregate function `any`; sqlglot has one class for it and for LIKE ANY."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return isinstance(node, exp.Any) and not isinstance(node.parent, exp.Like | exp.ILike)

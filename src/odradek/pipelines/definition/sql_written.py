@@ -9,7 +9,13 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.sql_text import WINDOW_FUNCTION, WINDOW_STAND_IN, place_in, writing_dialect
+from odradek.pipelines.definition.sql_text import (
+    WINDOW_NAME,
+    WINDOW_STAND_IN,
+    place_in,
+    with_window_columns,
+    writing_dialect,
+)
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -23,10 +29,10 @@ def written_query(text: str) -> exp.Expr | None:
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
     try:
-        found = sqlglot.parse(WINDOW_FUNCTION.sub(WINDOW_STAND_IN, text), read=writing_dialect())
+        found = sqlglot.parse(WINDOW_NAME.sub(WINDOW_STAND_IN, text), read=writing_dialect())
     except (SqlglotError, RecursionError):
         return None
-    statements = [each for each in found if each is not None]
+    statements = [with_window_columns(each) for each in found if each is not None]
     return statements[0] if len(statements) == 1 and isinstance(statements[0], exp.Query) else None
 
 

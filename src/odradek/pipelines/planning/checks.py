@@ -9,6 +9,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.planning.late_rows import check_late_rows
 from odradek.pipelines.planning.realtime_checks import check_realtime_steps
+from odradek.pipelines.planning.session_filters import check_session_filters
 from odradek.pipelines.planning.static_checks import check_static_expectations
 from odradek.pipelines.planning.stream_checks import check_streams, check_within
 from odradek.pipelines.planning.stream_join_checks import check_stream_join
@@ -28,6 +29,7 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     for step in pipeline.steps:
         check_within(step, graph, streams, problems)
         check_stream_join(step, graph, streams, problems)
+        check_session_filters(step, problems)
     if pipeline.engine is not Engine.BATCH:
         check_streams(pipeline, graph, streams, problems)
         check_late_rows(pipeline, graph, streams, problems)

@@ -22,22 +22,41 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.streams import Streams
 
 RANDOM = frozenset(("rand", "random", "randn", "randstr", "uuid", "shuffle", "uniform"))
-BY_BATCH = frozenset(("monotonically_increasing_id", "spark_partition_id", "input_file_name", "input_file_block_start"))
+BY_BATCH = frozenset(
+    """
+    monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length
+    """.split()  # noqa: SIM905 - a list would have a line for each name
+)
 BY_ARRIVAL = frozenset(  # of a group whose records are in several partitions
     """
     first first_value last last_value any_value mode collect_list array_agg listagg string_agg
-    """.split()  # noqa: SIM905 - a list would have a line for each name
+    """.split()  # noqa: SIM905
 )
 UNORDERED = re.compile(
     r"\b(?:sort_array|array_sort|size|array_size|cardinality|array_max|array_min)\s*\(\s*$", re.IGNORECASE
 )
 CLOCK = frozenset(
-    ("now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp", "unix_timestamp")
+    """
+    now current_timestamp current_date curdate current_time localtime localtimestamp unix_timestamp
+    """.split()  # noqa: SIM905
+)
+CLOCK_HINT = "use the time of the record, _timestamp, or a column of event time"
+# Literals of the present: TIMESTAMP 'now', CAST('today' AS DATE).
+PRESENT = re.compile(
+    r"\b(?:(?:timestamp(?:_ltz|_ntz)?|date)\s*|cast\s*\(\s*)'\s*(now|today|tomorrow|yesterday)\s*'", re.IGNORECASE
 )
 
 
 def check_determinism(pipeline: Pipeline, streams: Streams, problems: Problems) -> None:
     for what, text, place in texts_of(pipeline, streams):
+        for match in PRESENT.finditer(text):
+            before = text[: match.start()].split("\n")
+            problems.warning(
+                place.inside(len(before), len(before[-1]) + 1),
+                f"{what} reads the clock with '{match[1]}': the value depends on when a row is processed, and differs "
+                "between sinks and after a replay",
+                CLOCK_HINT,
+            )
         for call in calls_in(text):
             at = place.inside(call.line, call.column)
             if call.name in RANDOM | BY_BATCH:
@@ -60,7 +79,7 @@ def check_determinism(pipeline: Pipeline, streams: Streams, problems: Problems) 
                     at,
                     f"{what} reads the clock with {call.name}(): the value depends on when a row is processed, and "
                     "differs between sinks and after a replay",
-                    "use the time of the record, _timestamp, or a column of event time",
+                    CLOCK_HINT,
                 )
 
 

@@ -8,23 +8,23 @@ from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import Changes, RunningAggregate, Sink
 from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.parsing_changes import changes_of
-from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes
-from odradek.pipelines.planning.group_columns import group_expressions
+from odradek.pipelines.planning.grouping_sets import grouped_expressions
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
 from odradek.pipelines.planning.null_times import can_be_declared, null_time
-from odradek.pipelines.planning.queries import query_of
-from odradek.pipelines.planning.query_checks import WATERMARK_HINT
+from odradek.pipelines.planning.queries import has_sessions, query_of
+from odradek.pipelines.planning.query_checks import time_hint
+from odradek.pipelines.planning.query_facts import query_facts
 from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step, View
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
+
+SQL_HINT = "let each GROUP BY and DISTINCT of the query have event time,"
 
 
 def check_ends(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
@@ -53,7 +53,7 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     is_grouping = not isinstance(end, Sink) and isinstance(end.content, RunningAggregate)
     sessions = next((step for step in path if State.SESSIONS in states[step.name]), None)
     if sessions is not None and not is_grouping:
-        check_sessions(sessions, end, problems)
+        check_sessions(sessions, end, streams, problems)
     appends = end.mode is SinkMode.APPEND if isinstance(end, Sink) else isinstance(end.content, Changes)
     if appends or (sessions is not None and not is_grouping):
         for step in grouped:
@@ -62,15 +62,7 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
             check_kept_rows(end, path, streams, problems, is_final=True)
         return
     for step in grouped:
-        after = [other for other in path if states[other.name] and step.name in graph.upstream(other.name)[:-1]]
-        if after or is_grouping:
-            place = after[0].place if after else end.place
-            what = f"step '{after[0].name}'" if after else f"view '{end.name}'"
-            problems.error(
-                place,
-                f"{what} keeps state over the updated rows of '{step.name}', which '{end.name}' reads",
-                "Spark does not support this: set mode: append on the sink, or make a view of each step",
-            )
+        check_updates(step, end, path, graph, streams, problems)
     if is_keyed(end) and grouped:
         check_kept_rows(end, path, streams, problems)
     elif is_keyed(end):
@@ -84,7 +76,29 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
         )
 
 
-def check_sessions(step: Step, end: Sink | View, problems: Problems) -> None:
+def check_updates(
+    step: Step, end: Sink | View, path: list[Step], graph: Graph, streams: Streams, problems: Problems
+) -> None:
+    """Checks that no state is kept over the groups of a step, which change."""
+    is_grouping = not isinstance(end, Sink) and isinstance(end.content, RunningAggregate)
+    behind = [other for other in path if step.name in graph.upstream(other.name)[:-1]]
+    after = next((other for other in behind if state_of(other, streams.names)), None)
+    if groups_groups(step, streams):
+        problems.error(
+            step.place,
+            f"step '{step.name}' aggregates the groups of an aggregation, which change, and '{end.name}' reads it",
+            "Spark does not support this: set mode: append on the sink, with event time in each GROUP BY",
+        )
+    elif after is not None or is_grouping:
+        what = f"step '{after.name}'" if after is not None else f"view '{end.name}'"
+        problems.error(
+            end.place if after is None else after.place,
+            f"{what} keeps state over the updated rows of '{step.name}', which '{end.name}' reads",
+            "Spark does not support this: set mode: append on the sink, or make a view of each step",
+        )
+
+
+def check_sessions(step: Step, end: Sink | View, streams: Streams, problems: Problems) -> None:
     """Checks what Spark cannot do with sessions of a stream."""
     if isinstance(end, Sink) and end.mode is SinkMode.UPDATE:
         problems.error(
@@ -92,12 +106,29 @@ def check_sessions(step: Step, end: Sink | View, problems: Problems) -> None:
             f"sink '{end.name}' (mode: update) reads the sessions of '{step.name}', which Spark writes once they ended",
             "set mode: append",
         )
-    if isinstance(step.operation, Aggregation) and not step.operation.by:
+    if has_common_sessions(step, streams):
+        is_sql = not isinstance(step.operation, Aggregation)
+        example = "GROUP BY user, session_window(…)" if is_sql else "by: [user]"
         problems.error(
-            place_of(step, "window", "gap"),
+            step.place if is_sql else place_of(step, "window", "gap"),
             f"step '{step.name}' has sessions of all rows of a stream, which Spark does not support",
-            "add the columns that a session belongs to: by: [user]",
+            f"add the columns that a session belongs to: {example}",
         )
+
+
+def has_common_sessions(step: Step, streams: Streams) -> bool:
+    """Whether a step has sessions that all rows of a stream share."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    if isinstance(step.operation, Aggregation):
+        return not step.operation.by
+    query = query_of(step)
+    for select in () if query is None else query_facts(query, streams.names).aggregations:
+        expressions = grouped_expressions(select)
+        others = [each for each in expressions if not has_sessions(each) and not isinstance(each, exp.Literal)]
+        if any(map(has_sessions, expressions)) and not others:
+            return True
+    return False
 
 
 def check_finishes(
@@ -113,17 +144,22 @@ def check_finishes(
     else:
         writer, instead = f"view '{end.name}' of sessions", ""
     marks = streams.of_inputs(step, graph)
-    if not marks:
+    if not marks and not streams.windows_of_inputs(step, graph):
+        lost = streams.time_before(step, graph)
         problems.error(
             step.place,
-            f"{what} without a watermark, and {writer} writes final groups only",
-            f"{WATERMARK_HINT}{instead}",
+            f"{what} without {'a watermark' if lost is None else 'event time'}, and {writer} writes final groups only",
+            f"{time_hint(lost)}{instead}",
         )
-    elif not groups_by_time(step, marks):
+    elif not groups_by_time(step, graph, streams):
+        column = min(marks or streams.windows_of_inputs(step, graph))
+        window = f"add window: {{column: {column}, size: …}}"
+        if query_of(step) is not None:
+            window = f"{SQL_HINT} by {column} or window({column}, '10 minutes'): what is computed from them is none"
         problems.error(
             step.place,
             f"{what} without grouping by event time, so no group becomes final for {writer}",
-            f"add window: {{column: {min(marks)}, size: …}}{instead}",
+            f"{window}{instead}",
         )
     else:
         check_null_group(pipeline, step, writer, graph, streams, problems)
@@ -153,40 +189,22 @@ def check_null_group(
     )
 
 
-def groups_by_time(step: Step, marks: frozenset[str]) -> bool:
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
+def groups_groups(step: Step, streams: Streams) -> bool:
+    """Whether the query of a step has an aggregation over another one."""
+    query = query_of(step)
+    return query is not None and bool(query_facts(query, streams.names).nested)
 
+
+def groups_by_time(step: Step, graph: Graph, streams: Streams) -> bool:
+    """Whether every aggregation of a step groups by a column of event time or a window of one."""
     operation = step.operation
     if isinstance(operation, Aggregation):
+        marks = streams.of_inputs(step, graph)
         by = {each.lower() for each in operation.by}
-        return bool(marks & by) or (operation.window is not None and operation.window.column.lower() in marks)
-    query = query_of(step)
-    if query is None:
+        has_window = operation.window is not None and operation.window.column.lower() in marks
+        return has_window or bool(by & (marks | streams.windows_of_inputs(step, graph)))
+    query, reading = query_of(step), streams.reading_of(step, graph)
+    if query is None or reading is None:
         return True
-    named = marks | {
-        alias.alias.lower()
-        for alias in query.find_all(exp.Alias)
-        if any(column.name.lower() in marks for column in alias.find_all(exp.Column))
-    }
-    selects = list(query.find_all(exp.Select))
-    grouped = [each for select in selects for each in group_expressions(select)]
-    distinct = [each for each in (*selects, *query.find_all(exp.Union)) if each.args.get("distinct")]
-    return any(has_time(each, named) for each in grouped) or any(selects_time(each, named) for each in distinct)
-
-
-def has_time(node: exp.Expr, names: frozenset[str]) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
-
-    return any(column.name.lower() in names for column in node.find_all(exp.Column))
-
-
-def selects_time(query: exp.Expr, names: frozenset[str]) -> bool:
-    """Whether a query selects a column of event time, by its name or with `*`."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    if isinstance(query, exp.SetOperation | exp.Subquery):
-        return selects_time(query.this, names)
-    stars = [each for each in query.expressions if is_star(each)]
-    named = [each for each in query.expressions if not is_star(each)]
-    left_out = {each.name.lower() for star in stars for each in excepted_columns(star)}
-    return (bool(stars) and not names.issubset(left_out)) or any(has_time(each, names) for each in named)
+    grouping = {id(each) for each in query_facts(query, streams.names).aggregations}
+    return all(times for node, times in reading.groupings if id(node) in grouping)

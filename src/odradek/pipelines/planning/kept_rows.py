@@ -36,7 +36,7 @@ from odradek.pipelines.planning.group_columns import (
     settled,
 )
 from odradek.pipelines.planning.queries import query_of
-from odradek.pipelines.planning.query_rows import QueryRows, changing_paths
+from odradek.pipelines.planning.query_rows import TOTALS, QueryRows, changing_paths
 from odradek.pipelines.planning.window_parts import SIDES, STEP, WINDOW, WINDOW_PART, window_part
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def check_kept_rows(
                 f"filter when you query '{end.name}', or write final groups with mode: append",
             )
             return
-    check_key(end, tables[end.input.lower()], problems, is_final=is_final)
+    check_key(end, tables[end.input.lower()], streams.zone, problems, is_final=is_final)
 
 
-def check_key(end: Sink | View, rows: Rows, problems: Problems, *, is_final: bool) -> None:
+def check_key(end: Sink | View, rows: Rows, zone: str | None, problems: Problems, *, is_final: bool) -> None:
     """Checks that each key has one group, whose row replaces that of the group before."""
     if not rows.is_known:
         return
@@ -112,11 +112,16 @@ def check_key(end: Sink | View, rows: Rows, problems: Problems, *, is_final: boo
     if order_by is not None and (is_final or rows.is_fixed):
         warn_of_ties(end, problems)
         return
+    hint = "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart"
+    if zone is not None and any(map(WINDOW_PART.fullmatch, rows.parts - held)):
+        hint += f"; where clocks are set back ({zone}), a text of the time does not tell windows apart"
+    if any(TOTALS in each for each in rows.parts - held):
+        hint = "add grouping_id() to the SELECT and to the key, or leave out rows with null: WHERE … IS NOT NULL"
     problems.error(
         place_of(end, "key"),
         f"'{end.name}' keeps one row of each {', '.join(key)}, and several groups may have the same: nothing in "
         f"its key tells {shown_parts(rows.parts - held)} apart",
-        "add the columns that identify a group to the key, or order_by: one of them that tells the groups apart",
+        hint,
     )
 
 
@@ -175,7 +180,7 @@ def operation_rows(step: Step, tables: Mapping[str, Rows], streams: Streams) -> 
     query = query_of(step)
     if query is None:
         return UNKNOWN, []
-    reader = QueryRows(tables, lambda name: lookup(streams.columns, name))
+    reader = QueryRows(tables, lambda name: lookup(streams.columns, name), repeats_hours=streams.zone is not None)
     return reader.of_query(query), reader.removals
 
 

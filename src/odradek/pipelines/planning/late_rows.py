@@ -17,6 +17,7 @@ from odradek.pipelines.definition.operations import Aggregation, Join, Sql, Stre
 from odradek.pipelines.definition.vocabulary import Delivery, Late
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.streams import EventTimes
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
@@ -56,7 +57,7 @@ def inputs_behind(source: Source, pipeline: Pipeline, graph: Graph, streams: Str
         for name in graph.inputs.get(step.name, ()) if step.name in stateful else ():
             before = graph.upstream(name) if name in graph.order else []
             if source.name in before and not stateful.intersection(before):
-                time = late_time(step, streams.watermarks.get(name, frozenset()))
+                time = late_time(step, streams.times_of(name).moments | streams.times_of(name).windows)
                 found += [] if time is None else [LateInput(source, step, name, time)]
     return found
 
@@ -93,8 +94,10 @@ def check_behind(source: Source, pipeline: Pipeline, graph: Graph, streams: Stre
         step = late.step
         between = [steps[name] for name in graph.upstream(late.input) if name in steps]
         running = [flow for flow in flows if step.name in graph.upstream(flow.root)]
+        has_windows = late.event_time.lower() in streams.times_of(late.input).windows
         reason = (
             unknown_rule(step)
+            or (has_windows and "groups by windows of a step before it")
             or (several_paths(late, graph, between, streams) and "reads the source more than once")
             or (
                 "" if all(isinstance(each.operation, Sql | Join) for each in between) else "is behind a Python function"
@@ -108,9 +111,8 @@ def check_behind(source: Source, pipeline: Pipeline, graph: Graph, streams: Stre
             refuse(source, text, "use late: count, or change the step", problems)
     for view in pipeline.views:
         by = view.content.by if isinstance(view.content, RunningAggregate) else ()
-        if source.name in graph.upstream(view.input) and {each.lower() for each in by} & streams.watermarks.get(
-            view.input, frozenset()
-        ):
+        times = streams.times_of(view.input).among(by) if source.name in graph.upstream(view.input) else EventTimes()
+        if times.moments | times.windows:
             text = f"cannot be exact: view '{view.name}' groups by event time"
             refuse(source, text, "use late: count, or aggregate in a step", problems)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import excepted_columns
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+class Time(Enum):
+    """What a column of event time has."""
+
+    MOMENT = auto()
+    WINDOW = auto()  # a struct of start and end, which Spark marks as event time
+    SESSION = auto()  # such a struct of a step before: Spark would merge sessions if it were grouped by
+    END = auto()  # the end of such a window: event time in the steps behind, and not in the query that selects it
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column; `time` is its name in the table that it is read from, if it is event time."""
@@ -22,6 +32,12 @@ class Column:
     name: str  # in lower case
     may_be_null: bool = True
     time: str | None = None
+    kind: Time = Time.MOMENT  # of event time
+
+    @property
+    def mark(self) -> str | None:
+        """The event time that Spark knows the column as, in the query that has it."""
+        return None if self.kind is Time.END else self.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +89,24 @@ class Rows:
 
 def merged(name: str, columns: Collection[Column]) -> Column:
     """What is known of a column that is one of these."""
-    times = [each.time for each in columns if each.time is not None]
+    timed = next((each for each in columns if each.time is not None), Column(name))
     may_be_null = not columns or any(each.may_be_null for each in columns)
-    return Column(name, may_be_null, times[0] if times else None)
+    return Column(name, may_be_null, timed.time, timed.kind)
 
 
 def united(left: Rows, right: Rows) -> Rows:
-    """The rows of a UNION, whose columns have the names of the left side by position."""
+    """The rows of a UNION, whose columns have the names of the left side by position. Spark takes the event time of the
+    left side for that of both; the end of a window is event time if both sides have one."""
     if left.is_open or right.is_open or len(left.columns) != len(right.columns):
-        times = [each for side in (left, right) for each in side.columns if each.time is not None]
+        times = [each for each in left.columns if each.mark is not None]
         return Rows(tuple(replace(each, may_be_null=True) for each in times), is_open=True)
     pairs = zip(left.columns, right.columns, strict=True)
-    return Rows(tuple(merged(one.name, (one, other)) for one, other in pairs))
+    return Rows(tuple(united_column(one, other) for one, other in pairs))
+
+
+def united_column(one: Column, other: Column) -> Column:
+    is_time = one.kind is not Time.END or (other.kind is Time.END and other.time is not None)
+    return Column(one.name, one.may_be_null or other.may_be_null, one.time if is_time else None, one.kind)
 
 
 @dataclass(slots=True)

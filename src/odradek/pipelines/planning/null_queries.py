@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import is_star, name_of
 from odradek.pipelines.planning.group_columns import group_expressions
-from odradek.pipelines.planning.grouping_sets import partial_expressions
+from odradek.pipelines.planning.grouping_sets import grouped_expressions, partial_expressions
 from odradek.pipelines.planning.null_columns import (
     Column,
     NullTime,
     Rows,
     Scope,
+    Time,
     may_be_null,
     non_null_columns,
     united,
 )
 from odradek.pipelines.planning.null_guards import plain_columns
-from odradek.pipelines.planning.queries import JoinType, is_window_time, join_type, own_nodes, window_calls
+from odradek.pipelines.planning.queries import (
+    JoinType,
+    has_aggregates,
+    is_window_time,
+    join_type,
+    own_nodes,
+    window_calls,
+)
 from odradek.pipelines.planning.query_walk import Reading, Walk
 
 if TYPE_CHECKING:
@@ -37,11 +45,14 @@ class Windows:
 
 class NullQueries(Reading[Rows, Scope]):
     """Reads queries over these tables; `null_times` are the columns of event time that they group by and that may be
-    null."""
+    null. `groupings` has an entry for GROUP BY and for DISTINCT of each SELECT and UNION: its node, and the columns and
+    windows of event time among what it groups by. `grouped_sessions` are sessions of other steps among it."""
 
     def __init__(self, tables: Mapping[str, Rows]) -> None:
         self._tables = tables  # by lower-case name
         self.null_times: list[NullTime] = []
+        self.groupings: list[tuple[exp.Expr, frozenset[str]]] = []
+        self.grouped_sessions: list[str] = []
 
     def of_query(self, query: exp.Expr) -> Rows:
         return Walk(self).rows(query)
@@ -79,7 +90,7 @@ class NullQueries(Reading[Rows, Scope]):
 
     def united(self, union: exp.Expr, left: Rows, right: Rows) -> Rows:
         rows = united(left, right)
-        return self._distinct(rows) if union.args.get("distinct") else rows
+        return self._distinct(union, rows) if union.args.get("distinct") else rows
 
     def selected(self, node: exp.Select, scope: Scope, _read: Callable[[exp.Expr], Rows]) -> Rows:
         from sqlglot import exp  # noqa: PLC0415
@@ -100,16 +111,61 @@ class NullQueries(Reading[Rows, Scope]):
             is_time = isinstance(each, exp.Column) or window_calls(each)  # other expressions over event time are not
             times = [scope.column(column).time for column in each.find_all(exp.Column)] if is_time else []
             self.null_times += [NullTime(time, is_partial=True) for time in times if time is not None]
+        windows = own_windows(calls, scope)
         for each in group_expressions(node):
             self.null_times += null_times(scope.column(column) for column in each.find_all(exp.Column))
-        over = [scope.column(column).time for call in calls for column in call.find_all(exp.Column)]
-        windows = Windows(frozenset(map(name_of, calls)), next(filter(None, over), None))
+        if node.args.get("group") or has_aggregates(node):
+            expressions = [each.unnest() for each in grouped_expressions(node)]
+            sessions = [each for each in expressions if is_session(each, scope)]
+            timed = [each for each in expressions if event_time(each, scope, windows) is not None]
+            self.groupings.append((node, frozenset(shown(each, scope) for each in timed if each not in sessions)))
+            self.grouped_sessions += [each.name for each in sessions]
         rows = selected_columns(node, scope, windows)
-        return self._distinct(rows) if node.args.get("distinct") else rows
+        return self._distinct(node, rows) if node.args.get("distinct") else rows
 
-    def _distinct(self, rows: Rows) -> Rows:
+    def _distinct(self, node: exp.Expr, rows: Rows) -> Rows:
         self.null_times += null_times(rows.columns)
+        sessions = [each.name for each in rows.columns if each.kind is Time.SESSION and each.time is not None]
+        marked = frozenset(each.name for each in rows.columns if each.mark is not None)
+        self.groupings.append((node, marked.difference(sessions)))
+        self.grouped_sessions += sessions
         return rows
+
+
+def is_session(node: exp.Expr, scope: Scope) -> bool:
+    """Whether this is a column of sessions of another step."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    found = scope.column(node) if isinstance(node, exp.Column) else None
+    return found is not None and found.kind is Time.SESSION and found.time is not None
+
+
+def own_windows(calls: list[exp.Expr], scope: Scope) -> Windows:
+    """The windows of a SELECT that makes these calls."""
+    none = Windows(frozenset(), None)
+    times = (event_time(each, scope, none) for each in calls)
+    return Windows(frozenset(map(name_of, calls)), next(filter(None, times), None))
+
+
+def event_time(node: exp.Expr, scope: Scope, windows: Windows) -> str | None:
+    """The event time that Spark knows an expression as: a column or a window of it, nothing else that it is part of."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        is_own = len(node.parts) == 1 and is_window(node, scope, windows)
+        return windows.time if is_own else scope.column(node).mark
+    is_call = is_window_time(node) or window_calls(node)[:1] == [node]
+    return event_time(node.expressions[0], scope, windows) if is_call and node.expressions else None
+
+
+def shown(node: exp.Expr, scope: Scope) -> str:
+    """A text that is the same for the same column, with and without its table."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.Column):
+        return ".".join(next(iter(scope.find(node)), (node.name,)))
+    return f"{name_of(node)}({', '.join(each.sql(dialect='spark') for each in node.expressions)})"
 
 
 def null_times(columns: Iterable[Column]) -> list[NullTime]:
@@ -154,13 +210,41 @@ def selected_columns(node: exp.Select, scope: Scope, windows: Windows) -> Rows:
         elif names:
             found = Rows(tuple(Column(every.name.lower()) for every in names))
         elif is_window(item, scope, windows):
-            time = None if item.name.lower() == "start" else windows.time
-            found = Rows((Column(name, may_be_null=False, time=time),))
+            found = Rows((window_column(name, item, windows),))
         else:
-            time = scope.column(item).time if isinstance(item, exp.Column) else None
-            found = Rows((Column(name, may_be_null(item, scope.column), time),))
+            found = Rows((selected_column(name, item, scope),))
         rows = Rows((*rows.columns, *found.columns), rows.is_open or found.is_open)
     return rows
+
+
+def window_column(name: str, item: exp.Expr, windows: Windows) -> Column:
+    """The column of a window of the SELECT, or of its start, its end or its time."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    kind, time = Time.WINDOW, windows.time
+    if is_window_time(item):
+        kind = Time.MOMENT
+    elif isinstance(item, exp.Dot) or len(getattr(item, "parts", ())) > 1:
+        kind, time = Time.END, None if item.name.lower() == "start" else time
+    return Column(name, may_be_null=False, time=time, kind=kind)
+
+
+def selected_column(name: str, item: exp.Expr, scope: Scope) -> Column:
+    """The column of an expression: a column of a table, the end or the time of a window of a table, or another."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    may_be_missing = may_be_null(item, scope.column)
+    if is_window_time(item):
+        return Column(name, may_be_missing, event_time(item, scope, Windows(frozenset(), None)))
+    if not isinstance(item, exp.Column):
+        return Column(name, may_be_missing)
+    found = scope.column(item)
+    path = [part.name for part in item.parts]
+    if found.time is None and len(path) > 1 and path[-1].lower() == "end":
+        struct = scope.column(exp.column(path[-2], path[-3] if len(path) > 2 else None))
+        if struct.kind in {Time.WINDOW, Time.SESSION}:
+            return Column(name, struct.may_be_null, struct.time, Time.END)
+    return Column(name, may_be_missing, found.time, found.kind)
 
 
 def is_window(item: exp.Expr, scope: Scope, windows: Windows) -> bool:

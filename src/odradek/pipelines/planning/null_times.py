@@ -5,7 +5,6 @@ Windows and sessions leave rows without event time out, in a stream as in a batc
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import lookup
@@ -16,6 +15,7 @@ from odradek.pipelines.definition.vocabulary import JoinKind, Otherwise, StreamJ
 from odradek.pipelines.planning.null_columns import Column, NullTime, Rows, Scope, may_be_null, non_null_columns
 from odradek.pipelines.planning.null_queries import NullQueries
 from odradek.pipelines.planning.queries import query_of
+from odradek.pipelines.planning.streams import EventTimes, with_times
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -43,7 +43,8 @@ def null_time(
             rows = source_rows(sources[name], streams, declared)
         else:
             rows, null_times = step_rows(steps[name], found, streams)
-        found[name.lower()] = with_times(rows, streams.watermarks.get(name, ()) if name in streams.names else ())
+        times = streams.times.get(name) if name in streams.names else None
+        found[name.lower()] = with_times(rows, times or EventTimes())
     return next(iter(null_times), None)  # of the step itself, which is the last one
 
 
@@ -58,14 +59,6 @@ def can_be_declared(pipeline: Pipeline, step: Step, graph: Graph, streams: Strea
 def checks_schema(source: Source) -> bool:
     """Whether records without a NOT NULL column are rejected: those of files are not, nor are tombstones as rows."""
     return isinstance(source.origin, TopicOrigin) and source.format.tombstone_policy is not Tombstones.ROWS
-
-
-def with_times(rows: Rows, times: Collection[str]) -> Rows:
-    """The rows, of which these columns are event time. The columns of generators without names are not known: a column
-    with a watermark exists."""
-    columns = tuple(replace(each, time=each.name if each.name in times else None) for each in rows.columns)
-    others = tuple(Column(name, time=name) for name in times if not rows.has(name))
-    return replace(rows, columns=(*columns, *others))
 
 
 def source_rows(source: Source, streams: Streams, declared: Collection[str]) -> Rows:

@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.operations import Sql
-from odradek.pipelines.definition.sql_text import WINDOW_STAND_IN, SqlError, parse_query
+from odradek.pipelines.definition.spark_functions import aggregate_names
+from odradek.pipelines.definition.sql_text import WINDOW_STAND_IN, SqlError, is_any, parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,16 +16,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Step
 
-# Aggregate functions of Spark that sqlglot does not know as such.
-AGGREGATES = frozenset(
-    """
-    any approx_count_distinct approx_percentile approx_top_k array_agg bit_and bit_or bit_xor bitmap_and_agg
-    bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set count_if count_min_sketch every
-    first_value histogram_numeric hll_sketch_agg hll_union_agg kurtosis last_value listagg max_by mean median min_by
-    mode percentile percentile_approx percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
-    regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std string_agg try_avg try_sum
-    """.split()  # noqa: SIM905 - a list would have a line for each name
-)
 WINDOWS = frozenset(("window", "session_window"))  # the columns of a SELECT that groups by windows
 
 
@@ -53,7 +44,9 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether the expression is a call of an aggregate function."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
+    if isinstance(node, exp.Anonymous):  # sqlglot does not know the function
+        return node.name.lower() in aggregate_names()
+    return isinstance(node, exp.AggFunc) or is_any(node)
 
 
 def argument(node: exp.Expr, name: str) -> exp.Expr | None:

@@ -12,7 +12,7 @@ from odradek.pipelines.planning.query_facts import query_facts
 from odradek.pipelines.planning.time_queries import TimeQueries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from sqlglot import exp
 
@@ -42,6 +42,13 @@ STATIC_KEPT = {
 }
 
 
+def time_hint(lost: str | None) -> str:
+    """The way to event time for a step whose input has none; `lost` is the column of a watermark before the input."""
+    if lost is None:
+        return WATERMARK_HINT
+    return f"select '{lost}' as it is in the steps between, or set the watermark on the step that computes its time"
+
+
 def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Streams, problems: Problems) -> None:
     query = query_of(step)
     if query is None:
@@ -67,8 +74,6 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
     bare = [each for each in read if not streams.watermarks.get(each)]
     reading = TimeQueries(streams)
     reading.of_query(query)
-    for times in reading.several:
-        report_several_times(f"step '{step.name}' groups by", times, operation.place, problems)
     for join in facts.joins:
         if join.is_of_streams:
             check_stream_join(step, operation, join, reading.sides, problems)
@@ -80,14 +85,6 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
             f"step '{step.name}' joins streams, and '{bare[0]}' has no watermark: all its rows stay in state",
             WATERMARK_HINT,
         )
-
-
-def report_several_times(what: str, times: Sequence[str], place: Place, problems: Problems) -> None:
-    problems.error(
-        place,
-        f"{what} several columns of event time, of which Spark supports one: {' and '.join(times)}",
-        f"select a copy of one without a watermark in the step before: {times[-1]} + INTERVAL 0 SECONDS AS copy",
-    )
 
 
 def check_distinct(what: str, expressions: Iterable[exp.Expr], place: Place, problems: Problems) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.planning.queries import JoinType, has_aggregates, is_negated, join_type, own_queries
@@ -40,6 +41,7 @@ class QueryFacts:
     joins: tuple[JoinFound, ...] = ()  # with at least one stream
     scalars: tuple[exp.Expr, ...] = ()  # scalar subqueries over a stream
     unions: tuple[exp.Expr, ...] = ()  # of a stream with a static table
+    nested: tuple[exp.Expr, ...] = ()  # SELECT and UNION that group the groups of another one
 
     @property
     def joins_streams(self) -> bool:
@@ -49,10 +51,24 @@ class QueryFacts:
 def query_facts(query: exp.Expr, streaming: Collection[str]) -> QueryFacts:
     reading = _StreamReading({name.lower() for name in streaming})
     Walk(reading).rows(query)
-    return QueryFacts(tuple(reading.aggregations), tuple(reading.joins), tuple(reading.scalars), tuple(reading.unions))
+    return QueryFacts(
+        tuple(reading.aggregations),
+        tuple(reading.joins),
+        tuple(reading.scalars),
+        tuple(reading.unions),
+        tuple(reading.nested),
+    )
 
 
-class _StreamReading(Reading[bool, bool]):
+class _Stream(IntEnum):
+    """What rows are; a join or a union has the greater of its sides."""
+
+    STATIC = 0
+    ROWS = 1  # of a stream
+    GROUPS = 2  # of an aggregation of the query over a stream
+
+
+class _StreamReading(Reading[_Stream, _Stream]):
     """Whether rows are a stream, and whether one of the tables of FROM is."""
 
     def __init__(self, streaming: set[str]) -> None:
@@ -60,52 +76,61 @@ class _StreamReading(Reading[bool, bool]):
         self.joins: list[JoinFound] = []
         self.scalars: list[exp.Expr] = []
         self.unions: list[exp.Expr] = []
+        self.nested: list[exp.Expr] = []
         self._streaming = streaming
 
-    def table(self, name: str) -> bool:
-        return name in self._streaming
+    def table(self, name: str) -> _Stream:
+        return _Stream.ROWS if name in self._streaming else _Stream.STATIC
 
-    def generated(self, _node: exp.Expr) -> bool:
-        return False
+    def generated(self, _node: exp.Expr) -> _Stream:
+        return _Stream.STATIC
 
-    def pivoted(self, rows: bool) -> bool:
+    def pivoted(self, rows: _Stream) -> _Stream:
         return rows
 
-    def renamed(self, _node: exp.Expr, rows: bool, _names: list[str]) -> bool:
+    def renamed(self, _node: exp.Expr, rows: _Stream, _names: list[str]) -> _Stream:
         return rows
 
-    def no_tables(self) -> bool:
-        return False
+    def no_tables(self) -> _Stream:
+        return _Stream.STATIC
 
-    def one_table(self, _node: exp.Expr, rows: bool) -> bool:
+    def one_table(self, _node: exp.Expr, rows: _Stream) -> _Stream:
         return rows
 
-    def joined(self, join: exp.Expr, left: bool, right: bool) -> bool:
+    def joined(self, join: exp.Expr, left: _Stream, right: _Stream) -> _Stream:
         if left or right:
-            self.joins.append(JoinFound(join, join_type(join), left, right))
-        return left or right
+            self.joins.append(JoinFound(join, join_type(join), bool(left), bool(right)))
+        return max(left, right)
 
-    def exploded(self, _lateral: exp.Expr, tables: bool) -> bool:
+    def exploded(self, _lateral: exp.Expr, tables: _Stream) -> _Stream:
         return tables
 
-    def whole(self, tables: bool) -> bool:
+    def whole(self, tables: _Stream) -> _Stream:
         return tables
 
-    def united(self, union: exp.Expr, left: bool, right: bool) -> bool:
+    def united(self, union: exp.Expr, left: _Stream, right: _Stream) -> _Stream:
         from sqlglot import exp  # noqa: PLC0415 - parsed already
 
-        if (left or right) and (union.args.get("distinct") or not isinstance(union, exp.Union)):
-            self.aggregations.append(union)
-        if left is not right:
+        if bool(left) is not bool(right):
             self.unions.append(union)
-        return left or right
+        rows = max(left, right)
+        is_distinct = union.args.get("distinct") or not isinstance(union, exp.Union)
+        return self._grouped(union, rows) if rows and is_distinct else rows
 
-    def selected(self, select: exp.Select, tables: bool, read: Callable[[exp.Expr], bool]) -> bool:
+    def selected(self, select: exp.Select, tables: _Stream, read: Callable[[exp.Expr], _Stream]) -> _Stream:
         for each in own_queries(select):
-            self._subquery(each, is_stream=tables, is_inner=read(each))
-        if tables and (select.args.get("group") or select.args.get("distinct") or has_aggregates(select)):
-            self.aggregations.append(select)
-        return tables
+            self._subquery(each, is_stream=bool(tables), is_inner=bool(read(each)))
+        rows = tables
+        if tables and (select.args.get("group") or has_aggregates(select)):
+            rows = self._grouped(select, rows)
+        return self._grouped(select, rows) if tables and select.args.get("distinct") else rows
+
+    def _grouped(self, node: exp.Expr, rows: _Stream) -> _Stream:
+        if rows is _Stream.GROUPS:
+            self.nested.append(node)
+        if not any(each is node for each in self.aggregations):
+            self.aggregations.append(node)
+        return _Stream.GROUPS
 
     def _subquery(self, node: exp.Expr, *, is_stream: bool, is_inner: bool) -> None:
         """A subquery in an expression: IN and EXISTS are joins, any other is a scalar subquery."""

@@ -15,11 +15,14 @@ from odradek.pipelines.planning.group_columns import (
     column_of,
     distinct,
     group_expressions,
+    group_part,
     identifying,
     joined,
     part_finder,
     united,
 )
+from odradek.pipelines.planning.grouping_sets import partial_expressions
+from odradek.pipelines.planning.null_columns import non_null_columns
 from odradek.pipelines.planning.queries import (
     WINDOWS,
     JoinType,
@@ -28,7 +31,14 @@ from odradek.pipelines.planning.queries import (
     join_type,
     window_calls,
 )
-from odradek.pipelines.planning.query_scope import Scope, alias_of, equated, types_of
+from odradek.pipelines.planning.query_scope import (
+    Scope,
+    alias_of,
+    equated,
+    leaves_out_fractions,
+    shows_local_hours,
+    types_of,
+)
 from odradek.pipelines.planning.query_walk import Reading, Walk
 from odradek.pipelines.planning.window_parts import WINDOW, WINDOW_PART
 
@@ -42,16 +52,19 @@ if TYPE_CHECKING:
 
 REMOVING = frozenset((JoinType.INNER, JoinType.SEMI, JoinType.ANTI))
 AN_AGGREGATE = "an aggregate"
+TOTALS = "the totals of "
 
 
 class QueryRows(Reading[Rows, Scope]):
     """Derives the rows of queries from those of their tables, whose names are in lower case, and from their columns.
 
-    `removals` are the changing columns by which the queries remove rows."""
+    `removals` are the changing columns by which the queries remove rows. With `repeats_hours`, clocks of the time zone
+    are set back."""
 
-    def __init__(self, tables: Mapping[str, Rows], columns: Tables) -> None:
+    def __init__(self, tables: Mapping[str, Rows], columns: Tables, *, repeats_hours: bool = False) -> None:
         self._tables = tables
         self._columns = columns
+        self._repeats_hours = repeats_hours
         self._types: dict[int, TypeOf] = {}  # by the identity of a SELECT
         self.removals: list[str] = []
 
@@ -171,8 +184,12 @@ class QueryRows(Reading[Rows, Scope]):
         part_of = part_finder(expressions, scope.by_name)
         steps = {part_of(each) or "": column_of(each, scope.resolve).step for each in expressions}
         window = next(filter(WINDOW_PART.fullmatch, steps), WINDOW)
+        totals = totals_of(node, scope)
 
         def resolve(each: exp.Expr) -> Column | None:
+            if isinstance(each, exp.Grouping | exp.GroupingId):
+                named = {f"{TOTALS}{part_of(every)}" for every in each.expressions}
+                return Column(parts=totals & named if named else totals)
             if isinstance(each, exp.Column):
                 is_window = WINDOWS.intersection((each.name.lower(), each.table.lower()))
                 part = window if is_window and window in steps else part_of(each)
@@ -182,19 +199,34 @@ class QueryRows(Reading[Rows, Scope]):
                 part = None if is_aggregate(each) or not each.args else part_of(each)
             if part in steps:
                 return identifying(part, steps[part])
-            return Column() if isinstance(each, exp.Column) else None
+            is_told = not (leaves_out_fractions(each, scope.type_of) or self._merges_hours(each, scope, resolve))
+            return None if is_told and not isinstance(each, exp.Column) else Column()
 
         columns = {name_of(each, at): column_of(each, resolve) for at, each in enumerate(node.expressions)}
         having = node.args.get("having")
         if having is not None:
             found = changing_paths(having, Rows(columns), lambda name: name in scope.by_name and name not in columns)
-            found += [AN_AGGREGATE] if any(map(is_aggregate, having.walk())) else []
+            calls = [each for each in having.walk() if not isinstance(each, exp.Grouping | exp.GroupingId)]
+            found += [AN_AGGREGATE] if any(map(is_aggregate, calls)) else []
             self.removals += found[:1]
-        return Rows(columns, frozenset().union(*(identifying(each, step).parts for each, step in steps.items())))
+        held = frozenset().union(*(identifying(each, step).parts for each, step in steps.items()))
+        return Rows(columns, held | totals)
+
+    def _merges_hours(self, node: exp.Expr, scope: Scope, resolve: Callable[[exp.Expr], Column | None]) -> bool:
+        from sqlglot import exp  # noqa: PLC0415
+
+        if not self._repeats_hours or not isinstance(node, exp.Cast | exp.TimeToStr | exp.UnixToStr):
+            return False
+        return shows_local_hours(node, scope.type_of(node.this), column_of(node.this, resolve))
 
     def _projected(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT without groups."""
         from sqlglot import exp  # noqa: PLC0415
+
+        def resolve(each: exp.Expr) -> Column | None:
+            if self._merges_hours(each, scope, scope.resolve):
+                return Column(Kind.CHANGING if column_of(each.this, scope.resolve).kind else Kind.FIXED)
+            return scope.resolve(each)
 
         made = replace(scope.rows, columns={}, default=None, is_ordered=True)
         for at, each in enumerate(node.expressions):
@@ -205,13 +237,30 @@ class QueryRows(Reading[Rows, Scope]):
                 is_ordered = made.is_ordered and found.is_ordered
                 made = replace(made, columns=columns, default=default, is_ordered=is_ordered)
                 continue
-            column = column_of(item, scope.resolve)
+            column = column_of(item, resolve)
             if isinstance(item, exp.UDTF) and column.kind and not type(item).__name__.endswith("Outer"):
                 self.removals += scope.changing(item.find_all(exp.Column))[:1]
             names = each.args.get("expressions") if isinstance(each, exp.Aliases) else None
             named = [name.name.lower() for name in names] if names else [name_of(each, at)]
             made = replace(made, columns={**made.columns, **dict.fromkeys(named, column)})
         return made
+
+
+def totals_of(select: exp.Expr, scope: Scope) -> frozenset[str]:
+    """The parts of a group's identity that say for which expressions it is a total: ROLLUP, CUBE and GROUPING SETS have
+    groups in which they are null. If rows with null are left out, null says it."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    part_of = part_finder(group_expressions(select), scope.by_name)
+    where = select.args.get("where")
+    required = {part_of(each) for each in (() if where is None else non_null_columns(where))}
+    found = partial_expressions(select, scope.by_name)
+    partial = {part_of(each) or group_part(each, scope.by_name): each for each in found}
+    return frozenset(
+        f"{TOTALS}{part}"
+        for part, each in partial.items()
+        if not (isinstance(each, exp.Column) and part in required) and not WINDOW_PART.fullmatch(part)
+    )
 
 
 def name_of(item: exp.Expr, at: int) -> str:

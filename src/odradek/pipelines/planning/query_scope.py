@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.column_types import Decimal, Primitive
 from odradek.pipelines.definition.sql_columns import scope_of, type_of, with_ctes
 from odradek.pipelines.definition.sql_types import DATE
 from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.equal_types import determines
-from odradek.pipelines.planning.group_columns import STATIC, Column, Rows, changing, holding, numbered
+from odradek.pipelines.planning.group_columns import STATIC, Column, Kind, Rows, changing, holding, numbered
 from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, terms_of
-from odradek.pipelines.planning.window_parts import WINDOW_PART
+from odradek.pipelines.planning.window_parts import COARSE, WINDOW_PART, unit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     TypeOf = Callable[[exp.Expr], ColumnType | None]  # returns the type of a column if it is known
 
+WHOLE_TYPES = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"))
+TEXT_TYPES = frozenset(("TEXT", "VARCHAR", "CHAR"))
+FRACTIONS = (Primitive("FLOAT"), Primitive("DOUBLE"))
 WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
 
 
@@ -64,6 +68,8 @@ class Scope:
         if isinstance(node, exp.Coalesce):
             original = self._original([node.this, *node.expressions])
             return None if original is None else self.resolve(original)
+        if leaves_out_fractions(node, self.type_of):
+            return Column(Kind.CHANGING if (self.resolve(node.this) or Column()).kind else Kind.FIXED)
         if not isinstance(node, exp.Column):
             return None
         names = [part.name.lower() for part in node.parts]
@@ -165,6 +171,30 @@ class Scope:
             name = star.parts[0].name.lower()
             rows = self.by_name[name] if name in self.by_name else Rows(default=Column(self.rows.column(name).kind))
         return replace(rows, columns={name: each for name, each in rows.columns.items() if name not in left_out})
+
+
+def leaves_out_fractions(node: exp.Expr, type_of: TypeOf) -> bool:
+    """Whether this is a cast of a column with fractions to a type without: 0.1 and 0.2 are both 0."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Column):
+        return False
+    scale = node.to.expressions[1].name if len(node.to.expressions) > 1 else "0"
+    kind = type_of(node.this)
+    has_fractions = kind.scale > 0 if isinstance(kind, Decimal) else kind in FRACTIONS
+    return has_fractions and node.to.this.name in WHOLE_TYPES and scale == "0"
+
+
+def shows_local_hours(node: exp.Expr, kind: ColumnType | None, column: Column) -> bool:
+    """Whether this is the text of a time in the session's zone, with hours: where clocks are set back, two times have
+    the same. The type and the column are those of what it is made from."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.TimeToStr | exp.UnixToStr):
+        return unit_left(node) not in {"day", COARSE}
+    is_window = bool(column.parts) and all(map(WINDOW_PART.fullmatch, column.parts))
+    is_text = isinstance(node, exp.Cast) and node.to.this.name in TEXT_TYPES
+    return is_text and (is_window or kind == Primitive("TIMESTAMP"))
 
 
 def equated(condition: exp.Expr) -> list[list[exp.Column]]:

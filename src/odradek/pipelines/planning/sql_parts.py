@@ -77,8 +77,9 @@ def calls_in(text: str) -> list[Call]:
     for at, match in enumerate(found):
         after = [each[0] for each in found[at + 1 : at + 3]]
         before = found[at - 1][0] if at else ""
-        name = (match["word"] or "").lower()
-        if name and before != "." and (after[:1] == ["("] or name in BARE_CALLS):
+        name = (match["word"] or match["name"] or "").lower()
+        is_qualified = before == "." and (at < 2 or found[at - 2][0].lower() != "builtin")
+        if name and not is_qualified and (after[:1] == ["("] or (match["word"] and name in BARE_CALLS)):
             line_start = text.rfind("\n", 0, match.start()) + 1
             line, column = text.count("\n", 0, match.start()) + 1, match.start() - line_start + 1
             calls.append(Call(name, line, column, after[:1] == ["("] and after[1:] != [")"]))

@@ -15,19 +15,15 @@ from odradek.pipelines.planning.arrival import check_deduplications, first_mixin
 from odradek.pipelines.planning.determinism_checks import check_determinism, check_windows_of_rows
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.loose_times import check_loose_times
-from odradek.pipelines.planning.query_checks import (
-    WATERMARK_HINT,
-    check_distinct,
-    check_stream_query,
-    report_several_times,
-)
+from odradek.pipelines.planning.query_checks import check_distinct, check_stream_query, time_hint
 from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.stream_join_checks import check_join_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step
-    from odradek.pipelines.definition.operations import Operation
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
 
@@ -50,6 +46,8 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
     for step in pipeline.steps:
         if step.name in streams.names:
             check_stream_step(step, graph, streams, problems)
+            check_one_event_time(step, graph, streams, problems)
+            check_grouped_sessions(step, graph, streams, problems)
     check_deduplications(pipeline, graph, streams, problems)
     check_loose_times(pipeline, graph, streams, problems)
     check_distinct_aggregates(pipeline, streams, problems)
@@ -69,34 +67,65 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
             f"{what} joins with '{operation.table}', which is a stream",
             f"write join: {{stream: {operation.table}, on: …, within: …}}, or set stream: false on the table's source",
         )
-    if step.watermark is not None and marks:
+    before = streams.time_before(step, graph)
+    if step.watermark is not None and before is not None:
         problems.error(
             place_of(step, "watermark"),
-            f"{what} has a watermark, and its input has one already (column '{min(marks)}')",
+            f"{what} has a watermark, and its input has one already (column '{before}')",
             "Spark allows one watermark of a stream: remove that of the step or that of its source",
         )
     if isinstance(operation, Deduplication):
         check_deduplication(step, operation, marks, problems)
-    times = used_times(operation, marks)
-    if len(times) > 1:
-        report_several_times(f"{what} works by", times, step.place, problems)
     if isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT and not marks:
         place = place_of(step, "state", "clock")
-        problems.error(place, f"{what} has event-time timers, but its input has no watermark", WATERMARK_HINT)
+        problems.error(place, f"{what} has event-time timers, but its input has no watermark", time_hint(before))
     if isinstance(operation, StreamJoin):
         check_join_keys(step, operation, streams, problems)
     if isinstance(operation, Sql):
         check_stream_query(step, operation, graph, streams, problems)
 
 
-def used_times(operation: Operation, marks: frozenset[str]) -> list[str]:
-    """The columns of event time that Spark finds in the rows of a stateful operator; others check `within`."""
+def check_one_event_time(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Checks that an operator with state has one column of event time, by which Spark removes its rows."""
+    operation, place = step.operation, step.place
+    marks = streams.of_inputs(step, graph) | streams.windows_of_inputs(step, graph)
+    found: Collection[str] = ()
     if isinstance(operation, Aggregation):
-        by = [*operation.by, *([] if operation.window is None else [operation.window.column])]
-        return sorted(marks.intersection(map(str.lower, by)))
-    is_plain = isinstance(operation, Deduplication) and operation.within is None
-    is_keyed = isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT
-    return sorted(marks) if is_plain or is_keyed else []
+        window = () if operation.window is None else (operation.window.column,)
+        found = [f"window of {each}" for each in window if each.lower() in marks]
+        found += [each for each in operation.by if each.lower() in marks]
+    elif isinstance(operation, Deduplication) and operation.within is None:
+        found, place = sorted(marks), place_of(step, "deduplicate")
+    elif isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT:
+        found, place = sorted(marks), place_of(step, "state")
+    elif isinstance(operation, Sql):
+        reading = streams.reading_of(step, graph)
+        groupings = () if reading is None else [times for _, times in reading.groupings]
+        found = next((sorted(times) for times in groupings if len(times) > 1), ())
+    if len(found) > 1:
+        problems.error(
+            place,
+            f"step '{step.name}' has several columns of event time in its state, and Spark accepts one: "
+            f"{' and '.join(found)}",
+            "leave out one of them, in a SQL step before it if necessary, or compute a column that is not event time: "
+            "at + INTERVAL 0 SECONDS",
+        )
+
+
+def check_grouped_sessions(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Checks that a step does not group by the sessions of another: Spark would take them for sessions to be merged."""
+    operation, found = step.operation, list[str]()
+    if isinstance(operation, Aggregation):
+        found = [each for each in operation.by if each.lower() in streams.sessions_of_inputs(step, graph)]
+    elif isinstance(operation, Sql):
+        reading = streams.reading_of(step, graph)
+        found = [] if reading is None else reading.grouped_sessions
+    if found:
+        problems.error(
+            step.place,
+            f"step '{step.name}' groups by '{found[0]}', the sessions of a step before it, which Spark would merge",
+            f"group by window({found[0]}, '1 hour'), or select {found[0]}.end in a step between, and group by that",
+        )
 
 
 def check_state_order(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
@@ -145,7 +174,8 @@ def check_within(step: Step, graph: Graph, streams: Streams, problems: Problems)
     if not step.operation.within.milliseconds:
         problems.error(place, f"within of {what} is 0", "write a duration longer than 0, such as 10 minutes")
     elif not marks:
-        problems.error(place, f"{what} drops ids by event time, but its input has no watermark", WATERMARK_HINT)
+        hint = time_hint(streams.time_before(step, graph))
+        problems.error(place, f"{what} drops ids by event time, but its input has no watermark", hint)
     elif len(marks) > 1:
         problems.error(
             place,

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.known_functions import known_functions
-from odradek.pipelines.definition.operations import Aggregation, StreamJoin
+from odradek.pipelines.definition.operations import Aggregation, KeyedState, StreamJoin
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
-from odradek.pipelines.planning.group_columns import group_expressions
-from odradek.pipelines.planning.queries import WINDOWS, is_window_time, query_of, window_calls
+from odradek.pipelines.planning.null_columns import Column, Rows, Time
+from odradek.pipelines.planning.null_queries import NullQueries
+from odradek.pipelines.planning.queries import has_sessions, query_of
+from odradek.pipelines.planning.time_zones import changing_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from sqlglot import exp
+    from collections.abc import Iterable, Mapping
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step
     from odradek.pipelines.definition.table_columns import Columns
+
+NO_COLUMNS: frozenset[str] = frozenset()
 
 
 def streaming_names(pipeline: Pipeline, graph: Graph) -> frozenset[str]:
@@ -40,137 +42,152 @@ def ranged_names(pipeline: Pipeline) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Names of the sources and steps that are streams, and the event-time columns of their watermarks; also the
-    columns of all sources and steps."""
+    """Names of the sources and steps that are streams, and their columns of event time; also the columns of all sources
+    and steps."""
 
     names: frozenset[str]
-    watermarks: Mapping[str, frozenset[str]]  # column names in lower case
+    times: Mapping[str, EventTimes]
     columns: Mapping[str, Columns | None]
+    zone: str | None = None  # of the pipeline, if its clocks are set back
+
+    @property
+    def watermarks(self) -> dict[str, frozenset[str]]:
+        """The columns of event time that are timestamps, in lower case."""
+        return {name: each.moments for name, each in self.times.items()}
 
     @classmethod
     def of(cls, pipeline: Pipeline, graph: Graph, known: Mapping[str, Columns | None] | None = None) -> Streams:
         columns = known_columns(pipeline, graph) if known is None else known
-        return cls(streaming_names(pipeline, graph), watermark_columns(pipeline, graph, columns), columns)
+        times = event_times(pipeline, graph, columns)
+        return cls(streaming_names(pipeline, graph), times, columns, changing_zone(pipeline))
 
     @classmethod
     def with_types(cls, pipeline: Pipeline, graph: Graph) -> Streams:
         """The streams, with the types of computed columns."""
         return replace(cls.of(pipeline, graph), columns=known_columns(pipeline, graph, known_functions(pipeline)))
 
+    def times_of(self, name: str) -> EventTimes:
+        """The columns of event time of a source or step; none if it is not declared."""
+        return self.times.get(name, EventTimes())
+
     def of_inputs(self, step: Step, graph: Graph) -> frozenset[str]:
         return frozenset(mark for each in graph.inputs.get(step.name, ()) for mark in self.watermarks.get(each, ()))
 
+    def windows_of_inputs(self, step: Step, graph: Graph) -> frozenset[str]:
+        """The columns of a step's inputs that are windows of event time, or sessions."""
+        return NO_COLUMNS.union(*(self.times_of(each).windows for each in graph.inputs.get(step.name, ())))
 
-def watermark_columns(
-    pipeline: Pipeline, graph: Graph, known: Mapping[str, Columns | None]
-) -> dict[str, frozenset[str]]:
-    """The event-time columns of each source and step: its own, or those of its inputs that it keeps."""
+    def sessions_of_inputs(self, step: Step, graph: Graph) -> frozenset[str]:
+        return NO_COLUMNS.union(*(self.times_of(each).sessions for each in graph.inputs.get(step.name, ())))
+
+    def time_before(self, step: Step, graph: Graph) -> str | None:
+        """A column of event time of a stream before a step, whether the step's input has it or not."""
+        before = [each for each in graph.upstream(step.name)[:-1] if each in self.names]
+        return next((min(self.watermarks[each]) for each in before if self.watermarks.get(each)), None)
+
+    def reading_of(self, step: Step, graph: Graph) -> NullQueries | None:
+        """The query of a SQL step, read over the event times of its inputs."""
+        query = query_of(step)
+        if query is None:
+            return None
+        reading = NullQueries(timed_inputs(graph.inputs.get(step.name, ()), self.times, self.columns))
+        reading.of_query(query)
+        return reading
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """The columns of event time of a source or step, in lower case."""
+
+    moments: frozenset[str] = NO_COLUMNS
+    windows: frozenset[str] = NO_COLUMNS  # structs of start and end
+    ends: frozenset[str] = NO_COLUMNS  # of the moments, the ends of windows, which Spark does not mark itself
+    sessions: frozenset[str] = NO_COLUMNS  # of the windows, those that are sessions
+
+    def among(self, names: Iterable[str]) -> EventTimes:
+        """The columns with these names."""
+        named = {each.lower() for each in names}
+        return EventTimes(self.moments & named, self.windows & named, sessions=self.sessions & named)
+
+
+def event_times(pipeline: Pipeline, graph: Graph, known: Mapping[str, Columns | None]) -> dict[str, EventTimes]:
+    """The columns of event time of each source and step: its own, or those of its inputs that it keeps."""
     steps = {each.name: each for each in pipeline.steps}
-    marks = {
-        each.name: frozenset({each.watermark.column.lower()} if each.watermark is not None else ())
+    found = {
+        each.name: EventTimes(frozenset({each.watermark.column.lower()} if each.watermark is not None else ()))
         for each in pipeline.sources
     }
-    windows: dict[str, frozenset[str]] = {}  # the columns that are windows over event time
     for name in graph.order:
         if name not in steps:
             continue
-        own, inputs, columns = steps[name].watermark, graph.inputs.get(name, ()), lookup(known, name)
-        read = {column for each in inputs for column in windows.get(each, ())}
-        seen = read | selected_windows(steps[name], {column for each in inputs for column in marks.get(each, ())})
-        found = seen | renamed(steps[name], seen)
-        windows[name] = frozenset(column for column in found if columns is None or column in columns)
+        own = steps[name].watermark
         if own is not None:
-            marks[name] = frozenset({own.column.lower()})
-            continue
-        times = window_times(steps[name], found)
-        kept = kept_marks(steps[name], inputs, marks) | times | renamed(steps[name], times)
-        marks[name] = frozenset(column for column in kept if columns is None or column in columns)
-    return marks
-
-
-def kept_marks(step: Step, inputs: Collection[str], marks: Mapping[str, frozenset[str]]) -> set[str]:
-    """The columns of event time that a step passes on; a row of a join has the event time of the side that it keeps."""
-    inherited = {column for each in inputs for column in marks.get(each, ())}
-    operation = step.operation
-    if isinstance(operation, StreamJoin):
-        kept = {StreamJoinKind.FULL: (), StreamJoinKind.RIGHT: marks.get(operation.stream, ())}
-        return set(kept.get(operation.how, marks.get(operation.input, ())))
-    if isinstance(operation, Aggregation):
-        return inherited & {each.lower() for each in operation.by} | window_ends(step, inherited)
-    return inherited | renamed(step, inherited) | window_ends(step, inherited)
-
-
-def window_ends(step: Step, columns: Collection[str]) -> set[str]:
-    """The names of the ends of windows over these columns of event time: when a window ends, its row is final."""
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
-
-    if isinstance(step.operation, Aggregation):
-        window = step.operation.window
-        return {"window_end"} if window is not None and window.column.lower() in columns else set()
-    query = query_of(step)
-    if query is None:
-        return set()
-    over = {column.name.lower() for call in grouped_windows(query) for column in call.find_all(exp.Column)}
-    ends = [each for each in query.expressions if is_window_end(each.unalias())]
-    return {each.alias_or_name.lower() for each in ends} if over.intersection(columns) else set()
-
-
-def selected_windows(step: Step, columns: Collection[str]) -> set[str]:
-    """The names of the windows over these columns of event time that a query selects as a whole."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    query = query_of(step)
-    found: set[str] = set()
-    for select in () if query is None else query.find_all(exp.Select):
-        calls = grouped_windows(select)
-        if any(column.name.lower() in columns for call in calls for column in call.find_all(exp.Column)):
-            items = {each.alias_or_name.lower(): each.unalias() for each in select.expressions}
-            found |= {name for name, item in items.items() if is_window(item)}
+            found[name] = EventTimes(frozenset({own.column.lower()}))
+        else:
+            found[name] = step_times(steps[name], graph.inputs.get(name, ()), found, known)
     return found
 
 
-def grouped_windows(select: exp.Expr) -> list[exp.Expr]:
-    """The calls of `window` and `session_window` that a SELECT groups by, also by an ordinal, an alias or ALL."""
-    group = select.args.get("group")
-    whole = [each for each in group_expressions(select) if window_calls(each)[:1] == [each]]
-    return [] if group is None else [*window_calls(group), *whole]
-
-
-def is_window(node: exp.Expr) -> bool:
-    """Whether this is `window`, `session_window` or a call of one."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    if isinstance(node, exp.Column):
-        return not node.table and node.name.lower() in WINDOWS
-    return window_calls(node)[:1] == [node]
-
-
-def window_times(step: Step, windows: Collection[str]) -> set[str]:
-    """The names that a query gives to `window_time(…)` of these windows, which Spark marks as event time."""
-    from sqlglot import exp  # noqa: PLC0415
-
+def step_times(
+    step: Step, inputs: Iterable[str], times: Mapping[str, EventTimes], known: Mapping[str, Columns | None]
+) -> EventTimes:
+    """The columns of event time that a step passes on; a row of a join has the event time of the side that it keeps."""
+    operation, columns = step.operation, lookup(known, step.name)
+    if isinstance(operation, KeyedState):
+        return EventTimes()  # its rows are new
+    if isinstance(operation, StreamJoin):
+        if operation.how is StreamJoinKind.FULL:
+            return EventTimes()
+        kept = times.get(operation.stream if operation.how is StreamJoinKind.RIGHT else operation.input, EventTimes())
+        return kept if columns is None else kept.among(columns.names)
     query = query_of(step)
-    calls = [] if query is None else [each for each in query.find_all(exp.Alias) if is_window_time(each.this)]
-    return {each.alias.lower() for each in calls if any(arg.name.lower() in windows for arg in each.this.expressions)}
+    if query is not None:
+        rows = NullQueries(timed_inputs(inputs, times, known)).of_query(query)
+        return selected_times(rows, has_own_sessions=has_sessions(query))
+    read = [times[each] for each in inputs if each in times]
+    moments, windows, sessions = (
+        NO_COLUMNS.union(*each)
+        for each in ([t.moments for t in read], [t.windows for t in read], [t.sessions for t in read])
+    )
+    inherited = EventTimes(moments, windows, sessions=sessions)
+    if isinstance(operation, Aggregation):
+        kept, window = inherited.among(operation.by), operation.window
+        ends = frozenset({"window_end"} if window is not None and window.column.lower() in inherited.moments else ())
+        return EventTimes(kept.moments | ends, kept.windows, ends, kept.sessions)
+    return inherited if columns is None else inherited.among(columns.names)
 
 
-def is_window_end(node: exp.Expr) -> bool:
-    """Whether this is `window.end`, `session_window.end` or `window(…).end`."""
-    from sqlglot import exp  # noqa: PLC0415
+def selected_times(rows: Rows, *, has_own_sessions: bool) -> EventTimes:
+    timed = [each for each in rows.columns if each.time is not None and each.name]
+    structs = [each for each in timed if each.kind in {Time.WINDOW, Time.SESSION}]
+    return EventTimes(
+        frozenset(each.name for each in timed if each not in structs),
+        frozenset(each.name for each in structs),
+        frozenset(each.name for each in timed if each.kind is Time.END),
+        frozenset(each.name for each in structs if has_own_sessions or each.kind is Time.SESSION),
+    )
 
-    if isinstance(node, exp.Dot):
-        return node.name.lower() == "end" and bool(window_calls(node.this))
-    return isinstance(node, exp.Column) and node.name.lower() == "end" and node.table.lower() in WINDOWS
+
+def timed_inputs(
+    names: Iterable[str], times: Mapping[str, EventTimes], known: Mapping[str, Columns | None]
+) -> dict[str, Rows]:
+    """The columns of these sources and steps by lower-case name, of which those of event time are known."""
+    return {name.lower(): timed_rows(times.get(name, EventTimes()), lookup(known, name)) for name in names}
 
 
-def renamed(step: Step, columns: Collection[str]) -> set[str]:
-    """The names that a query gives to these columns."""
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
+def timed_rows(times: EventTimes, columns: Columns | None) -> Rows:
+    names = [] if columns is None else [each.lower() for each in columns.names]
+    return with_times(Rows(tuple(map(Column, names)), is_open=columns is None), times)
 
-    query = query_of(step)
-    aliases = () if query is None or not columns else query.find_all(exp.Alias)
-    return {
-        each.alias.lower()
-        for each in aliases
-        if isinstance(each.this, exp.Column) and each.this.name.lower() in columns
-    }
+
+def with_times(rows: Rows, times: EventTimes) -> Rows:
+    """The rows, of which these columns are event time. The columns of generators without names are not known: a column
+    with a watermark exists."""
+    kinds = dict.fromkeys(times.moments, Time.MOMENT) | dict.fromkeys(times.windows, Time.WINDOW)
+    kinds |= dict.fromkeys(times.sessions, Time.SESSION)
+    columns = tuple(
+        replace(each, time=each.name if each.name in kinds else None, kind=kinds.get(each.name, Time.MOMENT))
+        for each in rows.columns
+    )
+    others = tuple(Column(name, time=name, kind=kind) for name, kind in kinds.items() if not rows.has(name))
+    return replace(rows, columns=(*columns, *others))

@@ -15,7 +15,7 @@ from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.join_bounds import bounds_of
-from odradek.pipelines.planning.queries import has_aggregates, join_type, window_calls
+from odradek.pipelines.planning.queries import has_aggregates, join_type
 from odradek.pipelines.planning.query_facts import JoinFound
 from odradek.pipelines.planning.query_walk import Reading, Walk
 from odradek.pipelines.planning.time_columns import Rows, Scope, Sides, Time
@@ -28,19 +28,16 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.table_columns import Columns
     from odradek.pipelines.planning.streams import Streams
 
-MARKS = frozenset((Time.MARKED, Time.LOOSE))
 NONE_LOOSE: Mapping[str, Collection[str]] = MappingProxyType({})
 
 
 class TimeQueries(Reading[Rows, Scope]):
     """Which columns of rows are event time. `sides` has the tables on both sides of each JOIN, by the identity of its
-    node, `loose` the loose event times by which a query groups or joins, and `several` those by which a SELECT
-    groups if it groups by more than one. `known` are loose columns of steps."""
+    node, and `loose` the loose event times by which a query groups or joins. `known` are loose columns of steps."""
 
     def __init__(self, streams: Streams, known: Mapping[str, Collection[str]] = NONE_LOOSE) -> None:
         self.sides: dict[int, Sides] = {}
         self.loose: list[str] = []
-        self.several: list[list[str]] = []
         self._streams = streams
         self._known = known
 
@@ -115,27 +112,11 @@ class TimeQueries(Reading[Rows, Scope]):
             else:
                 columns[str(each.alias_or_name).lower()] = self._selected_time(each.unalias(), tables)
         if any(rows.is_stream for rows in tables.values()) and groups_rows(select):
-            self._note_several(select, columns, tables)
             grouped = named_columns(
                 *group_expressions(select), *(select.expressions if select.args.get("distinct") else ())
             )
             self.loose += sorted(self.whole(tables).loose & grouped)
         return Rows(columns, is_open, any(rows.is_stream for rows in tables.values()))
-
-    def _note_several(self, select: exp.Select, columns: Mapping[str, Time], tables: Scope) -> None:
-        """Notes the columns of event time that a SELECT groups by, or of which it has distinct rows, if there is more
-        than one. A window of one is one, too; any other expression is not event time."""
-        from sqlglot import exp  # noqa: PLC0415 - parsed already
-
-        keys = [
-            each
-            for each in group_expressions(select)
-            if isinstance(each, exp.Column) or window_calls(each)[:1] == [each]
-        ]
-        times = {name for name in named_columns(*keys) if self.whole(tables).columns.get(name) in MARKS}
-        times |= {name for name, time in columns.items() if select.args.get("distinct") and time in MARKS}
-        if len(times) > 1:
-            self.several.append(sorted(times))
 
     def _starred(self, star: exp.Expr, tables: Scope) -> Rows:
         from sqlglot import exp  # noqa: PLC0415 - parsed already

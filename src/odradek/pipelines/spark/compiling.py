@@ -11,7 +11,7 @@ from odradek.pipelines.definition.model import Source
 from odradek.pipelines.definition.operations import Deduplication, StreamJoin
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.state import State, state_of
-from odradek.pipelines.planning.streams import Streams, window_ends
+from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.event_time import with_filter_barrier, with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
@@ -101,12 +101,13 @@ class Tables:
                     self._session, step, inputs, self._mode, self._pipeline.directory, self._event_times(step),
                     self._static_inputs(step),
                 )  # fmt: skip
-                ends = window_ends(step, self._streams.of_inputs(step, self._graph))
-                frame = with_window_ends(frame, inputs.values(), ends)
-                # Spark moves the filters of later steps below an operator with state, where they would hide late rows
-                # from its count. Steps in batches are behind it in any case: all sinks have the same count.
-                is_counting = bool(state_of(step, self._streams.names) & (State.AGGREGATION | State.STREAM_JOIN))
-                self._unjudged[name] = with_filter_barrier(frame) if is_counting and frame.isStreaming else frame
+                if frame.isStreaming:
+                    frame = with_window_ends(frame, inputs.values(), self._streams.times[name].ends)
+                    # Spark moves the filters of later steps below an operator with state, where they would hide late
+                    # rows from its count. Steps in batches are behind it in any case: all sinks have the same count.
+                    if state_of(step, self._streams.names) & (State.AGGREGATION | State.STREAM_JOIN):
+                        frame = with_filter_barrier(frame)
+                self._unjudged[name] = frame
         return self._unjudged[name]
 
     def judged(self, name: str) -> DataFrame:
@@ -130,9 +131,13 @@ class Tables:
     def _streams(self) -> Streams:
         return Streams.of(self._pipeline, self._graph)
 
+    @cached_property
+    def _streaming(self) -> frozenset[str]:
+        return streaming_names(self._pipeline, self._graph)
+
     def _static_inputs(self, step: Step) -> list[str]:
         """The inputs that are not streams, of a step that reads a stream."""
-        streaming, inputs = self._streams.names, self._graph.inputs.get(step.name, ())
+        streaming, inputs = self._streaming, self._graph.inputs.get(step.name, ())
         return [each for each in inputs if each not in streaming] if step.name in streaming else []
 
     def _event_times(self, step: Step) -> list[str]:

@@ -56,7 +56,7 @@ def event_time_of(frame: DataFrame) -> str | None:
 
 
 def with_window_ends(frame: DataFrame, inputs: Iterable[DataFrame], names: Collection[str]) -> DataFrame:
-    """Marks the ends of windows as event time, so that operators behind an aggregation can use them.
+    """Marks the ends of windows of a stream as event time, so that operators behind an aggregation can use them.
 
     Spark marks the window, not its end: the row of a window is final when the watermark passes the end."""
     delays = [
@@ -65,6 +65,6 @@ def with_window_ends(frame: DataFrame, inputs: Iterable[DataFrame], names: Colle
         for field in each.schema.fields
         if WATERMARK_DELAY in field.metadata
     ]
-    for name in sorted(names) if delays and frame.isStreaming else ():
+    for name in sorted(names) if delays else ():
         frame = retimed(frame, actual_name(frame, name), {WATERMARK_DELAY: max(delays)})
     return frame

@@ -68,12 +68,13 @@ class LateRows:
         return bool(self._inputs)
 
     def of_batch(self, session: SparkSession, number: int) -> list[DataFrame]:
-        """The dead letters of a batch; none if it has no records, or if the watermark has not advanced before it."""
+        """The dead letters of a batch; none if it has no records. Those of the first batch are not known: its rows that
+        are before 1970, where the watermark begins."""
         files = HadoopFiles(session, checkpoint_uri(self._pipeline, self._flow.name)) if number and self else None
         if files is None:
             return []
         before, now = (parsed_entry(files.read(f"offsets/{each}")) for each in (number - 1, number))
-        if before is None or now is None or before.watermark_ms <= 0:
+        if before is None or now is None:
             return []
         return [frame for late in self._inputs for frame in self._of_input(session, late, before, now)]
 

@@ -16,7 +16,9 @@ from odradek.pipelines.definition.operations import (
     Sql,
     StreamJoin,
 )
+from odradek.pipelines.definition.sql_text import is_aggregation, parse_query
 from odradek.pipelines.definition.vocabulary import SinkMode, StateClock
+from odradek.pipelines.planning.queries import has_sessions
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.event_time import with_filter_barrier
 from odradek.pipelines.spark.failures import PipelineError
@@ -53,7 +55,7 @@ def run_step(
     `static` are the inputs that a stream is joined with."""
     operation = step.operation
     if isinstance(operation, Sql):
-        frame = run_query(session, operation.text, tables, static)
+        frame = with_session_barrier(run_query(session, operation.text, tables, static), operation)
     elif isinstance(operation, PythonFunction):
         frame = call_function(step, operation, tables, directory)
     elif isinstance(operation, Aggregation):
@@ -72,7 +74,7 @@ def run_step(
 def watermarked(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
     if watermark is None or not frame.isStreaming:
         return frame
-    return with_filter_barrier(frame.withWatermark(watermark.column, watermark.delay.spark))
+    return with_filter_barrier(frame.withWatermark(quoted(watermark.column), watermark.delay.spark))
 
 
 def call_function(step: Step, operation: PythonFunction, tables: Mapping[str, DataFrame], directory: str) -> DataFrame:
@@ -91,9 +93,17 @@ def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
     if window is None:
         return frame.groupBy(*by).agg(*aggregates)
     grouped = frame.groupBy(span_of(window).alias("__window"), *by).agg(*aggregates)
+    if window.gap is not None:
+        grouped = with_filter_barrier(grouped)  # Spark would move filters of sessions to their rows
     edges = [F.col("__window.start").alias("window_start"), F.col("__window.end").alias("window_end")]
     names = [*operation.by, *(each.name for each in operation.aggregates)]
     return grouped.select(*edges, *(F.col(quoted(name)) for name in names))
+
+
+def with_session_barrier(frame: DataFrame, operation: Sql) -> DataFrame:
+    """The rows of a query; behind sessions, filters and aggregations of later steps stay above it."""
+    query = parse_query(operation.text)
+    return with_filter_barrier(frame) if has_sessions(query) and is_aggregation(query) else frame
 
 
 def span_of(window: Window) -> Column:

@@ -18,7 +18,7 @@ from odradek.pipelines.definition.model import (
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import FileFormat
 from odradek.pipelines.planning.state import State, state_of
-from odradek.pipelines.planning.streams import streaming_names
+from odradek.pipelines.planning.streams import Streams, streaming_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -62,12 +62,13 @@ def with_given_steps(pipeline: Pipeline, schemas: Mapping[str, str]) -> Pipeline
 
 
 def watermark_at(pipeline: Pipeline, graph: Graph, step: Step, ddl: str) -> Watermark | None:
-    """The watermark that the rows of a step have: its own, or the nearest before it whose column the step keeps."""
-    columns = {each.name.lower() for each in parse_ddl(ddl)}
+    """The watermark that the rows of a step have: its own, or the nearest before it whose event time the step keeps."""
+    times = Streams.of(pipeline, graph).times[step.name].moments
+    kept = next((each.name for each in parse_ddl(ddl) if each.name.lower() in times), None)
     marks = {each.name: each.watermark for each in pipeline.sources}
     marks |= {each.name: each.watermark for each in pipeline.steps}
-    found = [marks[name] for name in graph.upstream(step.name)]
-    return next((each for each in reversed(found) if each is not None and each.column.lower() in columns), None)
+    found = [mark for name in graph.upstream(step.name) if (mark := marks[name]) is not None]
+    return replace(found[-1], column=kept) if found and kept is not None else None
 
 
 def with_step_sinks(pipeline: Pipeline, columns: Mapping[str, Sequence[str]]) -> Pipeline:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from odradek.pipelines.definition.model import FilesTarget, TableTarget
+from odradek.pipelines.definition.model import FilesTarget, TableTarget, TopicTarget
 from odradek.pipelines.letters.letter import ID_HEADER
 from odradek.pipelines.spark.record_files import written_records
 from odradek.pipelines.spark.rehearsal.whole import as_objects
@@ -36,7 +36,8 @@ class Results:
         self._records = written_records(folder)
 
     def dead_letters(self) -> list[dict[str, Any]]:
-        written = {f"{self._pipeline.name}/{each.name}" for each in self._pipeline.sinks}
+        sinks = [each for each in self._pipeline.sinks if topic_of(each) == self._pipeline.dead_letters]
+        written = {f"{self._pipeline.name}/{each.name}" for each in sinks}
         return [
             each
             for each in self._records
@@ -44,9 +45,9 @@ class Results:
         ]
 
     def records(self, sink: Sink) -> list[dict[str, Any]]:
-        """The records of a topic sink."""
+        """The records of a topic sink. A step of the same name may have written dead letters, to another topic."""
         prefix = f"{self._pipeline.name}/{sink.name}:"
-        return [each for each in self._records if id_of(each).startswith(prefix)]
+        return [each for each in self._records if id_of(each).startswith(prefix) and each["topic"] == topic_of(sink)]
 
     def rows(self, sink: Sink, schema: Callable[[], StructType]) -> list[dict[str, Any]]:
         """The rows of a sink; `schema` has the columns of a sink of files."""
@@ -66,6 +67,10 @@ class Results:
             table = sa.Table(name, sa.MetaData(), autoload_with=connection)
             rows = connection.execute(sa.select(table)).mappings()
             return [{column: as_json(value) for column, value in row.items()} for row in rows]
+
+
+def topic_of(sink: Sink) -> str | None:
+    return sink.target.topic if isinstance(sink.target, TopicTarget) else None
 
 
 def id_of(record: dict[str, Any]) -> str:
