@@ -141,6 +141,29 @@ def test_a_step_by_event_time_needs_a_bound_in_the_join_before_it(sql: str, behi
     assert all(LOOSE in line for line in found), found
 
 
+LATER = "a join b on a.id = b.id and b.seen >= a.at join c on c.id = a.id"  # without a bound of a.at
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        (f"select a.id from {LATER}", False),
+        (f"select a.id, c.at from {LATER}", False),
+        (f"select a.id from {LATER} where b.seen > a.at + interval 1 second", False),
+        (f"select a.id from {LATER} and c.c_at > a.at", True),
+        (f"select a.id from {LATER.replace('on c.id = a.id', 'using (id, at)')}", True),
+        (f"select date(a.at) from {LATER}", True),
+        (f"with i as ({PAIRS}) select i.id from i join c on c.id = i.id", False),
+        (f"with i as ({PAIRS}) select i.id, i.at from i join c on c.id = i.id", True),
+        (f"select id from (select a.id, a.at t from {LATER})", False),
+        (f"select id, t from (select a.id, a.at t from {LATER})", True),
+    ],
+)
+def test_a_join_works_by_event_time_that_is_read_above_its_side(sql: str, is_refused: bool) -> None:
+    found = errors(sql)
+    assert [LOOSE in line for line in found] == [True] * is_refused, found
+
+
 NEAR = f"{PAIRS} and {BOUND}"
 OTHER = NEAR.replace("b.seen from", "b.seen + interval 0 seconds as copy from")
 

@@ -15,6 +15,7 @@ from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.join_bounds import bounds_of
+from odradek.pipelines.planning.join_reads import columns_read
 from odradek.pipelines.planning.queries import has_aggregates, join_type
 from odradek.pipelines.planning.query_facts import JoinFound
 from odradek.pipelines.planning.query_walk import Reading, Walk
@@ -75,8 +76,11 @@ class TimeQueries(Reading[Rows, Scope]):
         sides = self.sides[id(join)] = Sides(left, right)
         if not sides.are_streams:
             return {**left, **right}
-        for rows in (*left.values(), *right.values()):
-            self.loose += sorted(rows.loose & named_columns(join.root()))
+        for is_left, scope in ((True, left), (False, right)):
+            read = columns_read(join, sides, is_left=is_left)
+            self.loose += [
+                each for name, rows in scope.items() for each in sorted(rows.loose) if f"{name}.{each}" in read
+            ]
         ends = bounds_of(JoinFound(join, join_type(join), is_left_stream=True, is_right_stream=True), sides).ends
         return {
             name: rows if is_left in ends else rows.loosened()
