@@ -111,6 +111,7 @@ def test_a_column_to_join_on_is_event_time_of_both_sides_or_of_none() -> None:
 
 PAIRS = "select a.id, a.at, b.seen from a join b on a.id = b.id"
 HOURS = "g: {from: s, by: [id], window: {column: at, size: 1 hour}, aggregate: {n: count(*)}}"
+HOURS_OF_S = "'select id, window(at, ''1 hour'') as w from s'"
 PASSED = (
     "r: {sql: select * from s}, g: {from: r, by: [id], window: {column: at, size: 1 hour}, aggregate: {n: count(*)}}"
 )
@@ -121,6 +122,8 @@ LOOSE = "of a join of streams whose condition has no bound for it"
     ("sql", "behind", "is_refused"),
     [
         (PAIRS, HOURS, True),
+        (PAIRS.replace(", b.seen", ""), "g: {sql: 'select s.*, c.c_at from s join c on s.id = c.id'}", True),
+        (PAIRS.replace(", b.seen", ""), "g: {sql: 'select distinct * from s where at is not null'}", True),
         (PAIRS, PASSED, True),
         (f"{PAIRS} and b.seen >= a.at", HOURS, True),
         (f"{PAIRS} and b.seen <= a.at + interval 1 hour", HOURS, False),
@@ -128,6 +131,16 @@ LOOSE = "of a join of streams whose condition has no bound for it"
         (PAIRS, "g: {sql: 'select id, at, count(*) n from s where at is not null group by id, at'}", True),
         (PAIRS, "g: {sql: 'select s.id, c.c_at from s join c on s.id = c.id and c.c_at = s.at'}", True),
         (PAIRS, "g: {sql: 'select id from s'}", False),
+        (PAIRS, "g: {sql: 'select s.*, c.c_at from s join c on s.id = c.id'}", True),
+        (PAIRS, "g: {sql: 'select distinct * except (seen) from s where at is not null'}", True),
+        (
+            f"{PAIRS} and b.seen >= a.at",
+            "g: {sql: 'select distinct * except (at) from s where seen is not null'}",
+            False,
+        ),
+        (PAIRS, "g: {sql: 'select w, count(*) n from (select *, window(at, ''1 hour'') w from s) group by w'}", True),
+        (PAIRS, f"k: {{sql: {HOURS_OF_S}}}, g: {{sql: 'select w, count(*) n from k group by w'}}", True),
+        (PAIRS, f"k: {{sql: {HOURS_OF_S}}}, g: {{sql: 'select window_time(w) t from k'}}", False),
         (PAIRS, "r: {sql: 'select id from s'}, g: {sql: 'select r.id, c.c_at from r join c on r.id = c.id'}", False),
         ("select b.id, b.seen as at from a join b on a.id = b.id and b.seen >= a.at", HOURS, False),
         ("select a.id, a.at from a join b on a.id = b.id join c on c.id = a.id", "g: {sql: select id from s}", True),
@@ -153,6 +166,11 @@ LATER = "a join b on a.id = b.id and b.seen >= a.at join c on c.id = a.id"  # wi
         (f"select a.id from {LATER} and c.c_at > a.at", True),
         (f"select a.id from {LATER.replace('on c.id = a.id', 'using (id, at)')}", True),
         (f"select date(a.at) from {LATER}", True),
+        (f"select a.* from {LATER}", True),
+        (f"select b.* from {LATER}", False),
+        (f"select a.* except (at) from {LATER}", False),
+        (f"select id from (select a.* from {LATER})", False),
+        (f"select id, at from (select a.* from {LATER})", True),
         (f"with i as ({PAIRS}) select i.id from i join c on c.id = i.id", False),
         (f"with i as ({PAIRS}) select i.id, i.at from i join c on c.id = i.id", True),
         (f"select id from (select a.id, a.at t from {LATER})", False),

@@ -16,7 +16,7 @@ from odradek.pipelines.definition.sql_written import excepted_columns, is_star
 from odradek.pipelines.planning.group_columns import group_expressions
 from odradek.pipelines.planning.join_bounds import bounds_of
 from odradek.pipelines.planning.join_reads import columns_read
-from odradek.pipelines.planning.queries import has_aggregates, join_type
+from odradek.pipelines.planning.queries import has_aggregates, is_window_time, join_type, window_calls
 from odradek.pipelines.planning.query_facts import JoinFound
 from odradek.pipelines.planning.query_walk import Reading, Walk
 from odradek.pipelines.planning.time_columns import Rows, Scope, Sides, Time
@@ -51,8 +51,8 @@ class TimeQueries(Reading[Rows, Scope]):
         marks, loose = self._streams.watermarks.get(found, frozenset()), self._known.get(found, ())
         names = sorted(marks) if columns is None else [each.lower() for each in columns.names]
         times = {each: Time.MARKED if each in marks else Time.PLAIN for each in names}
-        times |= {each: Time.LOOSE for each in loose if each in times}
         times |= {each: Time.UNKNOWN for each in names if columns is not None and is_window(columns, each)}
+        times |= {each: Time.LOOSE for each in loose if each in times}
         return Rows(times, is_open=columns is None, is_stream=found in self._streams.names)
 
     def generated(self, _node: exp.Expr) -> Rows:
@@ -116,10 +116,11 @@ class TimeQueries(Reading[Rows, Scope]):
             else:
                 columns[str(each.alias_or_name).lower()] = self._selected_time(each.unalias(), tables)
         if any(rows.is_stream for rows in tables.values()) and groups_rows(select):
-            grouped = named_columns(
-                *group_expressions(select), *(select.expressions if select.args.get("distinct") else ())
-            )
+            is_distinct = bool(select.args.get("distinct"))
+            items = [each for each in select.expressions if is_distinct and not is_star(each)]
+            grouped = named_columns(*group_expressions(select), *items)
             self.loose += sorted(self.whole(tables).loose & grouped)
+            self.loose += sorted(Rows(columns).loose if is_distinct else ())
         return Rows(columns, is_open, any(rows.is_stream for rows in tables.values()))
 
     def _starred(self, star: exp.Expr, tables: Scope) -> Rows:
@@ -130,12 +131,16 @@ class TimeQueries(Reading[Rows, Scope]):
         return tables.get(star.parts[0].name.lower(), Rows(is_open=True))
 
     def _selected_time(self, item: exp.Expr, tables: Scope) -> Time:
-        """Event time stays that under another name; a sum is another time. Of other expressions nothing is said."""
+        """Event time stays that under another name; a sum is another time. Of other expressions nothing is said, but
+        windows of loose times are loose."""
         from sqlglot import exp  # noqa: PLC0415
 
         if isinstance(item, exp.Column):
             found = Sides(tables, {}).find(item)
             return Time.UNKNOWN if found is None else found[1]
+        if is_window_time(item) or any(each is item for each in window_calls(item)):
+            of_column = self._selected_time(item.expressions[0], tables) if item.expressions else Time.UNKNOWN
+            return Time.LOOSE if of_column is Time.LOOSE else Time.UNKNOWN
         return Time.PLAIN if isinstance(item, exp.Add | exp.Sub | exp.Literal) else Time.UNKNOWN
 
 
