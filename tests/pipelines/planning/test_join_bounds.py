@@ -131,7 +131,7 @@ LOOSE = "of a join of streams whose condition has no bound for it"
         (PAIRS, "g: {sql: 'select id, at, count(*) n from s where at is not null group by id, at'}", True),
         (PAIRS, "g: {sql: 'select s.id, c.c_at from s join c on s.id = c.id and c.c_at = s.at'}", True),
         (PAIRS, "g: {sql: 'select id from s'}", False),
-        (PAIRS, "g: {sql: 'select s.*, c.c_at from s join c on s.id = c.id'}", True),
+        (PAIRS, "g: {sql: 'select s.* except (seen), c.c_at from s join c on s.id = c.id'}", True),
         (PAIRS, "g: {sql: 'select distinct * except (seen) from s where at is not null'}", True),
         (
             f"{PAIRS} and b.seen >= a.at",
@@ -203,3 +203,37 @@ def test_a_step_works_by_one_column_of_event_time(behind: str) -> None:
     text = f"steps: {{s: {{sql: '{OTHER}'}}, {behind.replace('seen', 'copy')}}}\nsinks: {{o: {{from: g, topic: o}}}}\n"
     found = [line for line in reported_for(text, head=HEAD) if line.startswith("error")]
     assert [line for line in found if "may be null" not in line] == []
+
+
+TWO = f"a join b on a.id = b.id and {BOUND}"
+THREE = f"{TWO} join c on c.id = a.id and c.c_at > a.at"
+LEFT = f"{TWO} left join c on c.id = a.id and c.c_at < a.at"
+COPIES = "(select id, at, at as copy from a) x"
+
+
+@pytest.mark.parametrize(
+    ("sql", "times"),
+    [
+        (f"select a.id, a.at, b.seen, c.c_at from {THREE}", "left at seen"),
+        (f"select a.id, date(b.seen) d from {THREE}", "left at seen"),
+        (f"select * from (select a.at, b.seen from {THREE})", "left at seen"),
+        (f"select a.at, b.* except (id) from {THREE}", "left at seen"),
+        (f"select a.id from {THREE} and c.c_at > b.seen", "left at seen"),
+        (f"select a.id from {THREE} where c.c_at > b.seen", "left at seen"),
+        (f"select a.id from {LEFT} and b.seen > a.due + interval 1 day", "left at seen"),
+        (f"select a.at, b.seen from c join ({TWO}) on a.id = c.id", "right at seen"),
+        (f"select c_at, seen from c join (select a.id, a.at t, b.seen from {TWO}) x using (id)", ""),
+        (f"select x.at, x.copy, b.m from {COPIES} join b on x.id = b.id", "left at copy"),
+        (f"select b.id from b join {COPIES} on x.id = b.id and b.seen > x.at and b.seen > x.copy", "right at copy"),
+        (f"select b.id from b left semi join {COPIES} on x.id = b.id and b.seen > x.at", ""),
+        (f"select a.id, a.at, b.m, c.c_at from {THREE}", ""),
+        (f"select a.id, a.at from {THREE} where b.seen > a.at + interval 1 second and b.seen > a.due", ""),
+        (f"select * from (select a.id i, a.at, b.seen + interval 0 seconds t from {TWO}) join c on i = c.id", ""),
+        (f"select id, at from (select a.id, a.at, b.seen from {THREE})", ""),
+        ("select id, at, n, c_at from a join (select id, seen as at from b) using (id, at) join c using (id)", ""),
+    ],
+)
+def test_a_side_of_a_join_has_one_column_of_event_time_in_its_state(sql: str, times: str) -> None:
+    found = [line for line in errors(sql) if "several columns of event time" in line]
+    said = [re.search(r"the (left|right) side .*: (\w+) and (\w+);", line) for line in found]
+    assert [" ".join(each.groups()) for each in said if each] == [times] * bool(times), errors(sql)

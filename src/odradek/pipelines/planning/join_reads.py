@@ -32,7 +32,8 @@ def columns_read(join: exp.Expr, sides: Sides, *, is_left: bool) -> set[str]:
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     scope = sides.left if is_left else sides.right
-    found = {f"{table}.{each.name.lower()}" for each in join.args.get("using") or () for table in scope}
+    merged = [found_in([each.name.lower()], scope) for each in join.args.get("using") or ()]
+    found = {each for each in merged if each is not None}
     select = join.find_ancestor(exp.Select)
     if select is None:
         return found
@@ -51,7 +52,7 @@ def terms_above(join: exp.Expr, select: exp.Expr, scope: Scope, *, is_left: bool
     for owner, condition in [(select, select.args.get("where")), *((each, each.args.get("on")) for each in joins)]:
         is_late = owner is join and is_left in LATE_CONDITIONS.get(join_type(join), ())
         for term in () if condition is None else terms_of(condition):
-            if is_late or not all(tables_of(each, scope) for each in term.find_all(exp.Column)):
+            if is_late or not all(found_in(names_of(each), scope) for each in term.find_all(exp.Column)):
                 yield term
 
 
@@ -100,22 +101,30 @@ def named_in(node: exp.Expr, scope: Scope) -> set[str]:
     from sqlglot import exp  # noqa: PLC0415
 
     columns = [each for each in node.find_all(exp.Column) if not is_star(each)]
-    return {f"{table}.{name}" for each in columns for table, name in tables_of(each, scope)}
+    return {found for each in columns if (found := found_in(names_of(each), scope)) is not None}
 
 
-def tables_of(column: exp.Expr, scope: Scope) -> list[tuple[str, str]]:
-    """The tables of which a column may be, each with its name there; none if it is of another side."""
-    first, *others = [part.name.lower() for part in column.parts]
+def names_of(column: exp.Column) -> list[str]:
+    return [part.name.lower() for part in column.parts]
+
+
+def found_in(names: list[str], scope: Scope) -> str | None:
+    """The column of these tables with this name; None if it is of another side. Of the columns that USING has made one,
+    it is that of the first table."""
+    first, *others = names
     if others and first in scope:
-        return [(first, others[0])]
-    return [(table, first) for table, rows in scope.items() if first in rows.columns or (rows.is_open and not others)]
+        return f"{first}.{others[0]}"
+    tables = [table for table, rows in scope.items() if first in rows.columns]
+    tables += [table for table, rows in scope.items() if rows.is_open and not others]
+    return f"{tables[0]}.{first}" if tables else None
 
 
 def starred(star: exp.Expr, scope: Scope) -> set[str]:
-    """The columns of these tables that `*` or `table.*` stands for."""
+    """The columns of these tables that `*` or `table.*` stands for, each name once."""
     from sqlglot import exp  # noqa: PLC0415
 
     only = star.parts[0].name.lower() if isinstance(star, exp.Column) else None
     left_out = {each.name.lower() for each in excepted_columns(star)}
-    tables = {table: rows for table, rows in scope.items() if only in {None, table}}
-    return {f"{table}.{name}" for table, rows in tables.items() for name in rows.columns if name not in left_out}
+    tables = [(table, rows) for table, rows in reversed(scope.items()) if only in {None, table}]
+    found = {name: f"{table}.{name}" for table, rows in tables for name in rows.columns if name not in left_out}
+    return set(found.values())

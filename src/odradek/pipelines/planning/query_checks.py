@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_text import place_in
 from odradek.pipelines.planning.join_bounds import bounds_of
+from odradek.pipelines.planning.join_reads import columns_read
 from odradek.pipelines.planning.null_guards import OUTER, can_be_guarded, computed_keys
 from odradek.pipelines.planning.queries import JoinType, own_nodes, query_of
 from odradek.pipelines.planning.query_facts import query_facts
@@ -167,8 +168,29 @@ def check_stream_join(
             "give both streams a watermark, and bound the time in the condition: b.at BETWEEN a.at AND "
             "a.at + INTERVAL 10 MINUTES",
         )
+    check_one_time(step, operation, join, sides, problems)
     check_removals(step, operation, join, bounds, sides, problems)
     check_nulls(step, operation, join, problems)
+
+
+def times_in_state(join: JoinFound, sides: Sides, *, is_left: bool) -> list[str]:
+    """The columns of event time of a side that are in the state of the join."""
+    read = columns_read(join.node, sides, is_left=is_left)
+    return [each for each in sides.marked(is_left=is_left) if each in read]
+
+
+def check_one_time(step: Step, operation: Sql, join: JoinFound, sides: Sides, problems: Problems) -> None:
+    """Checks that the state of each side has one column of event time, by which Spark removes its rows."""
+    for is_left in (True, False):
+        times = times_in_state(join, sides, is_left=is_left)
+        if len(times) > 1:
+            problems.error(
+                place_below(operation, join.node),
+                f"step '{step.name}' joins streams, and the {'left' if is_left else 'right'} side has several columns "
+                f"of event time, of which Spark accepts one: {' and '.join(each.rpartition('.')[2] for each in times)}",
+                "select one of them in a step before it, and of the others a copy that is not event time: "
+                "at + INTERVAL 0 SECONDS",
+            )
 
 
 def check_removals(
@@ -185,7 +207,7 @@ def check_removals(
             "b.at BETWEEN a.at AND a.at + INTERVAL 10 MINUTES",
         )
     for is_left, column, time in bounds.early:
-        own = next((each for each in sides.marked(is_left=is_left) if is_read(each, join.node.root())), None)
+        own = next(iter(times_in_state(join, sides, is_left=is_left)), None)
         if own is None:
             continue  # Spark leaves the column out of the state, and removes nothing
         problems.error(
@@ -202,14 +224,6 @@ def check_removals(
                 "takes the number for a time, and would never write rows without a match",
                 f"compare it in a step before, as a column: select {column.rpartition('.')[2]} > 3 as is_large, …",
             )
-
-
-def is_read(column: str, query: exp.Expr) -> bool:
-    """Whether a query names the column, of any table, or has a `*`."""
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
-
-    name = column.rpartition(".")[2]
-    return query.find(exp.Star) is not None or any(each.name.lower() == name for each in query.find_all(exp.Column))
 
 
 def check_nulls(step: Step, operation: Sql, join: JoinFound, problems: Problems) -> None:
