@@ -237,3 +237,18 @@ def test_a_side_of_a_join_has_one_column_of_event_time_in_its_state(sql: str, ti
     found = [line for line in errors(sql) if "several columns of event time" in line]
     said = [re.search(r"the (left|right) side .*: (\w+) and (\w+);", line) for line in found]
     assert [" ".join(each.groups()) for each in said if each] == [times] * bool(times), errors(sql)
+
+
+COUNTS = "select id, window%s, count(*) n from %s group by id, window(%s, '1 hour')"
+
+
+@pytest.mark.parametrize("kind", ["join", "left join", "right join", "full join", "left semi join"])
+@pytest.mark.parametrize("name", ["window", "w"])
+def test_a_join_by_the_windows_of_two_steps_ends_both_sides(kind: str, name: str) -> None:
+    alias = "" if name == "window" else f" as {name}"
+    steps = (
+        f'x: {{sql: "{COUNTS % (alias, "a", "at")}"}}, y: {{sql: "{COUNTS % (alias, "b", "seen")}"}}, '
+        f"s: {{sql: 'select x.n from x {kind} y on x.id = y.id and x.{name} = y.{name}'}}"
+    )
+    found = reported_for(f"steps: {{{steps}}}\n{OUT}", head=HEAD)
+    assert [line for line in found if "uses the source" not in line] == []

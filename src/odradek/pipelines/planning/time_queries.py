@@ -48,10 +48,12 @@ class TimeQueries(Reading[Rows, Scope]):
     def table(self, name: str) -> Rows:
         columns = lookup(self._streams.columns, name)
         found = next((each for each in self._streams.columns if each.lower() == name), name)
-        marks, loose = self._streams.watermarks.get(found, frozenset()), self._known.get(found, ())
+        known = self._streams.times_of(found)
+        marks, loose = known.moments | known.windows, self._known.get(found, ())
         names = sorted(marks) if columns is None else [each.lower() for each in columns.names]
-        times = {each: Time.MARKED if each in marks else Time.PLAIN for each in names}
+        times = dict.fromkeys(names, Time.PLAIN)
         times |= {each: Time.UNKNOWN for each in names if columns is not None and is_window(columns, each)}
+        times |= {each: Time.MARKED for each in names if each in marks}
         times |= {each: Time.LOOSE for each in loose if each in times}
         return Rows(times, is_open=columns is None, is_stream=found in self._streams.names)
 
