@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         ),
         ("select count(*) n from rigs group by window(at, '1 hour', id)", "does not take the length id"),
         ("select count(*) n from rigs group by window(at, 'ten minutes')", "does not take the length 'ten minutes'"),
+        ("select count(*) n from rigs group by window(at, '1.5 hours')", "does not take the length '1.5 hours'"),
         (
             "select count(*) n from rigs group by window(at, '1 hour', '2 hours')",
             "its slide, the second one, must be at",
@@ -113,6 +114,7 @@ def test_sql_that_is_wrong(sql: str, said: str) -> None:
         "select window(`at`, '1 hour').end e, count(*) n from rigs group by window(AT, '1 hour')",
         "select window(at, '1 hour').end e from rigs r join pumps p on r.id = p.id group by window(r.at, '1 hour')",
         "select count(*) n from rigs group by window(at, 'interval 1 hour 30 minutes', '15 MINUTES', '-5 minutes')",
+        "select count(*) n from rigs group by window(at, '1 minute 1.5 seconds')",
         "select id, count(*) n from rigs group by id, session_window(at, '1 month')",
         "select window, count(*) n from (select window(at, '1 hour') as window from rigs) group by window",
         "select id, window from (select id, at, window(at, '1 hour') window from rigs) where window.start > at",

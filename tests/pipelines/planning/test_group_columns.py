@@ -369,6 +369,9 @@ def test_a_cast_of_a_decimal_tells_groups_apart_if_it_keeps_all_digits_after_the
     [
         ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH')", True),
         ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH:mm:ss')", True),
+        ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH:mm XXX')", False),
+        ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HHZ')", False),
+        ("Europe/Zurich", "date_format(window.start, 'dd.MM.yyyy HH VV')", True),
         ("Europe/Zurich", "cast(window_start as string)", True),
         ("Europe/Zurich", "window_start", False),
         ("Europe/Zurich", "unix_timestamp(window_start)", False),

@@ -24,7 +24,8 @@ UNITS_US = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,  # longer units have no certain length
 }
-PART = re.compile(rf"([+-]?\s*\d+(?:\.\d+)?)\s+({'|'.join(UNITS_US)})s?\b\s*", re.IGNORECASE)
+# Only seconds may have a fraction.
+PART = re.compile(rf"([+-]?\s*\d+(?:\.\d+(?=\s+second))?)\s+({'|'.join(UNITS_US)})s?\b\s*", re.IGNORECASE)
 INTERVAL = re.compile(rf"\s*(?:interval\s+)?((?:{PART.pattern})+)", re.IGNORECASE)
 HINT = "write a number and a unit up to weeks: '10 minutes', '1 hour 30 minutes', '1 week'"
 

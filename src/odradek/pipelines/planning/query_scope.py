@@ -12,7 +12,7 @@ from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.equal_types import determines
 from odradek.pipelines.planning.group_columns import STATIC, Column, Kind, Rows, changing, holding, numbered
 from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, terms_of
-from odradek.pipelines.planning.window_parts import COARSE, WINDOW_PART, unit_left
+from odradek.pipelines.planning.window_parts import COARSE, WINDOW_PART, shows_offset, unit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -187,12 +187,12 @@ def leaves_out_fractions(node: exp.Expr, type_of: TypeOf) -> bool:
 
 
 def shows_local_hours(node: exp.Expr, kind: ColumnType | None, column: Column) -> bool:
-    """Whether this is the text of a time in the session's zone, with hours: where clocks are set back, two times have
-    the same. The type and the column are those of what it is made from."""
+    """Whether this is the text of a time in the session's zone, with hours, without the offset from UTC: where clocks
+    are set back, two times have the same. The type and the column are those of what it is made from."""
     from sqlglot import exp  # noqa: PLC0415
 
     if isinstance(node, exp.TimeToStr | exp.UnixToStr):
-        return unit_left(node) not in {"day", COARSE}
+        return unit_left(node) not in {"day", COARSE} and not shows_offset(node)
     is_window = bool(column.parts) and all(map(WINDOW_PART.fullmatch, column.parts))
     is_text = isinstance(node, exp.Cast) and node.to.this.name in TEXT_TYPES
     return is_text and (is_window or kind == Primitive("TIMESTAMP"))
