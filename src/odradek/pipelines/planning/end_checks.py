@@ -16,6 +16,7 @@ from odradek.pipelines.planning.null_times import can_be_declared, null_time
 from odradek.pipelines.planning.queries import has_sessions, query_of
 from odradek.pipelines.planning.query_checks import time_hint
 from odradek.pipelines.planning.query_facts import query_facts
+from odradek.pipelines.planning.session_filters import filters_sessions, grouped_sessions
 from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     appends = end.mode is SinkMode.APPEND if isinstance(end, Sink) else isinstance(end.content, Changes)
     if appends or (sessions is not None and not is_grouping):
         for step in grouped:
-            check_finishes(pipeline, step, end, graph, streams, problems)
+            if not filters_sessions(step) and not grouped_sessions(step, graph, streams):  # which are refused
+                check_finishes(pipeline, step, end, graph, streams, problems)
         if is_keyed(end):
             check_kept_rows(end, path, streams, problems, is_final=True)
         return
@@ -152,10 +154,12 @@ def check_finishes(
             f"{time_hint(lost)}{instead}",
         )
     elif not groups_by_time(step, graph, streams):
-        column = min(marks or streams.windows_of_inputs(step, graph))
+        windows, sessions = streams.windows_of_inputs(step, graph), streams.sessions_of_inputs(step, graph)
+        column = min(marks or windows - sessions or windows)
         window = f"add window: {{column: {column}, size: …}}"
         if query_of(step) is not None:
-            window = f"{SQL_HINT} by {column} or window({column}, '10 minutes'): what is computed from them is none"
+            itself = "" if column in sessions else f"{column} or "
+            window = f"{SQL_HINT} by {itself}window({column}, '10 minutes'): what is computed from them is none"
         problems.error(
             step.place,
             f"{what} without grouping by event time, so no group becomes final for {writer}",

@@ -16,6 +16,7 @@ from odradek.pipelines.planning.determinism_checks import check_determinism, che
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.loose_times import check_loose_times
 from odradek.pipelines.planning.query_checks import check_distinct, check_stream_query, time_hint
+from odradek.pipelines.planning.session_filters import check_grouped_sessions
 from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.stream_join_checks import check_join_keys
 
@@ -109,22 +110,6 @@ def check_one_event_time(step: Step, graph: Graph, streams: Streams, problems: P
             f"{' and '.join(found)}",
             "leave out one of them, in a SQL step before it if necessary, or compute a column that is not event time: "
             "at + INTERVAL 0 SECONDS",
-        )
-
-
-def check_grouped_sessions(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
-    """Checks that a step does not group by the sessions of another: Spark would take them for sessions to be merged."""
-    operation, found = step.operation, list[str]()
-    if isinstance(operation, Aggregation):
-        found = [each for each in operation.by if each.lower() in streams.sessions_of_inputs(step, graph)]
-    elif isinstance(operation, Sql):
-        reading = streams.reading_of(step, graph)
-        found = [] if reading is None else reading.grouped_sessions
-    if found:
-        problems.error(
-            step.place,
-            f"step '{step.name}' groups by '{found[0]}', the sessions of a step before it, which Spark would merge",
-            f"group by window({found[0]}, '1 hour'), or select {found[0]}.end in a step between, and group by that",
         )
 
 
