@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         ),
         ("select count(*) n from rigs group by window(at, '1 hour', id)", "does not take the length id"),
         ("select count(*) n from rigs group by window(at, 'ten minutes')", "does not take the length 'ten minutes'"),
+        ("select count(*) n from rigs group by window(at, '1.5 hours')", "does not take the length '1.5 hours'"),
         (
             "select count(*) n from rigs group by window(at, '1 hour', '2 hours')",
             "its slide, the second one, must be at",
@@ -75,6 +76,10 @@ if TYPE_CHECKING:
         ),
         (
             "select window(at, '1 hour') h, count(*) n from rigs group by 1, window(at, '1 minute')",
+            "a SELECT has several windows, which Spark does not support",
+        ),
+        (
+            "select window(r.at, '1 hour') h from rigs r join rigs q on r.id = q.id group by 1, window(q.at, '1 hour')",
             "a SELECT has several windows, which Spark does not support",
         ),
         ("select 1 a; select 2 b", "expected one query, found 2 statements"),
@@ -105,7 +110,11 @@ def test_sql_that_is_wrong(sql: str, said: str) -> None:
         "select value, _key from raw",
         "select /*+ broadcast(p) */ r.id from rigs r join pumps p on r.id = p.id",
         "select window(at, '1 hour') w, window.end e, count(*) n from rigs group by window(at, '1 hour')",
+        "select window(r.at, '1 hour').end e, count(*) n from rigs r group by window(at, '1 hour')",
+        "select window(`at`, '1 hour').end e, count(*) n from rigs group by window(AT, '1 hour')",
+        "select window(at, '1 hour').end e from rigs r join pumps p on r.id = p.id group by window(r.at, '1 hour')",
         "select count(*) n from rigs group by window(at, 'interval 1 hour 30 minutes', '15 MINUTES', '-5 minutes')",
+        "select count(*) n from rigs group by window(at, '1 minute 1.5 seconds')",
         "select id, count(*) n from rigs group by id, session_window(at, '1 month')",
         "select window, count(*) n from (select window(at, '1 hour') as window from rigs) group by window",
         "select id, window from (select id, at, window(at, '1 hour') window from rigs) where window.start > at",

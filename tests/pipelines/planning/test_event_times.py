@@ -124,7 +124,35 @@ steps:
   s: {from: q, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}
 """
     found = [line for line in reported_for(steps + TOPIC, head=HEAD) if "aggregates a stream" in line]
-    assert ["select 'at' as it is in the steps between" in line for line in found] == [True], found
+    hint = "do this before it, or in its processor, or set mode: update"
+    assert ["the rows of step 'q' are new" in line and hint in line for line in found] == [True], found
+
+
+def test_a_full_join_has_no_event_time_and_no_updates() -> None:
+    steps = """
+steps:
+  j: {from: a, join: {stream: b, on: [id], within: 1 minute, how: full}}
+  s: {from: j, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}
+"""
+    other = '  b: {topic: b, schema: "id BIGINT, seen TIMESTAMP", watermark: {column: seen, delay: 1 minute}}\n'
+    found = [line for line in reported_for(steps + TOPIC, head=HEAD + other) if line.startswith("error")]
+    assert ["write how: left or how: right, or do this before it" in line for line in found] == [True], found
+    assert "mode: update" not in found[0]
+
+
+@pytest.mark.parametrize("more", ["", " union all select id, other from a"])
+def test_a_union_has_the_event_time_of_its_first_select(more: str) -> None:
+    steps = """
+steps:
+  q: {sql: "select id, at from %s union all select id, at from %s"}
+  s: {sql: "select window.end as e, count(*) n from q group by window(at, '1 minute')"}
+"""
+    steps = steps.replace('%s"', f'%s{more}"')
+    found = [line for line in reported_for(steps % ("bare", "a") + TOPIC, head=HEAD) if line.startswith("error")]
+    remedy = "add watermark: {column: …, delay: …} to 'bare', or write a SELECT with event time first, or set mode"
+    assert [f"the event time of the first SELECT of UNION ALL: {remedy}" in line for line in found] == [True], found
+    found = reported_for(steps % ("a", "bare") + TOPIC, head=HEAD)
+    assert [line for line in found if line.startswith("error")] == []
 
 
 def test_lost_event_time_is_reported_with_the_column_of_the_watermark() -> None:

@@ -345,7 +345,9 @@ def test_the_totals_of_rollup_and_cube_are_told_from_the_group_of_null(key: str,
         ("select int(x) as k, n from (select x, count(*) n from a group by x)", True),
         ("select cast(x as int) as k, count(*) n from a group by cast(x as int)", False),
         ("select cast(x as string) as k, count(*) n from a group by x", False),
-        ("select cast(x as decimal(9, 2)) as k, count(*) n from a group by x", False),
+        ("select cast(x as decimal(9, 2)) as k, count(*) n from a group by x", True),
+        ("select cast((x) as int) as k, count(*) n from a group by x", True),
+        ("select cast((x) as int) as k, n from (select x, count(*) n from a group by x)", True),
         ("select cast(id as int) as k, count(*) n from a group by id", False),
     ],
 )
@@ -353,11 +355,23 @@ def test_a_cast_that_leaves_out_fractions_tells_no_groups_apart(query: str, is_r
     assert ["tells x apart" in line for line in refusals("key: [k]", query)] == [True] * is_refused
 
 
+@pytest.mark.parametrize(("scale", "is_refused"), [(1, True), (2, False), (3, False)])
+def test_a_cast_of_a_decimal_tells_groups_apart_if_it_keeps_all_digits_after_the_point(
+    scale: int, is_refused: bool
+) -> None:
+    head = HEAD.replace("x DOUBLE", "x DECIMAL(9, 2)")
+    query = f"select cast(x as decimal(12, {scale})) as k, count(*) n from a group by x"
+    assert ["tells x apart" in line for line in refusals("key: [k]", query, head=head)] == [True] * is_refused
+
+
 @pytest.mark.parametrize(
     ("zone", "key", "is_refused"),
     [
         ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH')", True),
         ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH:mm:ss')", True),
+        ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HH:mm XXX')", False),
+        ("Europe/Zurich", "date_format(window.start, 'yyyy-MM-dd HHZ')", False),
+        ("Europe/Zurich", "date_format(window.start, 'dd.MM.yyyy HH VV')", True),
         ("Europe/Zurich", "cast(window_start as string)", True),
         ("Europe/Zurich", "window_start", False),
         ("Europe/Zurich", "unix_timestamp(window_start)", False),

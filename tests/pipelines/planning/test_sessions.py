@@ -239,3 +239,21 @@ def test_sessions_are_not_filtered_in_the_query_that_makes_them(sql: str, is_ref
             line for line in errors(f'  s: {{sql: "{sql}"}}\n', TOPIC, engine) if "in the query that makes" in line
         ]
         assert len(found) == is_refused, found
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        f'  w: {{sql: "{ENDED}"}}\n  s: {{sql: "select w, count(*) n from w group by w"}}\n',
+        f'  w: {{sql: "{ENDED}"}}\n  s: {{from: w, by: [w], aggregate: {{n: count(*)}}}}\n',
+        f'  s: {{sql: "select e, max(n) m from ({ENDED_SQL} {GROUPS}) group by e"}}\n',
+    ],
+)
+def test_a_refused_group_of_sessions_is_one_error(steps: str) -> None:
+    assert len(errors(steps, TOPIC)) == 1, errors(steps, TOPIC)
+
+
+def test_sessions_are_not_recommended_to_group_by() -> None:
+    grouped = f'  w: {{sql: "{ENDED}"}}\n  s: {{sql: "select user, count(*) n from w group by user"}}\n'
+    (found,) = errors(grouped, TOPIC)
+    assert "have event time, by window(w, '10 minutes')" in found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import FilesTarget, LatestRows, Sink, TableTarget
+from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, LatestRows, Sink, TableTarget
 from odradek.pipelines.definition.parsing_changes import changes_of
-from odradek.pipelines.definition.vocabulary import Engine, SinkMode
+from odradek.pipelines.definition.vocabulary import Engine, LakehouseFormat, SinkMode
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, View
@@ -24,11 +25,11 @@ def check_outputs(pipeline: Pipeline, problems: Problems) -> None:
 def check_files(pipeline: Pipeline, problems: Problems) -> None:
     """Refuses two sinks with one folder. Spark recognizes a batch by its number, in a log of the folder: the batch of
     one sink would count as written because that of the other is."""
-    first: dict[PurePath, Sink] = {}
+    first: dict[str, Sink] = {}
     for sink in pipeline.sinks:
         if not isinstance(sink.target, FilesTarget):
             continue
-        before = first.setdefault(PurePath(pipeline.directory, sink.target.path), sink)
+        before = first.setdefault(folder_of(sink.target.path, pipeline), sink)
         if before is not sink:
             problems.error(
                 place_of(sink, "files", "path"),
@@ -38,32 +39,54 @@ def check_files(pipeline: Pipeline, problems: Problems) -> None:
             )
 
 
+def folder_of(path: str, pipeline: Pipeline) -> str:
+    """The folder that a path or URL names, the same for all spellings of it."""
+    scheme, separator, rest = path.rpartition("://")
+    if separator and scheme.lower() != "file":
+        return f"{scheme}{separator}{os.path.normpath(rest)}"
+    return os.path.normpath(Path(pipeline.directory, rest).absolute())
+
+
 def check_tables(pipeline: Pipeline, problems: Problems) -> None:
     """Refuses two outputs that replace rows of one table, unless both do so in the same order: which row stays would
     depend on the batches."""
     first: dict[tuple[str, str], Sink | View] = {}
     ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
     for end in ends:
-        found = table_of(end)
-        if found is None:
+        table = table_of(end, pipeline)
+        if table is None:
             continue
-        url, name = found
-        before = first.setdefault((url or pipeline.warehouse or "", name.lower()), end)
+        before = first.setdefault(table, end)
         is_ordered = order_of(end) is not None and order_of(end) == order_of(before)
         if before is not end and (replaces_rows(end) or replaces_rows(before)) and not is_ordered:
             problems.error(
-                place_of(end, "table"),
+                place_of(end, *table_path(end)),
                 f"{described(end)} writes the table of {described(before)}, and rows of one would replace those of "
                 "the other, depending on the batches",
                 "use another table, or unite the rows with UNION ALL in a step",
             )
 
 
-def table_of(end: Sink | View) -> tuple[str | None, str] | None:
-    """The database, if the end names one, and the table."""
+def table_of(end: Sink | View, pipeline: Pipeline) -> tuple[str, str] | None:
+    """The database, or the format of a lakehouse table, and the table; its name, or its folder."""
     if not isinstance(end, Sink):
-        return end.url, end.name
-    return (end.target.url, end.target.table) if isinstance(end.target, TableTarget) else None
+        return end.url or pipeline.warehouse or "", end.name.lower()
+    target = end.target
+    if isinstance(target, TableTarget):
+        return target.url or pipeline.warehouse or "", target.table.lower()
+    if not isinstance(target, LakehouseTarget):
+        return None
+    if target.path is not None:
+        return target.format, folder_of(target.path, pipeline)
+    is_delta = target.format is LakehouseFormat.DELTA  # catalogs of Iceberg may distinguish upper and lower case
+    return target.format, target.name.lower() if is_delta else target.name
+
+
+def table_path(end: Sink | View) -> tuple[str, ...]:
+    """The keys below which an output names its table."""
+    if isinstance(end, Sink) and isinstance(end.target, LakehouseTarget):
+        return "lakehouse", "table" if end.target.path is None else "path"
+    return ("table",)
 
 
 def replaces_rows(end: Sink | View) -> bool:

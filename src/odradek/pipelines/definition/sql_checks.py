@@ -127,7 +127,7 @@ class QueryCheck:
         yield from self._ambiguous(select, scope, aliases)
         yield from self._generators(select)
         calls = [each for each in below(select) if isinstance(each, exp.Anonymous) and name_of(each) in WINDOWS]
-        yield from window_findings(select, calls)
+        yield from window_findings(select, calls, scope)
 
     def _columns(self, select: exp.Select, scope: Scope) -> Iterator[Finding]:
         """The expressions of the SELECT; each may use the names of those before it."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
+    from odradek.pipelines.definition.sql_scope import Scope
+
 UNITS_US = {
     "microsecond": 1,
     "millisecond": 1_000,
@@ -22,18 +24,20 @@ UNITS_US = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,  # longer units have no certain length
 }
-PART = re.compile(rf"([+-]?\s*\d+(?:\.\d+)?)\s+({'|'.join(UNITS_US)})s?\b\s*", re.IGNORECASE)
+# Only seconds may have a fraction.
+PART = re.compile(rf"([+-]?\s*\d+(?:\.\d+(?=\s+second))?)\s+({'|'.join(UNITS_US)})s?\b\s*", re.IGNORECASE)
 INTERVAL = re.compile(rf"\s*(?:interval\s+)?((?:{PART.pattern})+)", re.IGNORECASE)
 HINT = "write a number and a unit up to weeks: '10 minutes', '1 hour 30 minutes', '1 week'"
 
 
-def window_findings(select: exp.Expr, calls: Iterable[exp.Expr]) -> Iterator[Finding]:
-    """The findings of a SELECT that makes these calls of `window` and `session_window`."""
+def window_findings(select: exp.Expr, calls: Iterable[exp.Expr], scope: Scope) -> Iterator[Finding]:
+    """The findings of a SELECT over these tables that makes these calls of `window` and `session_window`."""
     own = list(calls)
     for each in own:
         yield from length_findings(each)
     windows = {
-        (name_of(each), tuple(map(argument_text, each.expressions))): each for each in grouping_calls(select, own)
+        (name_of(each), tuple(argument_text(argument, scope) for argument in each.expressions)): each
+        for each in grouping_calls(select, own)
     }
     if len(windows) > 1:
         second = list(windows.values())[1]
@@ -51,15 +55,32 @@ def grouping_calls(select: exp.Expr, calls: list[exp.Expr]) -> list[exp.Expr]:
     return [each for each in calls if id(each) in nodes]
 
 
-def argument_text(node: exp.Expr) -> str:
+def argument_text(node: exp.Expr, scope: Scope) -> str:
+    """The text of an argument, the same for all spellings of it: names are without quotes, and without their table if
+    no other table has the column."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    def plain(each: exp.Expr) -> exp.Expr:
+        if not isinstance(each, exp.Column):
+            return each
+        names = [part.name.lower() for part in each.parts]
+        if len(names) > 1 and names[0] in scope.tables and is_unique(names[1], scope):
+            names = names[1:]
+        return exp.Dot.build([exp.to_identifier(name) for name in names]) if len(names) > 1 else exp.column(names[0])
+
     length = length_us(node)
-    return str(node.sql(dialect="spark")).lower() if length is None else str(length)
+    return str(node.unnest().transform(plain).sql(dialect="spark")).lower() if length is None else str(length)
+
+
+def is_unique(column: str, scope: Scope) -> bool:
+    """Whether one table only has a column of this name."""
+    return len(scope.tables) == 1 or (scope.is_known and len(scope.tables_with(column)) == 1)
 
 
 def length_findings(call: exp.Expr) -> Iterator[Finding]:
     """What is wrong with the lengths of a window, size, slide and start, or with the gap of a session, which may be any
     text of an interval."""
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
+    from sqlglot import exp  # noqa: PLC0415
 
     name, lengths = name_of(call), call.expressions[1:]
     refused = (exp.Interval, exp.Column, exp.Anonymous, exp.Cast) if name == "window" else (exp.Interval,)

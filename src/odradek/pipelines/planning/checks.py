@@ -27,7 +27,7 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     graph = build_graph(pipeline)
     streams = Streams.with_types(pipeline, graph)
     for step in pipeline.steps:
-        check_within(step, graph, streams, problems)
+        check_within(pipeline, step, graph, streams, problems)
         check_stream_join(step, graph, streams, problems)
         check_session_filters(step, problems)
     if pipeline.engine is not Engine.BATCH:

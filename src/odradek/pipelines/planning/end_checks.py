@@ -12,10 +12,11 @@ from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes
 from odradek.pipelines.planning.grouping_sets import grouped_expressions
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
+from odradek.pipelines.planning.lost_times import time_hint
 from odradek.pipelines.planning.null_times import can_be_declared, null_time
 from odradek.pipelines.planning.queries import has_sessions, query_of
-from odradek.pipelines.planning.query_checks import time_hint
 from odradek.pipelines.planning.query_facts import query_facts
+from odradek.pipelines.planning.session_filters import filters_sessions, grouped_sessions
 from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     appends = end.mode is SinkMode.APPEND if isinstance(end, Sink) else isinstance(end.content, Changes)
     if appends or (sessions is not None and not is_grouping):
         for step in grouped:
-            check_finishes(pipeline, step, end, graph, streams, problems)
+            if not filters_sessions(step) and not grouped_sessions(step, graph, streams):  # which are refused
+                check_finishes(pipeline, step, end, graph, streams, problems)
         if is_keyed(end):
             check_kept_rows(end, path, streams, problems, is_final=True)
         return
@@ -143,19 +145,24 @@ def check_finishes(
         writer, instead = f"sink '{end.name}' (mode: append)", ", or set mode: update on the sink" if can_update else ""
     else:
         writer, instead = f"view '{end.name}' of sessions", ""
+    before = [each for each in pipeline.steps if each.name in graph.upstream(step.name)]
+    if any(State.STREAM_JOIN in state_of(each, streams.names) for each in before):
+        instead = ""  # Spark joins streams in mode append only
     marks = streams.of_inputs(step, graph)
     if not marks and not streams.windows_of_inputs(step, graph):
         lost = streams.time_before(step, graph)
         problems.error(
             step.place,
             f"{what} without {'a watermark' if lost is None else 'event time'}, and {writer} writes final groups only",
-            f"{time_hint(lost)}{instead}",
+            f"{time_hint(pipeline, step, graph, streams)}{instead}",
         )
     elif not groups_by_time(step, graph, streams):
-        column = min(marks or streams.windows_of_inputs(step, graph))
+        windows, sessions = streams.windows_of_inputs(step, graph), streams.sessions_of_inputs(step, graph)
+        column = min(marks or windows - sessions or windows)
         window = f"add window: {{column: {column}, size: …}}"
         if query_of(step) is not None:
-            window = f"{SQL_HINT} by {column} or window({column}, '10 minutes'): what is computed from them is none"
+            itself = "" if column in sessions else f"{column} or "
+            window = f"{SQL_HINT} by {itself}window({column}, '10 minutes'): what is computed from them is none"
         problems.error(
             step.place,
             f"{what} without grouping by event time, so no group becomes final for {writer}",

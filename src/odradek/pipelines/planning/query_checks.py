@@ -43,13 +43,6 @@ STATIC_KEPT = {
 }
 
 
-def time_hint(lost: str | None) -> str:
-    """The way to event time for a step whose input has none; `lost` is the column of a watermark before the input."""
-    if lost is None:
-        return WATERMARK_HINT
-    return f"select '{lost}' as it is in the steps between, or set the watermark on the step that computes its time"
-
-
 def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Streams, problems: Problems) -> None:
     query = query_of(step)
     if query is None:

@@ -12,7 +12,7 @@ from odradek.pipelines.definition.sql_written import excepted_columns
 from odradek.pipelines.planning.equal_types import determines
 from odradek.pipelines.planning.group_columns import STATIC, Column, Kind, Rows, changing, holding, numbered
 from odradek.pipelines.planning.queries import JoinType, argument, has_parentheses, terms_of
-from odradek.pipelines.planning.window_parts import COARSE, WINDOW_PART, unit_left
+from odradek.pipelines.planning.window_parts import COARSE, WINDOW_PART, shows_offset, unit_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     TypeOf = Callable[[exp.Expr], ColumnType | None]  # returns the type of a column if it is known
 
-WHOLE_TYPES = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"))
+EXACT_TYPES = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"))
 TEXT_TYPES = frozenset(("TEXT", "VARCHAR", "CHAR"))
 FRACTIONS = (Primitive("FLOAT"), Primitive("DOUBLE"))
 WINDOW_ENDS = (["start"], ["end"])  # the fields of a window, each of which determines the other
@@ -69,7 +69,7 @@ class Scope:
             original = self._original([node.this, *node.expressions])
             return None if original is None else self.resolve(original)
         if leaves_out_fractions(node, self.type_of):
-            return Column(Kind.CHANGING if (self.resolve(node.this) or Column()).kind else Kind.FIXED)
+            return Column(Kind.CHANGING if (self.resolve(node.this.unnest()) or Column()).kind else Kind.FIXED)
         if not isinstance(node, exp.Column):
             return None
         names = [part.name.lower() for part in node.parts]
@@ -174,24 +174,25 @@ class Scope:
 
 
 def leaves_out_fractions(node: exp.Expr, type_of: TypeOf) -> bool:
-    """Whether this is a cast of a column with fractions to a type without: 0.1 and 0.2 are both 0."""
+    """Whether this is a cast of a column to a type with fewer digits after the point: 0.001 and 0.002 are both 0.00."""
     from sqlglot import exp  # noqa: PLC0415
 
-    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Column):
+    if not isinstance(node, exp.Cast) or not isinstance(node.this.unnest(), exp.Column):
         return False
-    scale = node.to.expressions[1].name if len(node.to.expressions) > 1 else "0"
-    kind = type_of(node.this)
-    has_fractions = kind.scale > 0 if isinstance(kind, Decimal) else kind in FRACTIONS
-    return has_fractions and node.to.this.name in WHOLE_TYPES and scale == "0"
+    digits = [each.name for each in node.to.expressions]  # precision and scale of a decimal
+    scale = int(digits[1]) if len(digits) > 1 and digits[1].isdecimal() else 0
+    kind = type_of(node.this.unnest())
+    is_shorter = kind.scale > scale if isinstance(kind, Decimal) else kind in FRACTIONS
+    return is_shorter and node.to.this.name in EXACT_TYPES
 
 
 def shows_local_hours(node: exp.Expr, kind: ColumnType | None, column: Column) -> bool:
-    """Whether this is the text of a time in the session's zone, with hours: where clocks are set back, two times have
-    the same. The type and the column are those of what it is made from."""
+    """Whether this is the text of a time in the session's zone, with hours, without the offset from UTC: where clocks
+    are set back, two times have the same. The type and the column are those of what it is made from."""
     from sqlglot import exp  # noqa: PLC0415
 
     if isinstance(node, exp.TimeToStr | exp.UnixToStr):
-        return unit_left(node) not in {"day", COARSE}
+        return unit_left(node) not in {"day", COARSE} and not shows_offset(node)
     is_window = bool(column.parts) and all(map(WINDOW_PART.fullmatch, column.parts))
     is_text = isinstance(node, exp.Cast) and node.to.this.name in TEXT_TYPES
     return is_text and (is_window or kind == Primitive("TIMESTAMP"))

@@ -1,14 +1,16 @@
-"""Filters of sessions inside a query that groups by them.
+"""Filters of sessions inside a query that groups by them, and groups of the sessions of a step before.
 
 Spark's optimizer moves a condition on a column that is grouped by below the aggregation, and merges aggregations of
 groups. A session is not grouped by as it is: its start and end are those of its rows until they are merged. So a
-condition on the end of sessions would remove rows of them. The steps behind a step with sessions see merged ones only.
+condition on the end of sessions would remove rows of them. The steps behind a step with sessions see merged ones only,
+which they cannot group by as they are: Spark would take them for sessions to be merged.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.planning.queries import WINDOWS, has_aggregates, has_sessions, query_of
 
 if TYPE_CHECKING:
@@ -16,28 +18,56 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
+    from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Step
     from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.planning.streams import Streams
 
 CLAUSES = ("where", "having", "group", "distinct", "joins", "qualify")
 
 
 def check_session_filters(step: Step, problems: Problems) -> None:
     """Checks that a query does nothing with its sessions but select them, in every engine."""
+    if filters_sessions(step):
+        problems.error(
+            step.place,
+            f"step '{step.name}' filters, joins or groups sessions in the query that makes them, and Spark would "
+            "do so with their rows, before they are merged",
+            "select the sessions in this step, and filter, join or group them in a step behind it",
+        )
+
+
+def filters_sessions(step: Step) -> bool:
+    """Whether a query filters, joins or groups the sessions that it makes."""
     query = query_of(step)
     if query is None or not has_sessions(query):
-        return
+        return False
     for select in sessions_in(query):
         having = select.args.get("having")
         is_filtered = having is not None and names_session(having, select)
         if is_filtered or any(each.args.get(key) for each in readers_of(select, query) for key in CLAUSES):
-            problems.error(
-                step.place,
-                f"step '{step.name}' filters, joins or groups sessions in the query that makes them, and Spark would "
-                "do so with their rows, before they are merged",
-                "select the sessions in this step, and filter, join or group them in a step behind it",
-            )
-            return
+            return True
+    return False
+
+
+def check_grouped_sessions(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Checks that a step over a stream does not group by the sessions of another."""
+    found = grouped_sessions(step, graph, streams)
+    if found:
+        problems.error(
+            step.place,
+            f"step '{step.name}' groups by '{found[0]}', the sessions of a step before it, which Spark would merge",
+            f"group by window({found[0]}, '1 hour'), or select {found[0]}.end in a step between, and group by that",
+        )
+
+
+def grouped_sessions(step: Step, graph: Graph, streams: Streams) -> list[str]:
+    """The columns that a step groups by and that are sessions of a step before it."""
+    if isinstance(step.operation, Aggregation):
+        sessions = streams.sessions_of_inputs(step, graph)
+        return [each for each in step.operation.by if each.lower() in sessions]
+    reading = streams.reading_of(step, graph)
+    return [] if reading is None else reading.grouped_sessions
 
 
 def sessions_in(query: exp.Expr) -> list[exp.Select]:

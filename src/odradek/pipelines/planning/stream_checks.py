@@ -15,7 +15,9 @@ from odradek.pipelines.planning.arrival import check_deduplications, first_mixin
 from odradek.pipelines.planning.determinism_checks import check_determinism, check_windows_of_rows
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.loose_times import check_loose_times
-from odradek.pipelines.planning.query_checks import check_distinct, check_stream_query, time_hint
+from odradek.pipelines.planning.lost_times import time_hint
+from odradek.pipelines.planning.query_checks import check_distinct, check_stream_query
+from odradek.pipelines.planning.session_filters import check_grouped_sessions
 from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.stream_join_checks import check_join_keys
 
@@ -45,7 +47,7 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
             )
     for step in pipeline.steps:
         if step.name in streams.names:
-            check_stream_step(step, graph, streams, problems)
+            check_stream_step(pipeline, step, graph, streams, problems)
             check_one_event_time(step, graph, streams, problems)
             check_grouped_sessions(step, graph, streams, problems)
     check_deduplications(pipeline, graph, streams, problems)
@@ -57,7 +59,7 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
     check_ends(pipeline, graph, streams, problems)
 
 
-def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
+def check_stream_step(pipeline: Pipeline, step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
     operation = step.operation
     marks = streams.of_inputs(step, graph)
     what = f"step '{step.name}'"
@@ -78,7 +80,8 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
         check_deduplication(step, operation, marks, problems)
     if isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT and not marks:
         place = place_of(step, "state", "clock")
-        problems.error(place, f"{what} has event-time timers, but its input has no watermark", time_hint(before))
+        hint = time_hint(pipeline, step, graph, streams)
+        problems.error(place, f"{what} has event-time timers, but its input has no watermark", hint)
     if isinstance(operation, StreamJoin):
         check_join_keys(step, operation, streams, problems)
     if isinstance(operation, Sql):
@@ -109,22 +112,6 @@ def check_one_event_time(step: Step, graph: Graph, streams: Streams, problems: P
             f"{' and '.join(found)}",
             "leave out one of them, in a SQL step before it if necessary, or compute a column that is not event time: "
             "at + INTERVAL 0 SECONDS",
-        )
-
-
-def check_grouped_sessions(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
-    """Checks that a step does not group by the sessions of another: Spark would take them for sessions to be merged."""
-    operation, found = step.operation, list[str]()
-    if isinstance(operation, Aggregation):
-        found = [each for each in operation.by if each.lower() in streams.sessions_of_inputs(step, graph)]
-    elif isinstance(operation, Sql):
-        reading = streams.reading_of(step, graph)
-        found = [] if reading is None else reading.grouped_sessions
-    if found:
-        problems.error(
-            step.place,
-            f"step '{step.name}' groups by '{found[0]}', the sessions of a step before it, which Spark would merge",
-            f"group by window({found[0]}, '1 hour'), or select {found[0]}.end in a step between, and group by that",
         )
 
 
@@ -165,7 +152,7 @@ def check_deduplication(step: Step, operation: Deduplication, marks: frozenset[s
         )
 
 
-def check_within(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
+def check_within(pipeline: Pipeline, step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
     """Checks that `within` has one column of event time to compare, in every engine."""
     if not isinstance(step.operation, Deduplication) or step.operation.within is None:
         return
@@ -174,7 +161,7 @@ def check_within(step: Step, graph: Graph, streams: Streams, problems: Problems)
     if not step.operation.within.milliseconds:
         problems.error(place, f"within of {what} is 0", "write a duration longer than 0, such as 10 minutes")
     elif not marks:
-        hint = time_hint(streams.time_before(step, graph))
+        hint = time_hint(pipeline, step, graph, streams)
         problems.error(place, f"{what} drops ids by event time, but its input has no watermark", hint)
     elif len(marks) > 1:
         problems.error(

@@ -30,6 +30,7 @@ LONGER_THAN_DAYS = frozenset(("mon", "month", "mm", "quarter", "year", "yyyy", "
 ORDERED = "%Y%m%d%H%M%S"
 QUOTED = re.compile(r"'[^']*'|(?<=%[A-Za-z])strict")  # sqlglot marks directives of two digits as strict
 LETTERS = re.compile(r"%-?[A-Za-z]|[A-Za-z]")
+OFFSETS = frozenset(("X", "x", "O", "%z"))  # what shows the offset from UTC; `%z` is Spark's `Z`
 TIMES = (("hour", "H"), ("minute", "M"), (PRECISE, "S"))
 
 
@@ -83,9 +84,21 @@ def unit_left(node: exp.Expr) -> str | None:
         unit = node.args.get("unit")
         return UNITS.get("" if unit is None else unit.name.lower(), COARSE)
     if isinstance(node, exp.TimeToStr | exp.UnixToStr):
-        written = node.args.get("format")
-        return unit_of_format(written.name if isinstance(written, exp.Literal) else "")
+        return unit_of_format(format_of(node))
     return None
+
+
+def format_of(node: exp.Expr) -> str:
+    """The format of a text of a time, as that of strftime; empty if it is not a literal."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    written = node.args.get("format")
+    return written.name if isinstance(written, exp.Literal) else ""
+
+
+def shows_offset(node: exp.Expr) -> bool:
+    """Whether a text of a time has its offset from UTC, by which times with the same clock time differ."""
+    return not OFFSETS.isdisjoint(LETTERS.findall(QUOTED.sub("", format_of(node))))
 
 
 def unit_of_format(written: str) -> str:
