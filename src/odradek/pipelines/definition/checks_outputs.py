@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,8 +43,8 @@ def folder_of(path: str, pipeline: Pipeline) -> str:
     """The folder that a path or URL names, the same for all spellings of it."""
     scheme, separator, rest = path.rpartition("://")
     if separator and scheme.lower() != "file":
-        return f"{scheme}{separator}{os.path.normpath(rest)}"
-    return os.path.normpath(Path(pipeline.directory, rest).absolute())
+        return f"{scheme}{separator}{posixpath.normpath(rest)}"
+    return posixpath.normpath(str(Path(pipeline.directory, rest).absolute()))
 
 
 def check_tables(pipeline: Pipeline, problems: Problems) -> None:
