@@ -57,7 +57,7 @@ def inputs_behind(source: Source, pipeline: Pipeline, graph: Graph, streams: Str
         for name in graph.inputs.get(step.name, ()) if step.name in stateful else ():
             before = graph.upstream(name) if name in graph.order else []
             if source.name in before and not stateful.intersection(before):
-                time = late_time(step, streams.times_of(name).moments | streams.times_of(name).windows)
+                time = late_time(step, streams.times_of(name).all)
                 found += [] if time is None else [LateInput(source, step, name, time)]
     return found
 
@@ -112,7 +112,7 @@ def check_behind(source: Source, pipeline: Pipeline, graph: Graph, streams: Stre
     for view in pipeline.views:
         by = view.content.by if isinstance(view.content, RunningAggregate) else ()
         times = streams.times_of(view.input).among(by) if source.name in graph.upstream(view.input) else EventTimes()
-        if times.moments | times.windows:
+        if times.all:
             text = f"cannot be exact: view '{view.name}' groups by event time"
             refuse(source, text, "use late: count, or aggregate in a step", problems)
 

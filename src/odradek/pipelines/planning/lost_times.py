@@ -51,17 +51,12 @@ def losing_step(pipeline: Pipeline, step: Step, graph: Graph, streams: Streams) 
     """The last step before another that has no event time, although an input of it has."""
     steps = {each.name: each for each in pipeline.steps}
     before = [steps[name] for name in graph.upstream(step.name)[:-1] if name in steps]
-    losing = [each for each in before if not has_time(each.name, streams) and inputs_with_time(each, graph, streams)]
+    losing = [each for each in before if not streams.times_of(each.name).all and inputs_with_time(each, graph, streams)]
     return losing[-1] if losing else None
 
 
-def has_time(name: str, streams: Streams) -> bool:
-    times = streams.times_of(name)
-    return bool(times.moments or times.windows)
-
-
 def inputs_with_time(step: Step, graph: Graph, streams: Streams) -> list[str]:
-    return [each for each in graph.inputs.get(step.name, ()) if has_time(each, streams)]
+    return [each for each in graph.inputs.get(step.name, ()) if streams.times_of(each).all]
 
 
 def first_without_time(step: Step, graph: Graph, streams: Streams) -> str | None:
@@ -77,4 +72,4 @@ def first_without_time(step: Step, graph: Graph, streams: Streams) -> str | None
         return None
     read = {each.name.lower() for each in first.find_all(exp.Table)}
     own = [each for each in inputs if each in streams.names and each.lower() in read]
-    return next((each for each in own if not any(has_time(name, streams) for name in graph.upstream(each))), None)
+    return next((each for each in own if not any(streams.times_of(name).all for name in graph.upstream(each))), None)

@@ -65,7 +65,7 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
     for each in facts.aggregations:
         check_distinct(f"step '{step.name}'", aggregated(each), operation.place, problems)
     read = [each for each in graph.inputs.get(step.name, ()) if each in streams.names]
-    bare = [each for each in read if not streams.times_of(each).moments | streams.times_of(each).windows]
+    bare = [each for each in read if not streams.times_of(each).all]
     reading = TimeQueries(streams)
     reading.of_query(query)
     for join in facts.joins:

@@ -104,6 +104,10 @@ class EventTimes:
     ends: frozenset[str] = NO_COLUMNS  # of the moments, the ends of windows, which Spark does not mark itself
     sessions: frozenset[str] = NO_COLUMNS  # of the windows, those that are sessions
 
+    @property
+    def all(self) -> frozenset[str]:
+        return self.moments | self.windows
+
     def among(self, names: Iterable[str]) -> EventTimes:
         """The columns with these names."""
         named = {each.lower() for each in names}

@@ -49,7 +49,7 @@ class TimeQueries(Reading[Rows, Scope]):
         columns = lookup(self._streams.columns, name)
         found = next((each for each in self._streams.columns if each.lower() == name), name)
         known = self._streams.times_of(found)
-        marks, loose = known.moments | known.windows, self._known.get(found, ())
+        marks, loose = known.all, self._known.get(found, ())
         names = sorted(marks) if columns is None else [each.lower() for each in columns.names]
         times = dict.fromkeys(names, Time.PLAIN)
         times |= {each: Time.UNKNOWN for each in names if columns is not None and is_window(columns, each)}

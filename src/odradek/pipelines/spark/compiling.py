@@ -105,7 +105,7 @@ class Tables:
                     frame = with_window_ends(frame, inputs.values(), self._streams.times[name].ends)
                     # Spark moves the filters of later steps below an operator with state, where they would hide late
                     # rows from its count. Steps in batches are behind it in any case: all sinks have the same count.
-                    if state_of(step, self._streams.names) & (State.AGGREGATION | State.STREAM_JOIN):
+                    if state_of(step, self._streaming) & (State.AGGREGATION | State.STREAM_JOIN):
                         frame = with_filter_barrier(frame)
                 self._unjudged[name] = frame
         return self._unjudged[name]
