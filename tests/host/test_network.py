@@ -33,7 +33,8 @@ class Line:
             self.theirs, _ = server.accept()
         self.ours.setblocking(False)
         self.received_bytes = 0
-        self.end = b""
+        self.kept_bytes = len(ACK)
+        self.end = b""  # the last bytes that it received
         self._thread = threading.Thread(target=self._receive)
         self._thread.start()
 
@@ -42,7 +43,7 @@ class Line:
         with contextlib.suppress(ConnectionResetError):
             while data := self.theirs.recv(1 << 16):
                 self.received_bytes += len(data)
-                self.end = (self.end + data)[-len(ACK) :]
+                self.end = (self.end + data)[-self.kept_bytes :]
 
     def close(self) -> None:
         self.ours.close()
@@ -186,3 +187,44 @@ def test_who_is_closed_during_a_rest_never_goes_on(
 
     assert run(lines[0], play()).rest_count == 1
     assert lines[0].received_bytes < ANSWER_BYTES
+
+
+@pytest.mark.parametrize("size_bytes", [1, network.COPIED_BYTES, network.COPIED_BYTES + 1])
+def test_the_parts_of_an_answer_arrive_in_their_order(
+    lines: tuple[Line, Line], tmp_path: Path, size_bytes: int
+) -> None:
+    """Whether its file bytes are copied or not."""
+    line = lines[0]
+    line.kept_bytes = size_bytes + 3 * len(ACK)
+    written = os.urandom(size_bytes)
+    (tmp_path / "records").write_bytes(b"before" + written + b"after")
+    records = FileSlice(RealFile(os.open(tmp_path / "records", os.O_RDONLY)), len(b"before"), size_bytes)
+
+    async def play() -> Scene:
+        scene = Scene(*lines)
+        scene.writer.write([b"head1", records, b"tail1"])
+        scene.writer.write([ACK])
+        if scene.writer.is_drained:
+            scene.is_over.set()
+        await scene.end()
+        return scene
+
+    assert not run(line, play()).problems
+    assert line.end == b"head1" + written + b"tail1" + ACK
+
+
+@pytest.mark.parametrize("size_bytes", [network.COPIED_BYTES, network.COPIED_BYTES + 1])
+def test_a_file_that_is_shorter_than_its_slice_is_reported(
+    lines: tuple[Line, Line], tmp_path: Path, size_bytes: int
+) -> None:
+    (tmp_path / "records").write_bytes(bytes(size_bytes - 1))
+    records = FileSlice(RealFile(os.open(tmp_path / "records", os.O_RDONLY)), 0, size_bytes)
+
+    async def play() -> Scene:
+        scene = Scene(*lines)
+        scene.writer.write([ACK, records])
+        await scene.end()
+        return scene
+
+    (problem,) = run(lines[0], play()).problems
+    assert str(problem) == "the file ended 1 bytes before the slice that was promised"

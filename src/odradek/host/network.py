@@ -1,9 +1,10 @@
-"""Sockets: listening, and writing responses without copying file bytes through Python.
+"""Sockets: listening, and writing responses without copying file bytes through Python, unless they are few.
 
 `SocketWriter` writes straight to the descriptor of a transport, because uvloop has no `sendfile`: bytes go out with
-`send`, file slices with `os.sendfile`. When the socket is full, or its turn is over, it waits for writability on a
-duplicate descriptor, since the event loop refuses a second watcher on a descriptor that a transport owns. The
-duplicate is kept once it was needed. A connection that sends a lot takes turns with the others, and pauses.
+`send`, file slices with `os.sendfile`, or, where an answer has few file bytes, copied into one `send`. When the socket
+is full, or its turn is over, it waits for writability on a duplicate descriptor, since the event loop refuses a second
+watcher on a descriptor that a transport owns. The duplicate is kept once it was needed. A connection that sends a lot
+takes turns with the others, and pauses.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MORE_FOLLOWS = getattr(socket, "MSG_MORE", 0)  # Linux: hold a small header back until the file bytes follow
 MANY_DESCRIPTORS = 1 << 20
+COPIED_BYTES = 32 << 10  # file bytes of an answer up to which one copy takes less time than a system call for each part
 TURN_BYTES = 256 << 10  # sent by one connection before the others get their turn
 BURST_BYTES = 1 << 20  # sent by one connection, over several turns, before it pauses for others
 REST_S = 0.001  # the pause; the resolution of event loop timers
@@ -118,9 +120,13 @@ class SocketWriter:
     def write(self, parts: Sequence[Part]) -> None:
         """Queue one response and send what the socket takes now."""
         queue = self.unsent
-        if not queue and len(parts) == 1 and isinstance(parts[0], bytes):
-            self._send_small(parts[0])
-            return
+        if not queue:
+            if len(parts) == 1 and isinstance(parts[0], bytes):
+                self._send_small(parts[0])
+                return
+            if _file_bytes(parts) <= COPIED_BYTES:
+                self._send_copied(parts)
+                return
         pending: list[Any] = []
         for part in parts:
             if isinstance(part, FileSlice):
@@ -130,12 +136,18 @@ class SocketWriter:
                 queue.append(part)
             else:
                 pending.append(part)
-        if not queue:
-            self._send_small(b"".join(pending))
-            return
         if pending:
             queue.append(memoryview(b"".join(pending)))
         self._send_if_idle()
+
+    def _send_copied(self, parts: Sequence[Part]) -> None:
+        """An answer with few file bytes, as a consumer at the end of a log gets: one system call sends all of it."""
+        try:
+            copied: list[Any] = [_read(part) if isinstance(part, FileSlice) else part for part in parts]
+        except OSError as error:
+            self._on_failed(error)
+            return
+        self._send_small(b"".join(copied))
 
     def _send_if_idle(self) -> None:
         """Unless the socket is full, or others have their turn."""
@@ -202,7 +214,7 @@ class SocketWriter:
             size_bytes = min(first.size_bytes, budget)
             sent = os.sendfile(self._socket.fileno(), first.file.descriptor, first.position, size_bytes)
             if sent == 0:
-                raise OSError(f"the file ended {first.size_bytes} bytes before the slice that was promised")
+                raise ended_early(first.size_bytes)
             if sent < first.size_bytes:
                 queue[0] = FileSlice(first.file, first.position + sent, first.size_bytes - sent)
                 return sent
@@ -242,6 +254,21 @@ class SocketWriter:
             os.close(self._descriptor)
             self._descriptor = -1
         self._socket.detach()
+
+
+def _file_bytes(parts: Sequence[Part]) -> int:
+    return sum([part.size_bytes for part in parts if isinstance(part, FileSlice)])
+
+
+def _read(part: FileSlice) -> bytes:
+    data = part.read()
+    if len(data) < part.size_bytes:
+        raise ended_early(part.size_bytes - len(data))
+    return data
+
+
+def ended_early(missing_bytes: int) -> OSError:
+    return OSError(f"the file ended {missing_bytes} bytes before the slice that was promised")
 
 
 class CannotListen(OSError):

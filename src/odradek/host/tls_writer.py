@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, cast
 
-from odradek.host.network import SocketWriter
+from odradek.host.network import SocketWriter, ended_early
 from odradek.host.slices import FileSlice
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class TlsWriter(SocketWriter):
                 plain = self._staging.memory[:size_bytes]
                 count = os.preadv(part.file.descriptor, [plain], part.position)
                 if count == 0:
-                    raise OSError(f"the file ended {part.size_bytes} bytes before the slice that was promised")
+                    raise ended_early(part.size_bytes)
                 plain, size_bytes = plain[:count], count
                 rest: memoryview | FileSlice = FileSlice(part.file, part.position + count, part.size_bytes - count)
             else:
