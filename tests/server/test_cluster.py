@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,8 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic  # type
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.testing import BrokerError, RunningBroker, zookeeper
+from tests.metrics.exposed import exposed
+from tests.waiting import eventually
 from tests.wire import WireClient
 
 if TYPE_CHECKING:
@@ -138,7 +140,11 @@ def test_records_flow_while_zookeeper_is_away(cluster: Cluster) -> None:
     produce(cluster.brokers[1], "flow", 3, 30)
     assert consume(cluster.brokers[2], "flow", 3, 30) == set(range(30))
     cluster.server.start()
+    # A broker whose session has expired meanwhile registers again: until then its id is free.
+    eventually(lambda: all(exposed(each).value("odradek_zookeeper_connected") for each in cluster.brokers))
     cluster.create_topic("after-outage")
+    for broker in cluster.brokers:
+        cluster.wait_for(broker, lambda view: set(view.brokers) == {1, 2, 3})
 
 
 @pytest.mark.timeout(300)
@@ -154,10 +160,11 @@ def test_any_broker_forwards_what_the_controller_decides(cluster: Cluster) -> No
 
 @pytest.mark.timeout(300)
 def test_broker_with_an_id_in_use_does_not_start(cluster: Cluster) -> None:
-    second = member(cluster.server, 2, zookeeper_session_timeout_ms=1000)
-    with pytest.raises(BrokerError, match=r"give this one another node\.id"):
+    with (
+        closing(member(cluster.server, 2, zookeeper_session_timeout_ms=1000)) as second,
+        pytest.raises(BrokerError, match=r"give this one another node\.id"),
+    ):
         second.start()
-    second.close()
 
 
 def test_broker_without_zookeeper_says_so() -> None:

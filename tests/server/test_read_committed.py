@@ -3,8 +3,6 @@ partition of a broker in this process."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,13 +10,11 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from odradek.configuration.broker_configs import BrokerConfig
-from odradek.host.host import real_host
-from odradek.server.broker import Broker
 from tests.replica.transactions import abort, commit, put
+from tests.server.broker_in_this_process import BrokerInThisProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from odradek.replica.partition import Partition
@@ -26,47 +22,9 @@ if TYPE_CHECKING:
 TOPIC = "transactions"
 
 
-class BrokerInThisProcess:
-    def __init__(self, directory: Path) -> None:
-        self._properties = {
-            "log.dirs": str(directory),
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "log.index.interval.bytes": "0",
-        }
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._broker = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(30)
-
-    async def _start(self) -> Broker:
-        broker = Broker(BrokerConfig.from_properties(self._properties), real_host())
-        await broker.start()
-        return broker
-
-    @property
-    def bootstrap_servers(self) -> str:
-        return f"127.0.0.1:{self._broker._listeners[0].port}"
-
-    def write(self, work: Callable[[Partition], None]) -> None:
-        """Call `work` with the partition, on the broker's event loop."""
-
-        async def run() -> None:
-            partition = self._broker._node.dispatcher._services.partitions.find(TOPIC, 0)
-            assert partition is not None
-            work(partition)
-
-        asyncio.run_coroutine_threadsafe(run(), self._loop).result(30)
-
-    def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._broker.stop(), self._loop).result(30)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(30)
-        self._loop.close()
-
-
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerInThisProcess]:
-    running = BrokerInThisProcess(tmp_path)
+    running = BrokerInThisProcess(tmp_path, log_index_interval_bytes="0")
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
     admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
     yield running
@@ -116,12 +74,12 @@ def test_a_consumer_reads_what_its_isolation_level_allows(
     def end_it(partition: Partition) -> None:
         abort(partition, 3)
 
-    broker.write(write)
+    broker.write(TOPIC, write)
     committed = [b"committed %d" % number for number in range(20)]
     if is_committed_only:
         assert read(consumer, 20) == committed
         assert consumer.consume(1, timeout=1) == []
-        broker.write(end_it)
+        broker.write(TOPIC, end_it)
         assert read(consumer, 1) == [b"behind it"]
     else:
         everything = [each for number in range(20) for each in (b"aborted %d" % number, b"x" * 50, committed[number])]

@@ -2,7 +2,9 @@
 several of them at once.
 
 Departures from Kafka: the internal topic is created within the first request, which Kafka answers with
-COORDINATOR_NOT_AVAILABLE; so does Odradek when the creation takes more than 5 s. Share groups have no coordinator.
+COORDINATOR_NOT_AVAILABLE; so does Odradek when the creation takes more than 5 s. Requests that arrive while the logs of
+the topic are opened wait for them, for at most 5 s, and are then answered with the coordinator. Share groups have no
+coordinator.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def handle(
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     """The internal topic is created only for a client that may know of one of the keys."""
     coordinator = _coordinator(request.key_type, context)
-    if coordinator is not None and not coordinator.topic.exists:
+    if coordinator is not None and not coordinator.topic.is_followed:
         return _create_topic_then_answer(coordinator, request, context)
     return _answer(request, context)
 

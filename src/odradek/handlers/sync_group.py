@@ -23,6 +23,9 @@ def handle(request: SyncGroupRequest, context: RequestContext) -> SyncGroupRespo
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and not has_protocol:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     shard = find_shard(context, Operation.READ, request.group_id)
+    if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        # The rebalance is lost. Java's consumer joins again after this error; after that of the shard it fails.
+        return _refuse(ErrorCode.REBALANCE_IN_PROGRESS)
     if isinstance(shard, ErrorCode):
         return SyncGroupResponse(error_code=shard)
     response = WaitingResponse(_refuse)

@@ -27,6 +27,7 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseTopics
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tests.coordinator.groups.group_world import GROUP, TOPIC, GroupWorld
 from tests.wire import encode_request
 
@@ -191,8 +192,6 @@ def test_a_join_that_makes_no_sense_is_refused(
 
 
 def test_a_sync_without_its_protocol_is_refused(world: GroupWorld) -> None:
-    from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-
     request = SyncGroupRequest(group_id=GROUP, generation_id=1, member_id="m")
     answers = {v: world.run(world.call(request, SyncGroupResponse, v)).error_code for v in (4, 5)}
     assert answers == {4: ErrorCode.UNKNOWN_MEMBER_ID, 5: ErrorCode.INCONSISTENT_GROUP_PROTOCOL}
@@ -333,6 +332,8 @@ def test_the_broker_speaks_for_its_groups_while_they_load(world: GroupWorld, mon
         )
         assert await world.commit(8) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert await world.heartbeat("m", 1) is ErrorCode.NONE
+        sync = SyncGroupRequest(group_id=GROUP, generation_id=1, member_id="m")
+        assert (await world.call(sync, SyncGroupResponse, 4)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
         assert (await world.call(ListGroupsRequest(), ListGroupsResponse, 5)).error_code == (
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         )

@@ -120,7 +120,7 @@ class GroupCoordinator:
 
     def partition_of(self, group_id: str) -> TopicPartition:
         """The partition of the group's offsets, which takes part in a transaction that commits them."""
-        return OFFSETS_TOPIC, self._runtime.partition_of(group_id)
+        return OFFSETS_TOPIC, self.topic.partition_of(group_id)
 
     def end_transaction(
         self, partition: int, marker: EndTransactionMarker, transaction_version: int

@@ -57,23 +57,19 @@ class CoordinatorRuntime(Generic[M]):
         self._retry_after_ms = RETRY_AFTER_MS
         self._is_stopped = False
         self.partition_count = 1
+        self.is_opening: Callable[[str], bool] = lambda _: False  # whether a key without a shard will soon have one
 
     # Leaderships
 
     def follow(self, logs: Collection[ShardLog], partition_count: int) -> None:
-        """Have a shard for each of `logs`, which are the partitions that this broker leads, and no others.
-
-        Keys are found by the number of partitions that the topic had when its first shard was loaded: when the topic
-        grows, keys stay where their records are until the next start (in Kafka the topic must not grow either).
-        """
+        """Have a shard for each of `logs`, which are the partitions that this broker leads, and no others."""
         if self._is_stopped:
             return
         led = {shard_log.index: shard_log for shard_log in logs}
         for index, shard in list(self._shards.items()):
             if led.get(index) is not shard.log or not shard.is_leader:
                 self._unload(shard)
-        if not self._shards:
-            self.partition_count = partition_count
+        self.resize(partition_count)
         added = [
             self._add(shard_log)
             for index, shard_log in led.items()
@@ -86,6 +82,12 @@ class CoordinatorRuntime(Generic[M]):
             else:
                 to_load.append(shard)
         self._begin_loading(to_load)
+
+    def resize(self, partition_count: int) -> None:
+        """Keys are found by the number of partitions that the topic had when its first shard was loaded: when the topic
+        grows, keys stay where their records are until the next start (in Kafka the topic must not grow either)."""
+        if not self._shards:
+            self.partition_count = partition_count
 
     def stop(self) -> None:
         """Every request that waits gets NOT_COORDINATOR."""
@@ -179,14 +181,19 @@ class CoordinatorRuntime(Generic[M]):
         """The state machine that holds this key, with all earlier requests applied, or why no request can be served."""
         shard = self.find_shard(_partition_of(key, self.partition_count))
         if isinstance(shard, ErrorCode):
-            return shard
+            return self._refusal(key, shard)
         shard.append_pending()
         return shard.machine
 
     def find_for_shared_write(self, key: str) -> M | ErrorCode:
         """The same for a rule whose decision commutes with the shared writes that are collected."""
         shard = self.find_shard(_partition_of(key, self.partition_count))
-        return shard if isinstance(shard, ErrorCode) else shard.machine
+        return self._refusal(key, shard) if isinstance(shard, ErrorCode) else shard.machine
+
+    def _refusal(self, key: str, error: ErrorCode) -> ErrorCode:
+        """While a shard is about to be made, clients are to send the request to this broker again."""
+        is_opening = error is ErrorCode.NOT_COORDINATOR and self.is_opening(key)
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_opening else error
 
     def find_shard(self, index: int) -> Shard[M] | ErrorCode:
         """The shard of one partition, or why no request can be served."""
