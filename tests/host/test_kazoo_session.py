@@ -48,13 +48,13 @@ class LoopWatch:
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.has_blocked = False
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(self, *_failure: object) -> None:
+    async def __aexit__(self, *_failure: object) -> None:
         self._is_over.set()
-        self._thread.join()
+        await asyncio.to_thread(self._thread.join)  # it may wait for a turn of the loop
 
     def _watch(self) -> None:
         while not self._is_over.is_set():
@@ -85,7 +85,7 @@ async def test_event_loop_turns_however_many_requests_wait_for_a_server_that_is_
 ) -> None:
     assert await session.exists("/node") is None
     await lose(server, session)
-    with LoopWatch(session) as watch:
+    async with LoopWatch(session) as watch:
         for _ in range(ROUNDS):
             answers = await asyncio.gather(
                 *(session.exists("/node") for _ in range(REQUESTS_PER_ROUND)), return_exceptions=True
@@ -108,7 +108,7 @@ async def test_full_wake_up_socket_does_not_block_the_event_loop(
     await session.exists("/node")
     await lose(server, session)
     session._reachable.set()
-    with LoopWatch(session) as watch:
+    async with LoopWatch(session) as watch:
         for _ in range(ROUNDS):
             await asyncio.gather(*(session.exists("/node") for _ in range(REQUESTS_PER_ROUND)), return_exceptions=True)
         await session.close()

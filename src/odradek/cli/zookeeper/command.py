@@ -12,6 +12,7 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.interrupt import SignalSafeSetter
 from odradek.cli.framework.options import format_option
 from odradek.host.lifetime_pipe import call_when_parent_ends
 
@@ -61,7 +62,8 @@ def zookeeper(
     jars = find_jars(directory)
     server = Server(jars, data_dir, host, port)
     stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    setter = SignalSafeSetter(stopping)
+    signal.signal(signal.SIGTERM, lambda *_: setter.set())
     if descriptor is not None:
         call_when_parent_ends(descriptor, stopping.set)
     try:
