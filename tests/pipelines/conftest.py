@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # in tests that start it in a process of their own.
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.default.parallelism": "4",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -29,7 +30,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = start_session("tests", SETTINGS, "local[4]")
+    session = start_session("tests", SETTINGS, "local[8]")  # the realtime engine runs all its tasks at once
     yield session
     session.stop()
 

@@ -99,6 +99,20 @@ def test_a_batch_forgets_no_checkpoint(offline: Run, tmp_path: Path) -> None:
     assert (offsets / "0").exists()
 
 
+@pytest.mark.parametrize("more", [[], ["--restart"], ["--from", "earliest", "--yes"]])
+def test_the_realtime_engine_does_not_run_until_caught_up(offline: Run, tmp_path: Path, more: list[str]) -> None:
+    """It is refused before anything is started or forgotten."""
+    offsets = tmp_path / "checkpoints" / "realtime" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").write_text("v1\n{}\n")
+    file = definition(tmp_path, "t")
+    ran = offline("pipeline", "run", file, "--engine", "realtime", "--until-caught-up", *more)
+    assert ran.code == 1
+    assert "--until-caught-up cannot be used with the realtime engine" in ran.errors
+    assert "use --seconds N, or --engine standard" in ran.errors
+    assert (offsets / "0").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "kept"),
     [("hdfs://host/checkpoints", "hdfs://host/checkpoints"), ("/some/folder", "/some/folder"), (None, "as defined")],

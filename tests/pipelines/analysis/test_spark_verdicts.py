@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pyspark
 import pytest
 
+from odradek.pipelines.definition.spark_functions import aggregate_names
 from tests.pipelines.analysis.corpus import TABLES
 from tests.pipelines.analysis.generated import generated
 from tests.pipelines.analysis.record_verdicts import read_verdicts
@@ -25,3 +27,22 @@ def test_the_recorded_verdicts_and_new_queries() -> None:
         drawn = generated(2000, seed)
         alarms = [query for query in drawn if found_in(query) and refusal(session, query) is None]
     assert alarms == [], f"seed {seed}"
+
+
+def test_the_aggregate_functions_are_those_of_spark() -> None:
+    """By the classes of the functions; some are made by a builder, whose class says nothing."""
+    with plain_session() as session:
+        java: Any = session._jvm
+        kinds = [
+            java.java.lang.Class.forName(f"org.apache.spark.sql.catalyst.expressions.{each}")
+            for each in ("aggregate.AggregateFunction", "RuntimeReplaceableAggregate", "WindowFunction")
+        ]
+        listed = java.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.expressions().valuesIterator()
+        found = set()
+        while listed.hasNext():
+            info = listed.next()._1()
+            made = java.java.lang.Class.forName(info.getClassName())
+            is_aggregate, is_replaced, is_window = (each.isAssignableFrom(made) for each in kinds)
+            found |= {info.getName()} if (is_aggregate or is_replaced) and not is_window else set()
+    assert found
+    assert found <= aggregate_names()

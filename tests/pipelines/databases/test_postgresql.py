@@ -210,6 +210,19 @@ def test_the_socket_of_the_machine_will_do(postgres: Server, database: str) -> N
     assert postgres.execute("select id from t", database) == [(1,)]
 
 
+def test_a_database_is_the_same_by_each_of_its_urls(postgres: Server, database: str) -> None:
+    identity = check_database(postgres.url(database))
+    assert check_database(postgres.socket_url(database)) == identity
+    assert check_database(postgres.url()) != identity
+
+
+def test_a_column_without_time_zone_gets_the_time_of_utc(warehouse: Warehouse, postgres: Server, database: str) -> None:
+    """The server of these tests is in another time zone."""
+    postgres.execute("create table t (id bigint primary key, at timestamp, value bigint)", database)
+    warehouse.write(BatchNumber("q", 0), [change((1, NOON, 1))])
+    assert postgres.execute("select at from t", database) == [(NOON.replace(tzinfo=None),)]
+
+
 def test_what_a_server_refuses_is_reported_in_a_sentence(postgres: Server) -> None:
     with pytest.raises(WarehouseRefused, match='database "nowhere" does not exist'):
         check_database(postgres.url("nowhere"))

@@ -8,7 +8,17 @@ import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.places import ProblemList
-from tests.pipelines.definition.definitions import CONSOLE, OUT, SOURCE, define, errors, reported, warnings
+from odradek.pipelines.definition.vocabulary import Engine
+from tests.pipelines.definition.definitions import (
+    CONSOLE,
+    OUT,
+    SOURCE,
+    define,
+    errors,
+    reported,
+    reported_for,
+    warnings,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +64,48 @@ def test_names_of_tables_do_not_mind_case() -> None:
 def test_an_unused_step_is_a_warning() -> None:
     text = "steps: {s: {sql: select * from rigs}, t: {sql: select * from s}}\n" + OUT
     assert [line for line in warnings(text) if "step 't'" in line] == [
-        "no sink and no view uses the step 't'; it will not run; remove it"
+        "no sink and no view uses the step 't'; its rows are not written; remove it"
     ]
+
+
+CHECKED = "its rows are not written, but its expectations are checked"
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "engine", "said"),
+    [
+        ("warn", Engine.STANDARD, CHECKED),
+        ("drop", Engine.BATCH, CHECKED),
+        ("drop", Engine.REALTIME, CHECKED),
+        ("quarantine", Engine.STANDARD, f"{CHECKED}, and its rejected rows become dead letters"),
+        ("quarantine", Engine.REALTIME, f"{CHECKED}, and its rejected rows become dead letters"),
+        ("fail", Engine.BATCH, f"{CHECKED}, and a row that does not meet them stops the pipeline"),
+    ],
+)
+def test_the_expectations_of_an_unused_step_are_checked(otherwise: str, engine: Engine, said: str) -> None:
+    step = f"u: {{sql: select id from rigs, expect: {{e: {{check: id > 0, otherwise: {otherwise}}}}}}}"
+    text = f"dead_letters: d\nsteps: {{s: {{sql: select * from rigs}}, {step}}}\nsinks: {{o: {{from: s, topic: o}}}}\n"
+    assert f"warning: no sink and no view uses the step 'u'; {said}; remove it" in reported_for(text, engine)
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "engine", "said"),
+    [
+        ("raw", "", Engine.STANDARD, ", but its records are read, to count those that cannot be parsed"),
+        ("raw", "", Engine.REALTIME, ""),
+        (
+            "raw",
+            "dead_letters: d\n",
+            Engine.REALTIME,
+            ", but its records are read, and those that cannot be parsed become dead letters",
+        ),
+        ("pumps", "dead_letters: d\n", Engine.BATCH, ""),
+    ],
+)
+def test_an_unused_topic_is_read(name: str, ends: str, engine: Engine, said: str) -> None:
+    text = f"{ends}sinks: {{o: {{from: rigs, topic: o}}}}\n"
+    warning = f"warning: no sink and no view uses the source '{name}'; its rows are not written{said}; remove it"
+    assert warning in reported_for(text, engine)
 
 
 def test_a_topic_read_and_written_is_a_warning() -> None:

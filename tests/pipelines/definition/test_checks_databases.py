@@ -43,12 +43,66 @@ def test_urls_that_cannot_be_right_are_reported(tmp_path: Path, url: str, messag
 DECIMALS = 'sources: {s: {topic: in, schema: "id BIGINT, long DECIMAL(20,0), short DECIMAL(15,2)"}}\n'
 
 
-@pytest.mark.parametrize("end", ["key: [long]", "key: [id], order_by: long", "changes: {key: [id], sequence: long}"])
-def test_decimals_that_sqlite_takes_for_equal_are_reported(tmp_path: Path, end: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "is_refused"),
+    [
+        ("key: [long]", True),
+        ("by: [long], aggregate: {n: count(*)}", True),
+        ("changes: {key: [long], sequence: id}", True),
+        ("key: [id], order_by: long", False),
+        ("changes: {key: [id], sequence: long}", False),
+    ],
+)
+def test_decimals_that_sqlite_takes_for_equal_are_reported(tmp_path: Path, end: str, is_refused: bool) -> None:
     view = f"views: {{v: {{from: s, {end}}}}}\n"
     assert "'v' compares long of type DECIMAL(20,0) in SQLite" in reported(tmp_path, DECIMALS + view)
+    assert load_yaml(str(tmp_path / "p.yml"), {}).is_sound is not is_refused
     assert reported(tmp_path, DECIMALS + view.replace("long", "short")) == ""
     assert reported(tmp_path, f"warehouse: postgresql://h/d\n{DECIMALS}{view}") == ""
+
+
+def test_the_keys_of_lakehouse_tables_are_not_those_of_sqlite(tmp_path: Path) -> None:
+    sink = "sinks: {o: {from: s, lakehouse: {format: delta, path: x}, changes: {key: [long], sequence: id}}}\n"
+    assert "SQLite" not in reported(tmp_path, DECIMALS + sink)
+
+
+NESTED = """
+sources: {s: {topic: in, schema: "id BIGINT, at TIMESTAMP, e STRUCT<t: ARRAY<TIMESTAMP>>, n STRUCT<id: BIGINT>"}}
+steps: {w: {sql: "select window, count(*) as n from s group by window(at, '1 minute')"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("view", "is_reported"),
+    [
+        ("from: s, key: [e]", True),
+        ("from: s, by: [e], aggregate: {n: count(*)}", True),
+        ("from: s, changes: {key: [e], sequence: id}", True),
+        ("from: s, key: [n, at]", False),
+        ("from: w, key: [window]", False),
+    ],
+)
+def test_keys_that_json_takes_for_equal_are_reported(tmp_path: Path, view: str, is_reported: bool) -> None:
+    found = reported(tmp_path, f"{NESTED}views: {{v: {{{view}}}}}\n")
+    assert ("'v' stores e of type STRUCT<t: ARRAY<TIMESTAMP>> as JSON" in found) is is_reported, found
+    assert "JSON" not in found or is_reported, found
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "sinks: {v: {from: s, table: t, key: [m]}}",
+        "views: {v: {from: s, key: [m], order_by: id}}",
+        "views: {v: {from: s, by: [m], aggregate: {n: count(*)}}}",
+        "views: {v: {from: s, changes: {key: [m], sequence: id}}}",
+    ],
+)
+def test_maps_are_no_keys(tmp_path: Path, end: str) -> None:
+    """Spark takes maps of the same entries for equal, and their JSON has the order of the entries."""
+    source = 'sources: {s: {topic: in, schema: "id BIGINT, m KIND"}}\n'
+    found = reported(tmp_path, source.replace("KIND", "STRUCT<a: MAP<STRING, INT>>") + end)
+    assert "'v' tells rows apart by m of type STRUCT<a: MAP<STRING, INT>>" in found
+    assert reported(tmp_path, source.replace("KIND", "ARRAY<INT>") + end) == ""
 
 
 def test_a_table_and_a_source_have_urls_of_their_own(tmp_path: Path) -> None:
@@ -57,12 +111,14 @@ def test_a_table_and_a_source_have_urls_of_their_own(tmp_path: Path) -> None:
         """\
 sources:
   pumps:
-    jdbc: {url: "postgresql://h/d", table: pumps}
+    jdbc: {url: "postgresql://me:hidden@h/d", table: pumps}
 sinks:
   out: {from: pumps, table: out, url: "here"}
 """,
     )
-    assert "4: url of source 'pumps' is not a JDBC URL; write jdbc:postgresql://host/name" in problems
+    url = "url of source 'pumps' is not a JDBC URL: it starts with postgresql://; write jdbc:postgresql://host/name"
+    assert f"4: {url}" in problems
+    assert "hidden" not in problems
     assert "6: url of sink 'out' 'here' is not a URL" in problems
 
 

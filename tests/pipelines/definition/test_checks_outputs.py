@@ -53,6 +53,28 @@ def test_outputs_of_different_rows_are_accepted(ends: str) -> None:
     assert errors(ends) == []
 
 
+TYPES = """
+pipeline: p
+sources: {a: {topic: a, schema: "id BIGINT, s STRUCT<x: INT>, b BINARY"}}
+steps: {plain: {sql: "select id, b from a"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("from: a, files: {path: x, format: csv}", "'s' of type STRUCT<x: INT> as CSV, which Spark refuses"),
+        ("from: a, files: {path: x, format: json, partition_by: [S]}", "divides files by 'S' of type STRUCT<x: INT>"),
+        ("from: a, files: {path: x, partition_by: [b]}", "divides files by 'b' of type BINARY"),
+        ("from: a, files: {path: x, format: json, partition_by: [id]}", ""),
+        ("from: plain, files: {path: x, format: csv}", ""),
+    ],
+)
+def test_columns_that_spark_does_not_write_to_files_are_refused(target: str, said: str) -> None:
+    found = [each for each in reported_for(f"sinks: {{o: {{{target}}}}}", head=TYPES) if each.startswith("error")]
+    assert [said in line for line in found] == [True] * bool(said), found
+
+
 @pytest.mark.parametrize(
     ("path", "other", "is_refused"),
     [
@@ -68,6 +90,25 @@ def test_a_folder_is_the_same_in_each_spelling(path: str, other: str, is_refused
     first, second = (f"files: {{path: '{each}', format: json}}" for each in (path, other))
     found = errors(f"sinks: {{o: {{from: a, {first}}}, q: {{from: b, {second}}}}}")
     assert ["sink 'q' writes the folder of sink 'o'" in line for line in found] == [True] * is_refused, found
+
+
+@pytest.mark.parametrize(
+    ("url", "other", "is_refused"),
+    [
+        ("sqlite:///p.db", None, True),
+        ("sqlite:///x/../w.db", "sqlite+pysqlite:///w.db", True),
+        ("sqlite:////tmp/w.db", "sqlite:////tmp/./w.db?timeout=5", True),
+        ("postgres://h/d", "postgresql+psycopg://h/d", True),
+        ("sqlite:///p.db", "sqlite:////p.db", False),
+        ("postgresql://h/d", "postgresql://h/e", False),
+    ],
+)
+def test_a_database_is_the_same_in_each_spelling(url: str, other: str | None, is_refused: bool) -> None:
+    second = "" if other is None else f", url: '{other}'"
+    found = errors(
+        f"sinks: {{o: {{from: a, table: t, key: [id], url: '{url}'}}, q: {{from: b, table: t, key: [id]{second}}}}}"
+    )
+    assert ["sink 'q' writes the table of sink 'o'" in line for line in found] == [True] * is_refused, found
 
 
 DELTA = "lakehouse: {format: delta, path: lake/t"

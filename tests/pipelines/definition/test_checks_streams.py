@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.pipelines.definition.vocabulary import Engine
-from tests.pipelines.definition.definitions import CONSOLE, OUT, SOURCE, errors, reported, warnings
+from tests.pipelines.definition.definitions import CONSOLE, OUT, SOURCE, errors, reported, reported_for, warnings
 
 GROUPED = "steps: {s: {from: %s, by: [%s], aggregate: {n: count(*)}%s}}\nsinks: {o: {from: s, topic: t%s}}"
 CHAINED = """
@@ -145,3 +145,18 @@ def test_realtime_engine_needs_a_newer_spark(monkeypatch: pytest.MonkeyPatch) ->
 def test_realtime_engine_refuses_a_console_that_would_lose_rows() -> None:
     (found,) = reported("dead_letters: d\n" + CONSOLE, engine=Engine.REALTIME)
     assert "rejected rows would have no output" in found
+
+
+def test_realtime_engine_does_not_limit_the_records_of_a_batch() -> None:
+    limited = CONSOLE.replace("id BIGINT", "id BIGINT, max_records_per_batch: 5")
+    (found,) = reported(limited, engine=Engine.REALTIME)
+    assert found.startswith("2:")
+    assert "the realtime engine cannot limit the records of a batch of source 's'" in found
+    assert "remove max_records_per_batch, or use engine: standard" in found
+    assert not reported(limited, engine=Engine.STANDARD)
+
+
+def test_a_limit_of_a_static_source_is_not_used() -> None:
+    static = "  limited: {topic: l, schema: id BIGINT, stream: false, max_records_per_batch: 5}\n"
+    text = "steps: {s: {from: rigs, join: {table: limited, on: id}}}\nsinks: {o: {from: s, topic: t}}"
+    assert [line for line in reported_for(text, Engine.REALTIME, SOURCE + static) if line.startswith("error")] == []

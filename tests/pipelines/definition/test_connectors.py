@@ -44,11 +44,12 @@ sources: {a: {topic: a, schema: id BIGINT}}
 steps: {s: {from: a, state: {key: [id], processor: "json:JSONDecoder"TIMEOUT}, schema: id BIGINT}}
 sinks: {x: {from: s, topic: x}}
 """
-    found = define(text.replace("TIMEOUT", ", timeout: 1 s"))
-    assert found.is_sound
-    assert [each.message for each in found.problems] == [
-        "the timers of step 's' do not fire in the batch engine, which ends after the last row"
-    ]
+    for timers in ", timeout: 1 s", ", clock: event":
+        found = define(text.replace("TIMEOUT", timers))
+        assert found.is_sound
+        assert [each.message for each in found.problems] == [
+            "the timers of step 's' do not fire in the batch engine, which ends after the last row"
+        ]
     assert define(text.replace("TIMEOUT", "")).problems == ()
 
 

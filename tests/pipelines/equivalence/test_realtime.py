@@ -1,4 +1,4 @@
-"""The realtime engine writes what the same definition gives as one batch, where `validate` lets it run a definition."""
+"""The realtime engine writes and counts what the same definition gives as one batch, if `validate` accepts it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from odradek.pipelines.spark.engines import realtime
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.equivalence.constructs import constructs_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from odradek.pipelines.spark.progress import BatchReport
     from odradek.testing import RunningBroker
     from tests.pipelines.equivalence.cases import Case
 
@@ -34,12 +36,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.soak]
 
 CASES = max(3, int(os.environ.get("EQUIVALENCE_CASES", "3")) // 10)
 WAIT_S, QUIET_S = 60.0, 1.0
+LEAST_BATCH = "5 seconds"  # Spark refuses shorter batches of real-time mode
 
 
 @pytest.mark.timeout(120 * CASES)
 def test_the_realtime_engine_gives_what_a_batch_gives(
-    spark: SparkSession, odradek_session_broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory
+    spark: SparkSession,
+    odradek_session_broker: RunningBroker,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(realtime, "CHECKPOINT_EVERY", LEAST_BATCH)  # violations are reported with checkpoints
     constructs: Counter[str] = Counter()
     for seed in range(CASES):
         case = in_one_partition(case_of(seed, stateless_cases()))
@@ -47,7 +54,6 @@ def test_the_realtime_engine_gives_what_a_batch_gives(
         oracle = Oracle(spark, case, is_stream=False)
         oracle.compute()
         expected = oracle.outcome
-        expected.violations.clear()  # reported with checkpoints, every 30 seconds
         found = run_realtime(stage, case, expected)
         problems = differences(expected, found)
         assert not problems, described(case, definition_of(case, "realtime"), [f"seed {seed}", *problems])
@@ -73,19 +79,21 @@ def run_realtime(stage: Stage, case: Case, expected: Outcome) -> Outcome:
     pipeline = stage.pipeline(with_topics(case, stage.folder))
     for source in case.sources:
         stage.create(source.name, 1)
-    running = RealtimeEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()
+    reports: list[BatchReport] = []
+    running = RealtimeEngine(stage.spark, pipeline, prepare_topics(pipeline), reports.append).start()
+
+    def is_as_expected() -> bool:
+        return not differences(expected, outcome_of(stage, case, reports))
+
     try:
         for batch in case.batches:
             for name, records in batch.items():
                 stage.produce(name, [fields_of(name, each)["value"] for each in records])
         give_up_at = time.monotonic() + WAIT_S
-        while differences(expected, outcome_of(stage, case)) and time.monotonic() < give_up_at:
-            running.raise_failure()
-            time.sleep(0.2)  # a poll's pause
+        running.wait(lambda: is_as_expected() or time.monotonic() > give_up_at)
         quiet_until = time.monotonic() + QUIET_S
-        while time.monotonic() < quiet_until and not differences(expected, outcome_of(stage, case)):
-            time.sleep(0.2)  # a poll's pause: no record may follow
-        return outcome_of(stage, case)
+        running.wait(lambda: time.monotonic() > quiet_until or not is_as_expected())  # no record may follow
+        return outcome_of(stage, case, reports)
     finally:
         running.stop()
 
@@ -102,7 +110,7 @@ def with_topics(case: Case, folder: Path) -> str:
     return yaml.safe_dump(made, sort_keys=False)
 
 
-def outcome_of(stage: Stage, case: Case) -> Outcome:
+def outcome_of(stage: Stage, case: Case, reports: list[BatchReport]) -> Outcome:
     made = Outcome()
     for sink in case.sinks:
         rows = [
@@ -113,6 +121,8 @@ def outcome_of(stage: Stage, case: Case) -> Outcome:
     for each in stage.read("dead"):
         kind = each.headers["odradek-reason"].partition(":")[0]
         made.letters[kind, each.headers["odradek-step"], each.headers.get("source")] += 1
+    for violation in (each for report in reports for each in report.violations):
+        made.violations[violation.step, violation.expectation] += violation.rows
     return made
 
 

@@ -13,6 +13,7 @@ import pytest
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import define_yaml
 from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.definition.spark_functions import aggregate_names
 from odradek.pipelines.operating.fingerprints import (
     Fingerprints,
     Reader,
@@ -22,6 +23,7 @@ from odradek.pipelines.operating.fingerprints import (
     merge,
     without_zone,
 )
+from odradek.pipelines.planning.sql_parts import FUNCTIONS, SKETCHES
 
 DEFINITION = """
     pipeline: p
@@ -239,6 +241,42 @@ def test_within_has_another_state_than_in_version_1() -> None:
     assert [each.after for each in find_changes(before, read(*FORMER[1:]), set(before.flows))] == [
         "deduplicated by id within 10 minutes of at"
     ]
+
+
+def sketched(arguments: str) -> Fingerprints:
+    return read(("count(*) as events from", f"hll_sketch_agg({arguments}) as events from"))
+
+
+def test_another_sketch_is_a_change() -> None:
+    before, after = sketched("id"), sketched("hcid")
+    assert [each.what for each in find_changes(before, after, set(before.flows))] == ["step counted"]
+
+
+def test_every_aggregate_function_of_spark_determines_the_state() -> None:
+    assert aggregate_names() <= FUNCTIONS | SKETCHES  # those of a new release need a new version of the fingerprints
+
+
+def test_a_checkpoint_of_version_2_leaves_out_sketches() -> None:
+    stored = sketched("id").as_object()
+    for flow in stored["flows"].values():
+        flow["version"] = 2
+    stored["flows"]["counted-changes"]["facts"]["step counted"] = "group by hcid"
+    before = Fingerprints.of_object(stored)
+    assert find_changes(before, sketched("id"), set(before.flows)) == []
+    assert find_changes(merge(before, sketched("id")), sketched("id"), set(before.flows)) == []
+    other = sketched("id) as s, count(*")
+    assert [each.what for each in find_changes(before, other, set(before.flows))] == ["step counted"]
+
+
+@pytest.mark.parametrize("text", ["GROUP BY hcid; COUNT( * )", "COUNT(*); GROUP BY hcid"])
+def test_a_checkpoint_of_version_1_leaves_out_sketches_that_sqlglot_does_not_know(text: str) -> None:
+    stored = sketched("id) as s, count(*").as_object()
+    flow = stored["flows"]["counted-changes"]
+    flow["version"], flow["facts"]["step counted"] = 1, text
+    before = Fingerprints.of_object(stored)
+    assert find_changes(before, sketched("id) as s, count(*"), {"counted-changes"}) == []
+    other = sketched("id) as s, sum(id")
+    assert [each.what for each in find_changes(before, other, {"counted-changes"})] == ["step counted"]
 
 
 def test_settings_that_one_side_does_not_know_are_no_change() -> None:

@@ -126,3 +126,25 @@ sinks: {{o: {{from: s, table: o, key: {key}}}}}
     found = [line for line in reported_for(definition, head=HEAD) if line.startswith("error")]
     assert len(found) == (said is not None), found
     assert said is None or said in found[0]
+
+
+NESTED = HEAD.replace("x DOUBLE", "x DOUBLE, payload STRUCT<n: INT, id: INT>, items ARRAY<STRING>")
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_refused"),
+    [
+        ("select payload.n as n, count(*) c from a group by n", False),
+        ("select a.payload.n as n, count(*) c from a group by n", False),
+        ("select upper(payload.n) as n, count(*) c from a group by n", False),
+        ("select upper(p.n) as n, count(*) c from (select payload.n from a) p group by n", True),
+        ("select e.n as n, count(*) c from a lateral view explode(items) e as n group by n", False),
+        ("select upper(e.n) as n, count(*) c from a lateral view explode(items) e as n group by n", True),
+        ("select payload.n as payload, count(*) c from a group by payload", True),
+        ("select max(payload.n) as n, count(*) c from (select payload, x as n from a) group by n", True),
+    ],
+)
+def test_a_field_that_an_alias_names_is_what_is_grouped_by(sql: str, is_refused: bool) -> None:
+    key = "payload" if "as payload" in sql else "n"
+    found = refusals(f"key: [{key}]", sql, head=NESTED)
+    assert len(found) == is_refused, found

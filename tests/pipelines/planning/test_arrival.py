@@ -84,6 +84,27 @@ def test_a_stream_is_not_sorted_or_distributed(clause: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mixed", "is_refused"),
+    [
+        ('u: {sql: "select id, x from a where x > 1 union all select id, x from a where x <= 1"}', True),
+        ("u: {from: a, join: {table: t, on: [id]}}", True),
+        ("u: {from: a, deduplicate: {key: [x]}}", True),
+        ("u: {from: a, deduplicate: {key: [id]}}", False),
+        ("v: {from: a, join: {table: t, on: [id]}}, u: {sql: 'select * from v where x > 1'}", True),
+        ("u: {sql: 'select id, explode(array(x, 1)) as x from a'}", False),
+    ],
+)
+def test_mixed_rows_that_lose_their_offset_are_not_in_order(mixed: str, is_refused: bool) -> None:
+    without_offset = "s: {sql: 'with c as (select id, x from u) select id, x from c'}"
+    lines = reported_for(f"steps: {{{mixed}, {without_offset}}}\n{TABLE}", head=HEAD)
+    found = [line for line in lines if line.startswith("error")]
+    assert ["are not in the order of their arrival; " in line for line in found] == [True] * is_refused, lines
+    with_offset = without_offset.replace("with c as (select id, x from u) select id, x from c", "select id, x from u")
+    lines = reported_for(f"steps: {{{mixed}, {with_offset}}}\n{TABLE}", head=HEAD)
+    assert [line for line in lines if line.startswith("error")] == []
+
+
+@pytest.mark.parametrize(
     ("flags", "is_refused"),
     [
         ({"keeps_state": False}, False),
@@ -173,6 +194,10 @@ FILES = HEAD + (
 )
 DISTINCT = "select distinct id, at from a where at is not null"
 OTHER_STATE = "q: {from: a, state: {key: [x], processor: 'json:JSONDecoder'}, schema: 'id BIGINT, k BIGINT'}"
+UNITED = "j: {sql: 'select id, x from a where x > 1 union all select id, x from a where x <= 1'}"
+OF_FILES = "source 'f', which reads files,"
+GROUPS = "g: {sql: 'select id, count(*) as x from a group by id'}"
+STATE_SCHEMA = "schema: 'id BIGINT, x DOUBLE'"
 WINDOWS = "{from: a, by: [id], window: {column: at, size: 1 minute}, aggregate: {n: count(*)}}"
 
 
@@ -228,3 +253,32 @@ def test_equal_changes_in_no_order_are_a_warning(end: str, step: str, unordered:
     assert [line for line in lines if line.startswith("error")] == []
     found = [line for line in lines if line.startswith("warning: of changes with equal id, x 'o' keeps the one")]
     assert [f"and the rows of {unordered} are not" in line for line in found] == [True] * (unordered is not None), lines
+
+
+@pytest.mark.parametrize(
+    ("steps", "unordered"),
+    [
+        ("s: {sql: 'select id, x from a where x > 1 union all select id, x from a where x <= 1'}", "step 's'"),
+        ("q: {from: a, deduplicate: {key: [x]}}, s: {sql: 'select * from q'}", "step 'q'"),
+        ("s: {from: a, join: {table: t, on: [id]}}", "step 's'"),
+        ("s: {sql: 'select * from f'}", "source 'f', which reads files,"),
+        ("s: {from: a, deduplicate: {key: [id]}}", None),
+        ("s: {sql: 'select id, x from a where x > 1'}", None),
+        ("s: {from: a, by: [id], aggregate: {x: count(*)}}", None),
+        (f"{UNITED}, s: {{sql: 'select id, count(*) as x from j group by id'}}", None),
+        (f"{UNITED}, g: {{sql: 'select id, count(*) as x from j group by id'}}, s: {{sql: 'select * from g'}}", None),
+        ("s: {from: f, by: [id], aggregate: {x: count(*)}}", None),
+        (f"{UNITED}, s: {{from: j, state: {{key: [id], processor: 'json:JSONDecoder'}}, {STATE_SCHEMA}}}", None),
+        (f"{UNITED}, s: {{from: j, state: {{key: [x], processor: 'json:JSONDecoder'}}, {STATE_SCHEMA}}}", "step 's'"),
+        (f"{UNITED}, s: {{sql: 'select * from j'}}", "step 'j'"),
+        (f"{GROUPS}, s: {{sql: 'select id, x from f union all select id, x from g'}}", OF_FILES),
+    ],
+)
+def test_tombstones_of_rows_in_no_order_are_a_warning(steps: str, unordered: str | None) -> None:
+    sink = "sinks: {o: {from: s, topic: o, key: ID, deletes: x < 1, mode: update}}\n"
+    lines = reported_for(f"steps: {{{steps}}}\n{sink}", head=FILES % "")
+    assert [line for line in lines if line.startswith("error")] == []
+    found = [line for line in lines if line.startswith("warning: sink 'o' writes tombstones")]
+    assert [f"the rows of {unordered} are not in" in line for line in found] == [True] * (unordered is not None), lines
+    lines = reported_for(f"steps: {{{steps}}}\n{sink.replace(', deletes: x < 1', '')}", head=FILES % "")
+    assert not [line for line in lines if "writes tombstones" in line]

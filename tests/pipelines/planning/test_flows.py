@@ -45,9 +45,9 @@ sinks: {x: {from: s, topic: x}, y: {from: t, topic: y}, z: {from: a, topic: z}}
 def test_each_step_with_state_is_a_flow_and_refusals_have_one_owner() -> None:
     definition = load_yaml(str(RIGS), {})
     assert definition.pipeline is not None
-    shared = {flow.name: flow for flow in split_flows(definition.pipeline, build_graph(definition.pipeline))}
-    apart = replace(definition.pipeline, share_reads=False)
-    flows = {flow.name: flow for flow in split_flows(apart, build_graph(apart))}
+    flows = {flow.name: flow for flow in split_flows(definition.pipeline, build_graph(definition.pipeline))}
+    sharing = replace(definition.pipeline, share_reads=True)
+    shared = {flow.name: flow for flow in split_flows(sharing, build_graph(sharing))}
     assert set(flows) == {"rigs", "pressure_by_minute-changes", "silent", "per_minute-changes", "rigs-views"}
     assert flows["rigs"].owned == {"rigs", "readings"}
     assert not any(flow.owned for name, flow in flows.items() if name != "rigs")

@@ -42,6 +42,11 @@ def errors(sql: str, end: str = OUT) -> list[str]:
         "select id from a where id not in (select id from t)",
         "select id from a union all select id from b",
         "select a.id from a join (select id from t union all select 1 as id) u on a.id = u.id",
+        "select a.id from a join (select id, row_number() over (order by name) p from t) u on a.id = u.id and p <= 10",
+        "select a.id from a join (select id from t order by name limit 3) u on a.id = u.id",
+        "select id from a where id in (select id from t order by name limit 3)",
+        "select a.id from a join (select id from t except select 5) u on a.id = u.id",
+        "select a.id from a join (select id, n from t, lateral explode(array(1, 2)) as e(n)) u on a.id = u.id",
     ],
 )
 def test_joins_that_run(sql: str) -> None:
@@ -71,6 +76,10 @@ def test_joins_that_run(sql: str) -> None:
         ("select a.id from a join b on a.x > b.y", "without an equality"),
         ("select id, (select max(y) from b) m from a", "one value of a subquery over a stream"),
         ("select id from a where x > (select avg(x) from a)", "one value of a subquery over a stream"),
+        ("select a.id, x from a, lateral explode(array(1)) as e(x)", "joins the rows of a stream with LATERAL"),
+        ("select a.id, x from a left join lateral explode(array(1)) as e(x)", "of a stream with LATERAL"),
+        ("select id, v from a cross join lateral (select id + 1 as v)", "joins the rows of a stream with LATERAL"),
+        ("select a.id, name from a, lateral (select name from t where t.id = a.id)", "of a stream with LATERAL"),
         ("select t.id, name from t left join a using (id)", "keeps rows of a static table"),
         ("select a.id, name from a full join t using (id)", "keeps rows of a static table"),
         ("select a.id, name from a right join t using (id)", "keeps rows of a static table"),
@@ -81,6 +90,13 @@ def test_joins_that_run(sql: str) -> None:
         ("with u as (select id from t union select id from b) select id from u", "which every batch would have again"),
         ("select id from a tablesample (10 percent)", "samples a stream"),
         ("select id from a limit 10 offset 5", "skips rows of a stream"),
+        ("select id, row_number() over (order by id) n from a", "uses OVER on a stream"),
+        ("select a.id from a join (select id from t limit 3) u on a.id = u.id", "each batch may take others"),
+        ("select id from a where id in (select id from t order by name offset 3)", "takes some rows of a static table"),
+        ("select id from a where id in (select id from t order by name) order by id", "sorts a stream"),
+        ("select id from a intersect select id from b", "INTERSECT"),
+        ("with u as (select id from t union all select 1) select a.id from a join (select * from u limit 1) using (id)",
+         "each batch may take others"),
     ],
 )  # fmt: skip
 def test_joins_and_subqueries_that_are_refused(sql: str, said: str) -> None:

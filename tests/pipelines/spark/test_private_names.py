@@ -14,8 +14,10 @@ import odradek.pipelines
 from odradek.pipelines.spark import private_names
 from odradek.pipelines.spark.engines.settings import CHECKSUMS, checkpoint_settings
 from odradek.pipelines.spark.one_pass.planning import optimized, redundant_rules
-from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, PLANNING, STATE
+from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, PLANNING, PROGRESS, STATE
+from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
 from odradek.pipelines.spark.stateful_plans import keeps_state
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.pipelines.spark.stage import Stage
@@ -79,6 +81,24 @@ def test_without_a_name_of_plans_any_step_is_taken_for_stateful(
     with caplog.at_level(logging.WARNING):
         assert keeps_state(stream)
     assert STATE.fallback in caplog.text
+
+
+@pytest.mark.spark
+def test_without_the_name_of_a_query_all_progress_is_read(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = stage.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    query = stream.writeStream.format("noop").start()
+    eventually(lambda: query.lastProgress is not None and query.lastProgress.batchId >= 3)
+    query.stop()
+    expected = [each.json for each in query.recentProgress if each.batchId > 1]
+    assert [each.json for each in progress_after(query, 1)] == expected
+    assert len(progress_after(query, NO_BATCH)) == len(query.recentProgress) > len(expected) >= 2
+    assert caplog.text == ""
+    remove(monkeypatch, "query")
+    with caplog.at_level(logging.WARNING):
+        assert [each.json for each in progress_after(query, 1)] == expected
+    assert PROGRESS.fallback in caplog.text
 
 
 def run_without(stage: Stage, monkeypatch: pytest.MonkeyPatch, keys: list[str]) -> None:

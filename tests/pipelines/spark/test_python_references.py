@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
@@ -11,9 +13,6 @@ from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.spark.python_references import ReferenceBroken, load_reference
 from odradek.pipelines.trial.running import forget_modules
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATH = PythonReference("rules_of_their_own", "answer")
 
@@ -43,6 +42,36 @@ def test_a_module_that_was_unloaded_is_imported_again(tmp_path: Path) -> None:
     assert load_reference(PATH, own)() == 1
     forget_modules(own)
     assert load_reference(PATH, own)() == 1
+
+
+def test_modules_of_a_relative_folder_are_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for `odradek pipeline run pipeline.yml`: a module that two others share keeps its state."""
+    own = folder(tmp_path, "a", 1)
+    Path(own, "more_rules_of_their_own.py").write_text("import numbers_of_their_own\n")
+    monkeypatch.chdir(own)
+    rules, more = PATH, PythonReference("more_rules_of_their_own", "numbers_of_their_own")
+    load_reference(rules, ".")
+    shared = sys.modules["numbers_of_their_own"]
+    assert load_reference(more, ".") is shared
+
+
+def test_a_relative_folder_is_that_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, answer in {"a": 1, "b": 2}.items():
+        monkeypatch.chdir(folder(tmp_path, name, answer))
+        assert load_reference(PATH, ".")() == answer
+
+
+def test_modules_that_are_links_are_loaded_once(tmp_path: Path) -> None:
+    """As in a folder that Kubernetes mounts."""
+    stored = folder(tmp_path, "stored", 1)
+    Path(stored, "more_rules_of_their_own.py").write_text("import numbers_of_their_own\n")
+    own = tmp_path / "own"
+    own.mkdir()
+    for each in Path(stored).glob("*.py"):
+        (own / each.name).symlink_to(each)
+    load_reference(PATH, str(own))
+    shared = sys.modules["numbers_of_their_own"]
+    assert load_reference(PythonReference("more_rules_of_their_own", "numbers_of_their_own"), str(own)) is shared
 
 
 def test_what_is_installed_stays_what_it_is(tmp_path: Path) -> None:

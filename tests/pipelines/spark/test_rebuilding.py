@@ -150,6 +150,30 @@ def test_a_table_that_a_batch_cannot_repeat_is_not_rebuilt(stage: Stage) -> None
         rebuild_views(appended, appended.sinks, quiet, lambda _sink, _rows: None)
 
 
+def test_a_table_of_two_sinks_is_not_rebuilt_from_one(stage: Stage) -> None:
+    shared = stage.pipeline("""
+        sources: {rows: {topic: "@in", schema: "id BIGINT"}, others: {topic: "@more", schema: "id BIGINT"}}
+        sinks: {one: {from: rows, table: t}, other: {from: others, table: T}}
+    """)
+    with pytest.raises(RebuildRefused, match="table sink one: 'other' writes the same table"):
+        refuse_lossy(shared, shared.sinks[0])
+
+
+def test_a_table_whose_new_name_postgresql_would_cut_is_not_rebuilt(stage: Stage) -> None:
+    """The cut name is not found afterwards, so that the old table would be emptied."""
+    long, most = (
+        stage.pipeline(f"""
+        warehouse: postgresql://h/d
+        sources: {{rows: {{topic: "@in", schema: "id BIGINT"}}}}
+        sinks: {{one: {{from: rows, table: {"t" * length}}}}}
+    """)
+        for length in (55, 54)
+    )
+    refuse_lossy(most, most.sinks[0])
+    with pytest.raises(RebuildRefused, match="of whose name PostgreSQL has 63 bytes only"):
+        refuse_lossy(long, long.sinks[0])
+
+
 def test_a_rebuild_reads_the_records_that_the_stream_has_read(stage: Stage) -> None:
     """Neither those before a stream with start: latest, nor those of a partition that it will read later."""
     stage.create("in", partitions=1)

@@ -8,20 +8,28 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import Step
-from odradek.pipelines.definition.operations import Aggregation, Sql, Window
-from odradek.pipelines.definition.references import NamedExpression
+from odradek.pipelines.definition.operations import Aggregation, PythonFunction, Sql, Window
+from odradek.pipelines.definition.references import NamedExpression, PythonReference
 from odradek.pipelines.definition.vocabulary import Duration, SinkMode
-from odradek.pipelines.spark.steps import run_step
+from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.session_plans import uses_sessions
+from odradek.pipelines.spark.steps import StepBroken, run_step
+from tests.pipelines.definition.definitions import sound
 from tests.pipelines.spark.file_batches import NOON, give_files, seconds_after_noon
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.operations import Operation
     from tests.pipelines.spark.stage import Stage
@@ -159,3 +167,59 @@ def test_filters_and_sums_of_sessions_are_of_merged_ones(spark: SparkSession, op
     assert [row[0] for row in (*long, *early)] == [2, 2]
     sums = sessions.groupBy("window_end").agg({"n": "sum"}).selectExpr("unix_seconds(window_end)", "`sum(n)`").collect()
     assert sorted(map(tuple, sums)) == [(50, 2), (120, 1)]
+
+
+@pytest.mark.parametrize("operation", [BY_GAP, BY_SQL])
+def test_sessions_of_a_stream_have_one_filter_barrier(spark: SparkSession, operation: Operation) -> None:
+    source = sound("pipeline: p\nsources: {a: {topic: a, schema: user BIGINT}}\nsinks: {o: {from: a, console: true}}\n")
+    pipeline = replace(source, steps=(Step("s", operation),))
+    rows = spark.readStream.format("rate").load().selectExpr("value as user", "timestamp as at")
+    tables = Tables(spark, pipeline, build_graph(pipeline), lambda _source: rows)
+    tables.give_rows("a", rows)
+    assert tables.rows("s")._jdf.queryExecution().analyzed().toString().count("SPARK_PARTITION_ID") == 1
+
+
+def sessions_of_users(frame: DataFrame) -> DataFrame:
+    sessions = frame.groupBy("user", F.session_window("at", "30 seconds").alias("w")).agg(F.count("*").alias("n"))
+    return sessions.select("user", F.col("w.start").alias("window_start"), F.col("w.end").alias("window_end"), "n")
+
+
+def long_sessions(frame: DataFrame) -> DataFrame:
+    return sessions_of_users(frame).where("window_end - window_start > interval 30 seconds")
+
+
+def sums_by_end(frame: DataFrame) -> DataFrame:
+    return sessions_of_users(frame).groupBy("window_end").agg(F.sum("n"))
+
+
+def many_views(frame: DataFrame) -> DataFrame:
+    return sessions_of_users(frame).where("n > 1")
+
+
+def function_step(function: Callable[[DataFrame], DataFrame]) -> Step:
+    return Step("s", PythonFunction(("a",), PythonReference(__name__, function.__name__)))
+
+
+def three_views(spark: SparkSession) -> DataFrame:
+    rows = spark.createDataFrame([(1, 0), (1, 20), (1, 90)], "user BIGINT, s BIGINT")
+    return rows.selectExpr("user", "timestamp_seconds(s) as at").repartition(3, "at")
+
+
+@pytest.mark.parametrize("function", [long_sessions, sums_by_end])
+def test_a_function_that_filters_or_groups_its_own_sessions_is_refused(
+    spark: SparkSession, function: Callable[[DataFrame], DataFrame]
+) -> None:
+    streamed = spark.readStream.format("rate").load().selectExpr("value as user", "timestamp as at")
+    for frame in (three_views(spark), streamed):
+        with pytest.raises(StepBroken, match="in the function that makes them"):
+            run_step(spark, function_step(function), {"a": frame}, SinkMode.APPEND, ".")
+
+
+def test_filters_behind_a_function_with_sessions_are_of_merged_ones(spark: SparkSession) -> None:
+    for function in (sessions_of_users, many_views):
+        made = run_step(spark, function_step(function), {"a": three_views(spark)}, SinkMode.APPEND, ".")
+        long = Sql("select n from s where window_end - window_start > interval 30 seconds")
+        found = run_step(spark, Step("l", long), {"s": made}, SinkMode.APPEND, ".").collect()
+        assert [row[0] for row in found] == [2]
+    made = run_step(spark, Step("s", BY_GAP), {"a": three_views(spark)}, SinkMode.APPEND, ".")
+    assert not uses_sessions(made.where("window_end > timestamp_seconds(60)"))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock, call
 
 import pytest
 import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.definition.model import Pipeline, Sink, TableTarget
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.healing import healing_of
 from odradek.pipelines.spark.sinks import warehouse as warehouses
-from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.batches import check_databases, database_url
+from odradek.pipelines.spark.sinks.column_values import loses_values
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.tables import drop_table
@@ -23,6 +26,7 @@ from odradek.pipelines.spark.sinks.warehouse import (
     Warehouse,
     WarehouseUnavailable,
     check_database,
+    prepare_postgresql,
     reading,
 )
 from odradek.pipelines.spark.warehouse_tables import table_names
@@ -210,3 +214,60 @@ def test_a_pipeline_that_names_no_database_has_one_of_its_name(tmp_path: Path) -
     pipeline = Pipeline("rigs", place=Place(str(tmp_path / "pipeline.yml"), 1, 1))
     assert database_url(pipeline, None) == f"sqlite:///{tmp_path / 'rigs.db'}"
     assert database_url(pipeline, "postgresql://h/d") == "postgresql://h/d"
+
+
+def test_connections_of_any_driver_of_postgresql_get_the_time_zone_of_utc() -> None:
+    """Those of psycopg2 and pg8000 have no execute()."""
+    connection = Mock(spec=["cursor", "commit"])
+    prepare_postgresql(connection, None)
+    assert connection.mock_calls == [
+        call.cursor(),
+        call.cursor().execute("SET TIME ZONE 'UTC'"),
+        call.cursor().close(),
+        call.commit(),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_refused"),
+    [
+        (T.IntegerType(), T.DecimalType(10, 2), True),
+        (T.DateType(), T.TimestampType(), True),
+        (T.LongType(), T.DecimalType(10, 0), False),
+        (T.DoubleType(), T.LongType(), False),
+        (T.TimestampType(), T.TimestampType(), False),
+    ],
+)
+def test_a_column_that_would_cut_values_is_refused(
+    url: str, before: T.DataType, after: T.DataType, is_refused: bool
+) -> None:
+    """PostgreSQL rounds 1.5 for a column of integers, after a definition has changed the type of its column."""
+    first, second = (TableChange("t", T.StructType().add("v", kind), []) for kind in (before, after))
+    assert Warehouse(url).write(BatchNumber("q", 0), [first])
+    if not is_refused:
+        assert Warehouse(url).write(BatchNumber("q", 1), [second])
+        return
+    with pytest.raises(WarehouseRefused, match=r"table t: its column v of type .* would cut values of type"):
+        Warehouse(url).write(BatchNumber("q", 1), [second])
+
+
+def test_a_column_of_integers_has_fractions_in_sqlite_only(url: str) -> None:
+    first, second = (T.StructType().add("v", kind) for kind in (T.LongType(), T.DoubleType()))
+    assert Warehouse(url).write(BatchNumber("q", 0), [TableChange("t", first, [(1,)])])
+    assert Warehouse(url).write(BatchNumber("q", 1), [TableChange("t", second, [(1.5,)])])
+    with reading(url) as connection:
+        assert list(connection.execute(sa.text("select v from t order by v")).scalars()) == [1, 1.5]
+    assert loses_values(sa.BigInteger(), sa.Double(), "postgresql")
+
+
+def test_a_database_has_one_url(tmp_path: Path) -> None:
+    """A batch is recognized by its number, so that of two URLs of a database only the first would get its rows."""
+    (tmp_path / "link.db").symlink_to(tmp_path / "w.db")
+    place = Place(str(tmp_path / "p.yml"), 1, 1)
+    urls = ("sqlite:///w.db", f"sqlite:///../{tmp_path.name}/w.db", "sqlite:///link.db")
+    sinks = [Sink(f"s{number}", "a", TableTarget("t", url=url)) for number, url in enumerate(urls)]
+    pipeline = Pipeline("p", place=place, sinks=tuple(sinks[:2]))
+    check_databases(pipeline)
+    assert len({database_url(pipeline, url) for url in urls[:2]}) == 1
+    with pytest.raises(WarehouseRefused, match=r"w\.db and .*link\.db are one database; write the same URL"):
+        check_databases(replace(pipeline, sinks=tuple(sinks)))

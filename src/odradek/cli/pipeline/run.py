@@ -71,6 +71,11 @@ def run(
     otherwise one line for each batch with rows.
     """
     found = overridden(choose(file, load(file, engine), name), overrides)
+    if until_caught_up and found.engine == "realtime":
+        raise Failure(
+            "--until-caught-up cannot be used with the realtime engine, which does not end by itself; "
+            "use --seconds N, or --engine standard"
+        )
     require_spark()
     if from_positions:
         if found.engine == "batch":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
+from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct, types_in
 from odradek.pipelines.definition.columns import expression_type, lookup, record_columns, shared_names
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
@@ -383,11 +383,7 @@ class ColumnChecker:
 
 def is_incomparable(kind: ColumnType) -> bool:
     """Whether a type is or has a MAP or VARIANT."""
-    if isinstance(kind, Struct):
-        return any(is_incomparable(each.type) for each in kind.fields)
-    if isinstance(kind, Array):
-        return is_incomparable(kind.element)
-    return isinstance(kind, Map) or kind == Primitive("VARIANT")
+    return any(isinstance(each, Map) or each == Primitive("VARIANT") for each in types_in(kind))
 
 
 def may_aggregate(functions: Functions, name: str) -> bool:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Decimal
+from odradek.pipelines.definition.checks_columns import is_incomparable
+from odradek.pipelines.definition.column_types import Decimal, Primitive, Struct, types_in
 from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import JdbcOrigin, LatestRows, RunningAggregate, Sink, TableTarget
+from odradek.pipelines.definition.model import (
+    JdbcOrigin,
+    LakehouseTarget,
+    LatestRows,
+    RunningAggregate,
+    Sink,
+    TableTarget,
+)
 from odradek.pipelines.definition.nearest import nearest
 from odradek.pipelines.definition.parsing_changes import changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.model import Pipeline, View
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.table_columns import Columns
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
 CHANGES_KINDS = ("sqlite", "postgresql", "postgres")
 KINDS = ("sqlite", "postgresql", "postgres", "mysql", "mariadb", "oracle", "mssql")
 SQLITE_DIGITS = 15  # of a decimal, which SQLite stores as a floating-point number
+TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
 FORMS = "sqlite:///file.db, or postgresql://user:password@host/name"
 
 
@@ -41,11 +51,16 @@ def check_databases(pipeline: Pipeline, known: Mapping[str, Columns | None], pro
         columns = lookup(known, end.input)
         if columns is not None and database_kind(end, pipeline) == "sqlite":
             check_decimals(end, columns, problems)
+        if columns is not None:
+            check_nested_times(end, columns, problems)
+            check_comparable(end, columns, problems)
     for source in pipeline.sources:
         if isinstance(source.origin, JdbcOrigin) and not source.origin.url.startswith("jdbc:"):
+            kind, separator, _ = source.origin.url.partition("://")  # the rest may have a password
+            start = f": it starts with {kind}://" if separator else ""
             problems.error(
                 place_of(source, "jdbc", "url"),
-                f"url of source '{source.name}' is not a JDBC URL",
+                f"url of source '{source.name}' is not a JDBC URL{start}",
                 "write jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another URL that starts with jdbc:",
             )
 
@@ -70,11 +85,13 @@ def database_kind(end: Sink | View, pipeline: Pipeline) -> str:
 
 
 def check_decimals(end: Sink | View, columns: Columns, problems: Problems) -> None:
-    """Warns of decimals that decide which rows SQLite keeps, and have more digits than its numbers."""
+    """Reports decimals that decide which rows SQLite keeps, and have more digits than its numbers: those of a key would
+    replace the rows of others."""
     for path, name in compared_columns(end):
         kind = columns.type_of(name)
         if isinstance(kind, Decimal) and kind.precision > SQLITE_DIGITS:
-            problems.warning(
+            report = problems.error if path[-1] in {"key", "by"} else problems.warning
+            report(
                 place_of(end, *path, name),
                 f"'{end.name}' compares {name} of type {kind.ddl} in SQLite, whose decimals have {SQLITE_DIGITS} "
                 "digits: it takes values that differ in others for equal",
@@ -82,8 +99,45 @@ def check_decimals(end: Sink | View, columns: Columns, problems: Problems) -> No
             )
 
 
+def check_comparable(end: Sink | View, columns: Columns, problems: Problems) -> None:
+    """Refuses keys that Spark cannot compare, or, of maps, whose order of entries is another in JSON."""
+    for path, name in compared_columns(end):
+        kind = columns.type_of(name)
+        if kind is not None and is_incomparable(kind):
+            problems.error(
+                place_of(end, *path, name),
+                f"'{end.name}' tells rows apart by {name} of type {kind.ddl}, which has no order and no one notation",
+                "use an element of it, or array_sort(map_entries(…)), as a column of a step before",
+            )
+
+
+def check_nested_times(end: Sink | View, columns: Columns, problems: Problems) -> None:
+    """Warns of keys that are stored as JSON, which has the milliseconds of timestamps only."""
+    for path, name in compared_columns(end):
+        kind = columns.type_of(name)
+        if (
+            kind is not None
+            and kind not in TIMES
+            and not is_window(kind)
+            and any(each in TIMES for each in types_in(kind))
+        ):
+            problems.warning(
+                place_of(end, *path, name),
+                f"'{end.name}' stores {name} of type {kind.ddl} as JSON, with the milliseconds of its timestamps: rows "
+                "that differ in microseconds would replace each other",
+                "use its fields as the key, selected in a step before",
+            )
+
+
+def is_window(kind: ColumnType) -> bool:
+    """Whether this is the type of `window(…)`, whose ends have no microseconds."""
+    return isinstance(kind, Struct) and [each.name.lower() for each in kind.fields] == ["start", "end"]
+
+
 def compared_columns(end: Sink | View) -> list[tuple[tuple[str, ...], str]]:
-    """The columns by which a table or view tells rows from each other, each with the path of its key."""
+    """The columns by which a table or view of a database tells rows from each other, each with the path of its key."""
+    if isinstance(end, Sink) and isinstance(end.target, LakehouseTarget):
+        return []
     changes = changes_of(end)
     if changes is not None:
         named = [(("changes", "key"), name) for name in changes.key]

@@ -19,6 +19,7 @@ from odradek.pipelines.definition.model import (
     PythonTarget,
     SparkTarget,
     TableTarget,
+    TopicOrigin,
     TopicTarget,
 )
 from odradek.pipelines.definition.operations import KeyedState
@@ -49,11 +50,7 @@ def check_engine(pipeline: Pipeline, problems: Problems) -> None:
                 "the realtime engine cannot use the Python connector: real-time mode needs Spark's own connector",
                 "use connector: jvm, or engine: standard",
             )
-        for source in pipeline.sources:
-            if source.is_stream and isinstance(source.origin, FileOrigin):
-                add_realtime_error(
-                    problems, source, "source", "reads files as a stream, and real-time mode streams from topics only"
-                )
+        check_realtime_streams(pipeline, problems)
         check_realtime_ends(pipeline, problems)
     if pipeline.engine is Engine.BATCH:
         check_timers(pipeline, problems)
@@ -64,6 +61,23 @@ def check_engine(pipeline: Pipeline, problems: Problems) -> None:
 
 def add_realtime_error(problems: Problems, thing: object, kind: str, reason: str) -> None:
     problems.error(thing.place, f"the realtime engine cannot run {kind} '{thing.name}': it {reason}", STANDARD_HINT)  # type: ignore[attr-defined]  # all parts of a definition have a name and a place
+
+
+def check_realtime_streams(pipeline: Pipeline, problems: Problems) -> None:
+    for source in pipeline.sources:
+        if not source.is_stream:
+            continue
+        if isinstance(source.origin, FileOrigin):
+            add_realtime_error(
+                problems, source, "source", "reads files as a stream, and real-time mode streams from topics only"
+            )
+        elif isinstance(source.origin, TopicOrigin) and source.origin.max_records_per_batch is not None:
+            problems.error(
+                place_of(source, "max_records_per_batch"),
+                f"the realtime engine cannot limit the records of a batch of source '{source.name}': real-time mode "
+                "handles each record as it arrives",
+                f"remove max_records_per_batch, or {STANDARD_HINT}",
+            )
 
 
 def check_realtime_ends(pipeline: Pipeline, problems: Problems) -> None:
@@ -98,7 +112,7 @@ def loses_rows(pipeline: Pipeline) -> bool:
 
 def check_timers(pipeline: Pipeline, problems: Problems) -> None:
     for step in pipeline.steps:
-        if isinstance(step.operation, KeyedState) and step.operation.timeout is not None:
+        if isinstance(step.operation, KeyedState) and step.operation.has_timers:
             problems.warning(
                 step.place,
                 f"the timers of step '{step.name}' do not fire in the batch engine, which ends after the last row",

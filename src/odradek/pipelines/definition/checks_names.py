@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.graph import find_cycles, place_of, references, used_names
 from odradek.pipelines.definition.model import Sink, Source, Step, TopicOrigin, TopicTarget, View
 from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.vocabulary import Engine, Otherwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,12 +78,37 @@ def check_ends(parsed: Parsed, graph: Graph, problems: Problems) -> None:
     if problems.errors:
         return  # Another error may be the reason why a source or step looks unused.
     used = {name.lower() for name in used_names(pipeline, graph)}
-    for kind, things in (("source", pipeline.sources), ("step", pipeline.steps)):
-        for each in things:
-            if each.name.lower() not in used:
-                problems.warning(
-                    each.place, f"no sink and no view uses the {kind} '{each.name}'", "it will not run; remove it"
-                )
+    things: list[Source | Step] = [*pipeline.sources, *pipeline.steps]
+    for each in things:
+        if each.name.lower() not in used:
+            kind = "source" if isinstance(each, Source) else "step"
+            effects = source_effects(each, pipeline) if isinstance(each, Source) else step_effects(each, pipeline)
+            problems.warning(
+                each.place,
+                f"no sink and no view uses the {kind} '{each.name}'",
+                f"{', '.join(('its rows are not written', *effects))}; remove it",
+            )
+
+
+def source_effects(source: Source, pipeline: Pipeline) -> list[str]:
+    """What the engine does with a source that no sink and no view uses, in words."""
+    is_read = source.is_stream or pipeline.engine is Engine.BATCH
+    if not is_read or not isinstance(source.origin, TopicOrigin):
+        return []
+    if pipeline.dead_letters is not None:
+        return ["but its records are read", "and those that cannot be parsed become dead letters"]
+    if pipeline.engine is Engine.REALTIME:
+        return []
+    return ["but its records are read", "to count those that cannot be parsed"]
+
+
+def step_effects(step: Step, pipeline: Pipeline) -> list[str]:
+    """What the engine does with a step that no sink and no view uses, in words."""
+    kinds = {each.otherwise for each in step.expectations}
+    results = ["and its rejected rows become dead letters"] if Otherwise.QUARANTINE in kinds else []
+    results += ["and a row that does not meet them stops the pipeline"] if Otherwise.FAIL in kinds else []
+    is_unchecked = pipeline.has_console and pipeline.engine is Engine.REALTIME  # such a console is the only output
+    return ["but its expectations are checked", *results] if kinds and not is_unchecked else []
 
 
 def check_loops(pipeline: Pipeline, problems: Problems) -> None:

@@ -4,22 +4,61 @@ from __future__ import annotations
 
 import posixpath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
+from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
+from odradek.pipelines.definition.columns import RECORD_COLUMN_NAMES, lookup
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import FilesTarget, LakehouseTarget, LatestRows, Sink, TableTarget
 from odradek.pipelines.definition.parsing_changes import changes_of
-from odradek.pipelines.definition.vocabulary import Engine, LakehouseFormat, SinkMode
+from odradek.pipelines.definition.vocabulary import Engine, FileFormat, LakehouseFormat, SinkMode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.model import Pipeline, View
     from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.definition.table_columns import Columns
+
+BINARY = Primitive("BINARY")
 
 
-def check_outputs(pipeline: Pipeline, problems: Problems) -> None:
+def check_outputs(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:
+    check_file_columns(pipeline, known, problems)
     if pipeline.engine is not Engine.BATCH:  # which writes them one after the other
         check_files(pipeline, problems)
         check_tables(pipeline, problems)
+
+
+def check_file_columns(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:
+    """Refuses columns that Spark does not write to files of CSV, or by which it does not divide files."""
+    for sink in pipeline.sinks:
+        columns = lookup(known, sink.input)
+        if columns is None or not isinstance(sink.target, FilesTarget):
+            continue
+        is_whole = RECORD_COLUMN_NAMES.issubset(columns.names)  # the columns of records are then left out
+        for name, kind in columns.types.items():
+            if name in RECORD_COLUMN_NAMES and is_whole:
+                continue
+            if sink.target.format is FileFormat.CSV and is_nested(kind):
+                problems.error(
+                    place_of(sink, "files", "format"),
+                    f"sink '{sink.name}' writes the column '{name}' of type {kind.ddl} as CSV, which Spark refuses",
+                    f"use format: json, or select to_json({name}) as {name} in a step before",
+                )
+        for name in sink.target.partition_by:
+            kind = columns.type_of(name)
+            if is_nested(kind) or (kind is not None and kind == BINARY):
+                problems.error(
+                    place_of(sink, "files", "partition_by", name),
+                    f"sink '{sink.name}' divides files by '{name}' of type {kind.ddl}, which Spark refuses",
+                    "use a column with a number, a date or text",
+                )
+
+
+def is_nested(kind: ColumnType | None) -> TypeGuard[ColumnType]:
+    return isinstance(kind, Struct | Array | Map) or kind == Primitive("VARIANT")
 
 
 def check_files(pipeline: Pipeline, problems: Problems) -> None:
@@ -70,16 +109,25 @@ def check_tables(pipeline: Pipeline, problems: Problems) -> None:
 def table_of(end: Sink | View, pipeline: Pipeline) -> tuple[str, str] | None:
     """The database, or the format of a lakehouse table, and the table; its name, or its folder."""
     if not isinstance(end, Sink):
-        return end.url or pipeline.warehouse or "", end.name.lower()
+        return database_of(end.url, pipeline), end.name.lower()
     target = end.target
     if isinstance(target, TableTarget):
-        return target.url or pipeline.warehouse or "", target.table.lower()
+        return database_of(target.url, pipeline), target.table.lower()
     if not isinstance(target, LakehouseTarget):
         return None
     if target.path is not None:
         return target.format, folder_of(target.path, pipeline)
     is_delta = target.format is LakehouseFormat.DELTA  # catalogs of Iceberg may distinguish upper and lower case
     return target.format, target.name.lower() if is_delta else target.name
+
+
+def database_of(url: str | None, pipeline: Pipeline) -> str:
+    """The database of a URL, the same for all spellings of a driver and of a file of SQLite."""
+    kind, _, rest = (url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db").partition("://")
+    kind = kind.partition("+")[0]
+    if kind == "sqlite":
+        return folder_of(rest.partition("?")[0].removeprefix("/"), pipeline)
+    return f"{'postgresql' if kind == 'postgres' else kind}://{rest}"
 
 
 def table_path(end: Sink | View) -> tuple[str, ...]:

@@ -25,10 +25,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The inputs of each step by name, and all sources and steps in topological order."""
+    """The inputs of each step by name, and all sources and steps in topological order; `incomplete` are the steps that
+    name an undeclared input, or whose SQL cannot be parsed."""
 
     inputs: Mapping[str, tuple[str, ...]]
     order: tuple[str, ...]
+    incomplete: frozenset[str]
 
     def upstream(self, name: str) -> list[str]:
         """A source or step and everything that it depends on, in topological order."""
@@ -50,12 +52,17 @@ def place_of(thing: Source | Step | Sink | View, *path: str) -> Place:
 
 def references(step: Step) -> list[Reference]:
     """The inputs that a step names; none if its SQL cannot be parsed."""
+    return known_references(step) or []
+
+
+def known_references(step: Step) -> list[Reference] | None:
+    """The inputs that a step names; None if its SQL cannot be parsed."""
     operation = step.operation
     if isinstance(operation, Sql):
         try:
             tables = tables_read(parse_query(operation.text))
         except SqlError:
-            return []
+            return None
         return [Reference(each.name, operation.place.inside(each.line, each.column)) for each in tables]
     if isinstance(operation, PythonFunction):
         return [Reference(name, place_of(step, "from", name)) for name in operation.inputs]
@@ -72,10 +79,14 @@ def build_graph(pipeline: Pipeline) -> Graph:
     names = [each.name for each in pipeline.sources] + [each.name for each in pipeline.steps]
     declared = {name.lower(): name for name in names}
     inputs: dict[str, tuple[str, ...]] = {}
+    incomplete: set[str] = set()
     for step in pipeline.steps:
-        read = [declared.get(each.name.lower()) for each in references(step)]
+        found = known_references(step)
+        read = [declared.get(each.name.lower()) for each in found or ()]
         inputs[step.name] = tuple(dict.fromkeys(name for name in read if name is not None))
-    return Graph(inputs, tuple(ordered(list(dict.fromkeys(declared.values())), inputs)))
+        if found is None or None in read:
+            incomplete.add(step.name)
+    return Graph(inputs, tuple(ordered(list(dict.fromkeys(declared.values())), inputs)), frozenset(incomplete))
 
 
 def ordered(names: Sequence[str], inputs: Mapping[str, tuple[str, ...]]) -> list[str]:

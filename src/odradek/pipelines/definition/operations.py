@@ -99,5 +99,10 @@ class KeyedState:
     clock: StateClock = StateClock.PROCESSING
     columns: tuple[Column, ...] | None = None  # the columns of its result; if None, the class declares them
 
+    @property
+    def has_timers(self) -> bool:
+        """Whether the definition says that the processor has timers; it may have others."""
+        return self.timeout is not None or self.clock is StateClock.EVENT
+
 
 Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | StreamJoin | KeyedState

@@ -85,6 +85,12 @@ def parse_mode(fields: Fields, kind: str) -> SinkMode:
             f"{fields.what} has order_by, which decides between rows of the same key, but its rows are appended",
             "name the key columns: key: [id], and remove mode: append",
         )
+    elif "key" in fields and kind == "table" and mode is SinkMode.APPEND:
+        fields.problems.error(
+            fields.key_place("key"),
+            f"{fields.what} has a key, and its rows are appended: no row would replace that of its key",
+            "remove key, or mode: append",
+        )
     return mode
 
 

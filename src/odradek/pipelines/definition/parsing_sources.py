@@ -227,8 +227,6 @@ def jdbc_origin(fields: Fields) -> Origin | None:
     assert node is not None
     inner = Fields(node, ("url", "table", "query", "options"), f"jdbc of {fields.what}", fields.problems)
     url = inner.text("url", required="add url: jdbc:postgresql://host/database")
-    if url is not None and not url.startswith("jdbc:"):
-        inner.wrong("url", "a JDBC URL", "start it with jdbc:")
     inner.chosen(("table", "query"))
     options = inner.settings("options")
     refresh = fields.duration("refresh")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ONE = "".join(ARGUMENTS)
 AGGREGATE = "agg_funcs"  # the group of aggregate functions
+OTHER_AGGREGATES = frozenset(("schema_of_variant_agg", "vector_avg", "vector_sum"))  # which Spark lists in other groups
 ANY_NUMBER = 9  # this count of arguments stands for any number from there on
 SAFE_RESULTS = {"m": "b", "r": "bs", "A": "b"}  # results that do not depend on the types inside the container
 
@@ -58,7 +59,12 @@ def table() -> dict[str, Any]:
 @functools.cache
 def aggregate_names() -> frozenset[str]:
     """The aggregate functions of Spark."""
-    return frozenset(name for name, each in table()["functions"].items() if each["kind"] == AGGREGATE)
+    return frozenset(name for name in table()["functions"] if kind_of(name) == AGGREGATE)
+
+
+def kind_of(name: str) -> str:
+    """The group of a function of Spark: agg_funcs, window_funcs, generator_funcs and others."""
+    return AGGREGATE if name in OTHER_AGGREGATES else str(table()["functions"][name]["kind"])
 
 
 @functools.cache
@@ -111,8 +117,8 @@ class Functions:
         return name in table()["functions"] and name not in self.declared
 
     def kind(self, name: str) -> str:
-        """The group of a function of Spark: agg_funcs, window_funcs, generator_funcs and others."""
-        return str(table()["functions"][name]["kind"]) if self.is_spark(name) else ""
+        """The group of a function of Spark; empty for others."""
+        return kind_of(name) if self.is_spark(name) else ""
 
     def counts(self, name: str) -> list[int] | None:
         """The numbers of arguments that a function takes; None if unknown."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.spark_functions import AGGREGATE
 from odradek.pipelines.definition.sql_findings import Finding
 from odradek.pipelines.definition.sql_text import place_in
+from odradek.pipelines.definition.sql_windows import lengths_of
 from odradek.pipelines.definition.sql_written import is_star, name_of, start_of
 
 if TYPE_CHECKING:
@@ -222,6 +223,8 @@ class Grouping:
             return "column " + ".".join(self._path(node))
         if isinstance(node, exp.Alias | exp.Paren):
             return self._canonical(node.this)
+        if isinstance(node, exp.Anonymous) and name_of(node) in WINDOWS and node.expressions:
+            return f"{name_of(node)}({', '.join((self._canonical(node.expressions[0]), *lengths_of(node)))})"
         children = sorted(self._canonical(each) for each in node.iter_expressions())
         name = name_of(node) if isinstance(node, exp.Anonymous) else node.name.lower()
         return f"{type(node).__name__} {name} ({', '.join(children)})"

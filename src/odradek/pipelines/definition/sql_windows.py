@@ -9,7 +9,7 @@ from odradek.pipelines.definition.sql_findings import Finding
 from odradek.pipelines.definition.sql_written import name_of, start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sqlglot import exp
 
@@ -35,8 +35,9 @@ def window_findings(select: exp.Expr, calls: Iterable[exp.Expr], scope: Scope) -
     own = list(calls)
     for each in own:
         yield from length_findings(each)
+    owners = shared_owners(select, scope)
     windows = {
-        (name_of(each), tuple(argument_text(argument, scope) for argument in each.expressions)): each
+        (name_of(each), *(time_text(time, scope, owners) for time in each.expressions[:1]), *lengths_of(each)): each
         for each in grouping_calls(select, own)
     }
     if len(windows) > 1:
@@ -55,21 +56,43 @@ def grouping_calls(select: exp.Expr, calls: list[exp.Expr]) -> list[exp.Expr]:
     return [each for each in calls if id(each) in nodes]
 
 
-def argument_text(node: exp.Expr, scope: Scope) -> str:
-    """The text of an argument, the same for all spellings of it: names are without quotes, and without their table if
-    no other table has the column."""
+def time_text(node: exp.Expr, scope: Scope, owners: Mapping[str, str]) -> str:
+    """The text of the time of a window, equal for what Spark takes for equal: names are without quotes, and without
+    their table if no other table has the column, or USING takes it from this one. Spark tells `at` from `AT`."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     def plain(each: exp.Expr) -> exp.Expr:
         if not isinstance(each, exp.Column):
             return each
-        names = [part.name.lower() for part in each.parts]
-        if len(names) > 1 and names[0] in scope.tables and is_unique(names[1], scope):
-            names = names[1:]
+        names = [part.name for part in each.parts]
+        if len(names) > 1 and names[0].lower() in scope.tables:
+            table, column = names[0].lower(), names[1].lower()
+            names = names[1:] if is_unique(column, scope) or owners.get(column) == table else [table, *names[1:]]
         return exp.Dot.build([exp.to_identifier(name) for name in names]) if len(names) > 1 else exp.column(names[0])
 
-    length = length_us(node)
-    return str(node.unnest().transform(plain).sql(dialect="spark")).lower() if length is None else str(length)
+    return str(node.unnest().transform(plain).sql(dialect="spark"))
+
+
+def lengths_of(call: exp.Expr) -> list[str]:
+    """The lengths of a window: of `window` in microseconds, with its slide and its start; Spark compares the gaps of
+    sessions as they are written."""
+    texts = [each.sql(dialect="spark") for each in call.expressions[1:]]
+    if name_of(call) != "window":
+        return texts
+    lengths = [length_us(each) for each in call.expressions[1:]]
+    found = [text if length is None else str(length) for length, text in zip(lengths, texts, strict=True)]
+    return [*found, *found[len(found) - 1 : 1], "0"][:3]
+
+
+def shared_owners(select: exp.Expr, scope: Scope) -> dict[str, str]:
+    """The table from which USING takes a column: the first that has it, or the right side of a right join."""
+    owners: dict[str, str] = {}
+    for join in select.args.get("joins") or ():
+        side, right = str(join.args.get("side") or "").lower(), str(join.this.alias_or_name).lower()
+        for name in (each.name.lower() for each in join.args.get("using") or ()):
+            first = next((table for table, columns in scope.tables.items() if name in (columns or ())), "")
+            owners[name] = right if side == "right" else "" if side == "full" else owners.get(name, first)
+    return owners
 
 
 def is_unique(column: str, scope: Scope) -> bool:

@@ -2,9 +2,10 @@
 
 A checkpoint holds offsets of sources and the state of operators. It stays valid with another sink, another
 expectation or other SQL in a stateless step. It becomes invalid with other topics, other keys or aggregates, another
-number of state partitions, another folder of files, or another engine; and a sink that moves to another flow would
-start over. The texts are stored with checkpoints, so they must not change; those of version 1, which contain SQL as
-sqlglot writes it, are compared with the texts that `former_fingerprints` makes.
+number of state partitions, another folder of files, or another engine; a sink that moves to another flow would start
+over, and one for which the realtime engine reads a stream again would get the offsets of another. The texts are stored
+with checkpoints, so they must not change; those of earlier versions are compared with the texts that
+`former_fingerprints` makes.
 """
 
 from __future__ import annotations
@@ -32,8 +33,14 @@ from odradek.pipelines.definition.operations import (
 )
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import Engine
-from odradek.pipelines.operating.former_fingerprints import adopted, former_groups_text, former_text
+from odradek.pipelines.operating.former_fingerprints import (
+    adopted,
+    adopted_without_sketches,
+    former_groups_text,
+    former_text,
+)
 from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.realtime_branches import former_reads, reads_text
 from odradek.pipelines.planning.sql_parts import normalised, state_parts
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import Streams
@@ -50,15 +57,17 @@ if TYPE_CHECKING:
 
 REALTIME_FLOW = "realtime"
 ZONE = "time zone"
-# Compared only where both sides have them: checkpoints of earlier versions lack some.
 STATE_SETTINGS = {
     "spark.sql.session.timeZone": ZONE,
     "spark.sql.shuffle.partitions": "partitions of the state",
     "spark.sql.streaming.stateStore.providerClass": "store of the state",
 }
 NOTHING = "nothing"
+READS = "reads of streams"  # of the realtime engine; known once Spark has analysed the queries
+# Compared only where both sides have them: checkpoints of earlier versions lack some.
+COMPARED_IF_KNOWN = frozenset((*STATE_SETTINGS.values(), READS))
 SHARING = "flows that share the query"
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +137,12 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
     changes: list[Change] = []
     for name in kept:
         if name in after.flows:
-            own = after.flows[name]
-            if before.flows[name].version < VERSION:
-                former = after.former.get(name, own).facts
-                own = replace(own, facts=adopted(before.flows[name].facts, own.facts, former))
-            changes += flow_changes(name, before.flows[name], own)
+            own, stored = after.flows[name], before.flows[name]
+            if stored.version == 1:
+                own = replace(own, facts=adopted(stored.facts, own.facts, after.former.get(name, own).facts))
+            elif stored.version < VERSION:
+                own = replace(own, facts=adopted_without_sketches(stored.facts, own.facts))
+            changes += flow_changes(name, stored, own)
     for end, flow in before.ends.items():
         now = after.ends.get(end, flow)
         if flow in begun and now != flow:
@@ -141,10 +151,12 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
 
 
 def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Change]:
+    if READS in after.facts and READS not in before.facts:
+        before = replace(before, facts={**before.facts, READS: former_reads(after.facts[READS])})
     facts = [
         (what, before.facts.get(what, NOTHING), after.facts.get(what, NOTHING))
         for what in dict.fromkeys((*before.facts, *after.facts))
-        if what not in STATE_SETTINGS.values() or (what in before.facts and what in after.facts)
+        if what not in COMPARED_IF_KNOWN or (what in before.facts and what in after.facts)
     ]
     types = [(what, before.types[what], after.types[what]) for what in before.types if what in after.types]
     return [Change(f"flow {name}", what, old, new) for what, old, new in (*facts, *types) if old != new]
@@ -184,15 +196,31 @@ def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
     """The fingerprints to store for an accepted definition, including removed flows, whose checkpoints are kept."""
     if before is None or before.engine != after.engine or before.pipeline not in {None, after.pipeline}:
         return after
-    return replace(after, flows={**before.flows, **after.flows})
+    return replace(after, flows={**before.flows, **after.flows, **with_known_reads(before, after)})
+
+
+def with_known_reads(before: Fingerprints, after: Fingerprints) -> dict[str, Fingerprint]:
+    """The flow of the realtime engine with the stored reads, if its own are not known."""
+    stored, own = before.flows.get(REALTIME_FLOW), after.flows.get(REALTIME_FLOW)
+    if stored is None or own is None or READS not in stored.facts:
+        return {}
+    return {REALTIME_FLOW: replace(own, facts={READS: stored.facts[READS], **own.facts})}
 
 
 class Reader:
-    """Computes the fingerprints of a definition. `clusters` maps bootstrap servers to cluster ids."""
+    """Computes the fingerprints of a definition. `clusters` maps bootstrap servers to cluster ids; `is_one_pass` says
+    how the realtime engine runs it, and is None if Spark has not analysed it."""
 
     def __init__(
-        self, pipeline: Pipeline, graph: Graph, defaults: Mapping[str, str], clusters: Mapping[str, str]
+        self,
+        pipeline: Pipeline,
+        graph: Graph,
+        defaults: Mapping[str, str],
+        clusters: Mapping[str, str],
+        *,
+        is_one_pass: bool | None = None,
     ) -> None:
+        self._is_one_pass = is_one_pass
         self._pipeline = pipeline
         self._graph = graph
         self._settings = {**defaults, **pipeline.spark}
@@ -207,7 +235,10 @@ class Reader:
         pipeline = self._pipeline
         if pipeline.engine is Engine.REALTIME:
             streams = [each for each in pipeline.sources if each.name in self._streaming]
-            realtime = Fingerprint(self._hidden(dict(map(self._source, streams))))
+            facts = dict(map(self._source, streams))
+            if self._is_one_pass is not None:
+                facts[READS] = reads_text(pipeline, self._graph, is_one_pass=self._is_one_pass)
+            realtime = Fingerprint(self._hidden(facts))
             return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: realtime}, pipeline=pipeline.name)
         flows = split_flows(pipeline, self._graph)
         ends = {f"sink {sink.name}": flow.name for flow in flows for sink in (*flow.sinks, *files_of(flow))}

@@ -1,7 +1,7 @@
-"""The texts of version 1 of the fingerprints, to compare a definition with a checkpoint of that version.
+"""The texts of versions 1 and 2 of the fingerprints, to compare a definition with a checkpoint of that version.
 
-They contain SQL as sqlglot writes it, which may differ between its releases: a query whose text differs is also
-compared by its normalised parts.
+Those of version 1 contain SQL as sqlglot writes it, which may differ between its releases: a query whose text differs
+is also compared by its normalised parts. Those of version 2 leave out the aggregate functions of sketches.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.operations import Aggregation, Sql
 from odradek.pipelines.planning.queries import query_of
-from odradek.pipelines.planning.sql_parts import normalised
+from odradek.pipelines.planning.sql_parts import SKETCHES, normalised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,5 +53,20 @@ def same_query(stored: str, now: str) -> bool:
 
 
 def adopted(stored: Facts, now: Facts, former: Facts) -> dict[str, str]:
-    """The facts by the rules of version 1, with the stored text of each query that has the same parts."""
-    return {**former, **{what: text for what, text in stored.items() if same_query(text, now.get(what, ""))}}
+    """The facts by the rules of version 1, with the stored text of each query that has the same parts. It leaves out
+    the sketches that sqlglot does not know."""
+
+    def is_same(what: str) -> bool:
+        return any(same_query(stored[what], each) for each in (now[what], without_sketches(now[what])))
+
+    return {**former, **{what: text for what, text in stored.items() if what in now and is_same(what)}}
+
+
+def adopted_without_sketches(stored: Facts, now: Facts) -> dict[str, str]:
+    """The facts, with the stored text of each query that has the same parts by the rules of version 2."""
+    return {what: stored[what] if stored.get(what) == without_sketches(text) else text for what, text in now.items()}
+
+
+def without_sketches(text: str) -> str:
+    parts = [each for each in text.split("; ") if each.partition("(")[0] not in SKETCHES]
+    return "; ".join(parts) or NOTHING

@@ -1,7 +1,8 @@
 """Whether rows keep the order in which they arrived, by which `deduplicate` and a table without `order_by` choose.
 
 Rows that derive from one record keep its offset. Other rows keep their order as long as each step handles them one by
-one: a join, a union, a deduplication or a new partitioning may put the rows of a batch in any order.
+one: a join, a union, a deduplication or a new partitioning may put the rows of a batch in any order. Rows with an
+offset can be sorted by it, until a step returns them without it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import lookup
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import FileOrigin, LakehouseTarget, Sink, TopicOrigin
+from odradek.pipelines.definition.model import FileOrigin, LakehouseTarget, Sink, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
 from odradek.pipelines.definition.sql_written import is_star
@@ -39,9 +40,13 @@ DIVIDING = ("repartition", "rebalance")  # hints that divide the rows of a batch
 class Arrival(Enum):
     """What is known of the order of rows."""
 
-    RECORD = auto()  # each row has the offset of its record
+    RECORD = auto()  # each row has the offset of its record, and rows are in their order
+    MIXED = auto()  # each row has the offset of its record, and those of a batch are in any order
     ORDERED = auto()  # rows are in the order of their arrival
     LOST = auto()
+
+
+WITH_RECORDS = frozenset((Arrival.RECORD, Arrival.MIXED))
 
 
 def check_arrival(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
@@ -109,14 +114,51 @@ def check_equal_changes(
     )
 
 
+def check_tombstones(pipeline: Pipeline, sink: Sink, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Warns of a topic with tombstones whose rows are written in no order: of a key any record may be the last. Of
+    groups nothing is said: a batch has one row of each."""
+    target = sink.target
+    if not isinstance(target, TopicTarget) or target.deletes is None:
+        return
+    if are_groups(sink.input, {each.name: each for each in pipeline.steps}, graph, streams):
+        return
+    name = first_without_order(pipeline, sink.input, (target.key or "",), graph, streams, is_sorted_later=False)
+    if name is None:
+        return
+    is_source = name in {each.name for each in pipeline.sources}
+    problems.warning(
+        place_of(sink, "deletes"),
+        f"sink '{sink.name}' writes tombstones, and the rows of {unordered(name, is_source=is_source)} are not in "
+        "the order of their arrival: whether a record or the tombstone of its key is written last depends on the "
+        "batches",
+        "apply the deletions to a table or view: changes: {key, sequence, deletes}, or write records and tombstones by "
+        "one SELECT of the source",
+    )
+
+
+def are_groups(name: str, steps: Mapping[str, Step], graph: Graph, streams: Streams) -> bool:
+    """Whether all rows of a source or step are computed from groups of an aggregation."""
+    if name in steps and State.AGGREGATION in state_of(steps[name], streams.names):
+        return True
+    read = [each for each in graph.inputs.get(name, ()) if each in streams.names]
+    return bool(read) and all(are_groups(each, steps, graph, streams) for each in read)
+
+
 def unordered(name: str, *, is_source: bool) -> str:
     return f"source '{name}', which reads files," if is_source else f"step '{name}'"
 
 
 def first_without_order(
-    pipeline: Pipeline, read: str, key: Collection[str], graph: Graph, streams: Streams
+    pipeline: Pipeline,
+    read: str,
+    key: Collection[str],
+    graph: Graph,
+    streams: Streams,
+    *,
+    is_sorted_later: bool = True,
 ) -> str | None:
-    """The first source or step before these rows that loses the order of arrival of rows with equal keys, if any."""
+    """The first source or step before these rows that loses the order of arrival of rows with equal keys, if any; of
+    rows that are not sorted later also the first that mixes them."""
     found: dict[str, Arrival] = {}  # by lower-case name
     keys = keys_of_steps(pipeline, read, key, graph)
     sources = {each.name: each for each in pipeline.sources}
@@ -131,21 +173,8 @@ def first_without_order(
         found[name.lower()] = arrival
         if arrival is Arrival.LOST:
             return name
-    return None
-
-
-def first_mixing_step(
-    pipeline: Pipeline, read: str, key: Collection[str], graph: Graph, streams: Streams
-) -> Step | None:
-    """The first step before these rows that returns those of a key in another order, even if each has its offset."""
-    steps = {each.name: each for each in pipeline.steps}
-    keys = keys_of_steps(pipeline, read, key, graph)
-    for name in graph.upstream(read):
-        if name in steps and state_of(steps[name], streams.names):
-            inputs = {each.lower(): Arrival.ORDERED for each in graph.inputs.get(name, ())}
-            if arrival_of(steps[name], inputs, keys[name], streams) is Arrival.LOST:
-                return steps[name]
-    return steps.get(first_without_order(pipeline, read, key, graph, streams) or "")
+    mixed = [name for name in graph.upstream(read) if found[name.lower()] is Arrival.MIXED]
+    return mixed[0] if found[read.lower()] is Arrival.MIXED and not is_sorted_later else None
 
 
 def source_arrival(source: Source) -> Arrival:
@@ -163,17 +192,18 @@ def arrival_of(step: Step, found: Mapping[str, Arrival], key: Collection[str], s
     if isinstance(operation, Sql):
         return query_arrival(operation, found, key, streams)
     if isinstance(operation, Join):
-        has_record = found[operation.input.lower()] is Arrival.RECORD
-        return Arrival.RECORD if has_record else Arrival.LOST
+        return Arrival.MIXED if found[operation.input.lower()] in WITH_RECORDS else Arrival.LOST
     if isinstance(operation, Deduplication):
         before = found[operation.input.lower()]
-        is_unique = operation.within is None and is_part(operation.key, key)
-        return before if before is Arrival.RECORD or is_unique else Arrival.LOST
+        if operation.within is None and is_part(operation.key, key):
+            return before
+        return Arrival.MIXED if before in WITH_RECORDS else Arrival.LOST
     if isinstance(operation, KeyedState):  # rows are in order for each of its keys
         return Arrival.ORDERED if is_part(operation.key, key) else Arrival.LOST
     if isinstance(operation, PythonFunction):
         is_mixed = len(operation.inputs) > 1 or operation.keeps_state or operation.mixes_rows
-        return Arrival.LOST if is_mixed else Arrival.ORDERED
+        was_mixed = any(found.get(each.lower()) is Arrival.MIXED for each in operation.inputs)
+        return Arrival.LOST if is_mixed or was_mixed else Arrival.ORDERED
     return Arrival.LOST if isinstance(operation, StreamJoin) else Arrival.ORDERED
 
 
@@ -210,14 +240,18 @@ def selected_columns(query: exp.Expr, names: frozenset[str]) -> frozenset[str]:
 
 
 def query_arrival(operation: Sql, found: Mapping[str, Arrival], key: Collection[str], streams: Streams) -> Arrival:
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
     try:
         query = parse_query(operation.text)
     except SqlError:
         return Arrival.ORDERED
-    with_records = [name for name, each in found.items() if each is Arrival.RECORD]
+    read = {each.name.lower() for each in query.find_all(exp.Table)}
+    is_mixed = mixes_rows(query, key, streams) or any(found.get(each) is Arrival.MIXED for each in read)
+    with_records = [name for name, each in found.items() if each in WITH_RECORDS]
     if kept_origins(operation.text, with_records) is not None:
-        return Arrival.RECORD
-    return Arrival.LOST if mixes_rows(query, key, streams) else Arrival.ORDERED
+        return Arrival.MIXED if is_mixed else Arrival.RECORD
+    return Arrival.LOST if is_mixed else Arrival.ORDERED
 
 
 def mixes_rows(query: exp.Expr, key: Collection[str], streams: Streams) -> bool:

@@ -14,11 +14,12 @@ from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.planning.sql_parts import calls_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from odradek.pipelines.definition.model import Pipeline, Sink, Step, View
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.references import NamedExpression
+    from odradek.pipelines.planning.sql_parts import Call
     from odradek.pipelines.planning.streams import Streams
 
 RANDOM = frozenset(("rand", "random", "randn", "randstr", "uuid", "shuffle", "uniform"))
@@ -29,11 +30,18 @@ BY_BATCH = frozenset(
 )
 BY_ARRIVAL = frozenset(  # of a group whose records are in several partitions
     """
-    first first_value last last_value any_value mode collect_list array_agg listagg string_agg
+    first first_value last last_value any_value mode collect_list collect_set array_agg listagg string_agg
     """.split()  # noqa: SIM905
 )
-UNORDERED = re.compile(
-    r"\b(?:sort_array|array_sort|size|array_size|cardinality|array_max|array_min)\s*\(\s*$", re.IGNORECASE
+UNORDERED = re.compile(  # functions whose value does not depend on the order of the elements
+    r"\b(?:sort_array|array_sort|size|array_size|cardinality|array_max|array_min|array_contains|exists|forall)\s*\(\s*$",
+    re.IGNORECASE,
+)
+APPROXIMATE = frozenset(  # their state is compressed and merged with each batch
+    """
+    percentile_approx approx_percentile histogram_numeric kll_sketch_agg_bigint kll_sketch_agg_float
+    kll_sketch_agg_double
+    """.split()  # noqa: SIM905
 )
 CLOCK = frozenset(
     """
@@ -66,21 +74,47 @@ def check_determinism(pipeline: Pipeline, streams: Streams, problems: Problems) 
                     "compute it from the row: xxhash64(_topic, _partition, _offset), or pmod(hash(id), 10) = 0 for a "
                     "sample",
                 )
-            elif call.name in BY_ARRIVAL and not UNORDERED.search(text.splitlines()[call.line - 1][: call.column - 1]):
+            elif call.name in APPROXIMATE:
+                problems.warning(
+                    at,
+                    f"{what} uses {call.name}(), whose value is approximate, and depends on the batches within its "
+                    "accuracy: a replay may have another",
+                    "use an exact aggregate: percentile(x, 0.5), or counts of ranges of values",
+                )
+            elif call.name in BY_ARRIVAL and not UNORDERED.search(text_before(text, call)):
                 problems.warning(
                     at,
                     f"{what} uses {call.name}(), whose value depends on the order in which the records of different "
                     "partitions arrive: a replay may have another",
                     "choose by a column: min_by(x, at) for the first, max_by(x, at) for the last, or "
-                    "sort_array(collect_list(x))",
+                    f"sort_array({'collect_set' if call.name == 'collect_set' else 'collect_list'}(x))",
                 )
-            elif call.name in CLOCK and not call.has_arguments:
+            elif call.name == "aes_encrypt" and has_random_vector(call.arguments):
+                problems.warning(
+                    at,
+                    f"{what} uses aes_encrypt() without an initialization vector: Spark draws one, and the value "
+                    "differs between batches, sinks and replays",
+                    "use it for what is only decrypted, not to compare, group or join by; or pass a vector that no "
+                    "other value has, made from _topic, _partition and _offset",
+                )
+            elif call.name in CLOCK and not call.arguments:
                 problems.warning(
                     at,
                     f"{what} reads the clock with {call.name}(): the value depends on when a row is processed, and "
                     "differs between sinks and after a replay",
                     CLOCK_HINT,
                 )
+
+
+def text_before(text: str, call: Call) -> str:
+    lines = text.splitlines()[: call.line]
+    return "\n".join([*lines[:-1], lines[-1][: call.column - 1]])
+
+
+def has_random_vector(arguments: Sequence[str]) -> bool:
+    """Whether a call of aes_encrypt (value, key, mode, padding, vector) has no vector, and a mode that needs one."""
+    mode = arguments[2].strip("'\"").upper() if len(arguments) > 2 else "GCM"
+    return mode != "ECB" and (len(arguments) < 5 or arguments[4] in {"''", '""'})
 
 
 def check_windows_of_rows(pipeline: Pipeline, streams: Streams, problems: Problems) -> None:

@@ -9,7 +9,7 @@ from odradek.pipelines.definition.model import Changes, RunningAggregate, Sink
 from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes
+from odradek.pipelines.planning.arrival import check_arrival, check_equal_changes, check_tombstones
 from odradek.pipelines.planning.grouping_sets import grouped_expressions
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
 from odradek.pipelines.planning.lost_times import time_hint
@@ -35,11 +35,14 @@ def check_ends(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Pro
         changes = changes_of(end)
         if changes is not None and end.input in streams.names:
             check_equal_changes(pipeline, end, changes, graph, streams, problems)
+        if isinstance(end, Sink) and end.input in streams.names:
+            check_tombstones(pipeline, end, graph, streams, problems)
 
 
 def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
     if end.input not in streams.names:
-        if streams.names and end.input in graph.order:
+        # A step with a wrong query or a misspelled input, which is reported, may be meant to read a stream.
+        if streams.names and end.input in graph.order and graph.incomplete.isdisjoint(graph.upstream(end.input)):
             problems.error(
                 place_of(end, "from"),
                 f"{'sink' if isinstance(end, Sink) else 'view'} '{end.name}' reads '{end.input}', which is not a "

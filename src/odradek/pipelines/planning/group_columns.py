@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.planning.queries import children, is_aggregate, window_calls
 from odradek.pipelines.planning.window_parts import (
     called_window_part,
+    is_number_of_seconds,
     is_ordered_format,
     step_of,
     stepped_part,
@@ -179,7 +180,7 @@ def column_of(node: exp.Expr, resolve: Callable[[exp.Expr], Column | None]) -> C
     kind = max((each.kind for each in inner), default=Kind.FIXED)
     kind = Kind.CHANGING if kind and not is_monotone(node) else kind
     held = frozenset().union(*(each.parts for each in inner))
-    unit = unit_left(node)
+    unit = "second" if is_number_of_seconds(node, held) else unit_left(node)
     if unit is not None:
         return Column(kind, told_apart(held, unit), step_of(node))
     return Column(kind, held if distinguishes(node) else frozenset())
@@ -236,18 +237,22 @@ def resolved(node: exp.Expr, select: exp.Expr) -> list[exp.Expr]:
         at = int(node.name) - 1 if node.name.isdigit() else -1
         return [select.expressions[at].unalias()] if 0 <= at < len(select.expressions) else []
     if isinstance(node, exp.Column) and not node.table:
-        named = {each.alias.lower(): each.this for each in select.expressions if is_new_name(each)}
+        named = {each.alias.lower(): each.this for each in select.expressions if is_new_name(each, select)}
         return [named.get(node.name.lower(), node)]
     return [node]
 
 
-def is_new_name(node: exp.Expr) -> bool:
-    """Whether GROUP BY can use this as the alias of an expression: Spark prefers a column of the input."""
+def is_new_name(node: exp.Expr, select: exp.Expr) -> bool:
+    """Whether GROUP BY can use this as the alias of an expression: Spark prefers a column of the input, of which the
+    expression may be a field, and groups by no aggregate."""
     from sqlglot import exp  # noqa: PLC0415
 
-    if not isinstance(node, exp.Alias):
+    if not isinstance(node, exp.Alias) or any(map(is_aggregate, node.walk())):
         return False
-    return node.alias.lower() not in {each.name.lower() for each in node.this.find_all(exp.Column)}
+    tables = {each.name.lower() for each in select.find_all(exp.Table, exp.TableAlias)}
+    paths = ([part.name.lower() for part in each.parts] for each in node.this.find_all(exp.Column))
+    names = {path[1] if len(path) > 1 and path[0] in tables else path[0] for path in paths}
+    return node.alias.lower() not in names
 
 
 def part_finder(expressions: Sequence[exp.Expr], tables: Collection[str]) -> Callable[[exp.Expr], str | None]:

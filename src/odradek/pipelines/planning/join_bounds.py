@@ -10,6 +10,7 @@ Spark removes the rows of a side by their event time, the column that its waterm
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
     Signed = list[tuple["exp.Column", int]]
 
+NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+CAST_TYPES = frozenset(  # of casts that Spark looks through
+    ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+)
 IMPRECISE = ("month", "year", "quarter")  # units of intervals whose length is not known
 
 
@@ -55,7 +60,11 @@ def bounds_of(join: JoinFound, sides: Sides) -> Bounds:
     for name in (each.name for each in join.node.args.get("using") or ()):
         add_key(made, (name, time_in(sides.left, name)), (name, time_in(sides.right, name)))
     for term in condition_terms(join):
-        if isinstance(term, exp.EQ | exp.NullSafeEQ):
+        is_equality = isinstance(term, exp.EQ | exp.NullSafeEQ)
+        if not all(map(sides.may_have, term.find_all(exp.Column))):
+            made.has_equality |= is_equality  # of a third table, which Spark may join first
+            continue
+        if is_equality:
             add_equality(made, term, sides)
         for greater, lesser in ordered_pairs(term):
             add_bound(made, greater, lesser, sides)
@@ -82,6 +91,8 @@ def ordered_pairs(term: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
         return [(term.expression, term.this)]
     if isinstance(term, exp.Between):
         return [(term.this, term.args["low"]), (term.args["high"], term.this)]
+    if isinstance(term, exp.Not) and not isinstance(term.this.unnest(), exp.Between):
+        return [(lesser, greater) for greater, lesser in ordered_pairs(term.this.unnest())]
     return []
 
 
@@ -150,7 +161,7 @@ def signed_columns(node: exp.Expr, sign: int) -> Signed | None:
 
     if isinstance(node, exp.Column):
         return [(node, sign)]
-    if isinstance(node, exp.Paren | exp.Cast):
+    if isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and node.to.this.name in CAST_TYPES):
         return signed_columns(node.this, sign)
     if isinstance(node, exp.Neg):
         return signed_columns(node.this, -sign)
@@ -166,8 +177,9 @@ def signed_columns(node: exp.Expr, sign: int) -> Signed | None:
 
 
 def has_number(*sides: exp.Expr) -> bool:
-    """Whether a literal of these sides is a number; those of intervals are not."""
+    """Whether a literal of these sides is a number, or a text that Spark takes for one; those of intervals are not."""
     from sqlglot import exp  # noqa: PLC0415
 
     literals = [each for side in sides for each in side.find_all(exp.Literal)]
-    return any(each.is_number and each.find_ancestor(exp.Interval) is None for each in literals)
+    numbers = [each for each in literals if each.is_number or NUMBER.fullmatch(each.name)]
+    return any(each.find_ancestor(exp.Interval) is None for each in numbers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.sql_written import excepted_columns, is_star
-from odradek.pipelines.planning.queries import JoinType, children, join_type, terms_of
+from odradek.pipelines.planning.queries import JoinType, children, join_type, own_joins, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +48,8 @@ def terms_above(join: exp.Expr, select: exp.Expr, scope: Scope, *, is_left: bool
     """The terms of the conditions of a SELECT that are applied to the rows of a side in a join with other rows."""
     from sqlglot import exp  # noqa: PLC0415
 
-    joins = [each for each in select.find_all(exp.Join) if each.find_ancestor(exp.Select) is select]
-    for owner, condition in [(select, select.args.get("where")), *((each, each.args.get("on")) for each in joins)]:
+    joins = [(each, each.args.get("on")) for each in own_joins(select)]
+    for owner, condition in [(select, select.args.get("where")), *joins]:
         is_late = owner is join and is_left in LATE_CONDITIONS.get(join_type(join), ())
         for term in () if condition is None else terms_of(condition):
             if is_late or not all(found_in(names_of(each), scope) for each in term.find_all(exp.Column)):

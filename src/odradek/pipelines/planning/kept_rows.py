@@ -79,7 +79,7 @@ def check_kept_rows(
                 step.place,
                 f"step '{step.name}' filters groups by {shown(removals[0])}, which changes, and '{end.name}' keeps the "
                 "last row of a group that passed, even if the group no longer does",
-                f"filter when you query '{end.name}', or write final groups with mode: append",
+                f"filter when you query '{end.name}', or write final groups with mode: append instead of a key",
             )
             return
     check_key(end, tables[end.input.lower()], streams.zone, problems, is_final=is_final)

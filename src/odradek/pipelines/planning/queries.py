@@ -120,6 +120,13 @@ def own_queries(node: exp.Expr) -> list[exp.Expr]:
     return [each for each in own_nodes(node) if isinstance(each, exp.Query)]
 
 
+def own_joins(select: exp.Expr) -> list[exp.Expr]:
+    """The joins of the FROM of a SELECT, without those of its subqueries."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return [each for each in select.find_all(exp.Join) if each.find_ancestor(exp.Select) is select]
+
+
 def has_sessions(query: exp.Expr) -> bool:
     """Whether a query calls `session_window`. GROUP BY may mean it by an ordinal, an alias, ALL or a subquery."""
     return any(call.name.lower() == "session_window" for call in window_calls(query))

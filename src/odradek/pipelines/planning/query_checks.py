@@ -13,7 +13,7 @@ from odradek.pipelines.planning.query_facts import query_facts
 from odradek.pipelines.planning.time_queries import TimeQueries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlglot import exp
 
@@ -47,8 +47,8 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
     query = query_of(step)
     if query is None:
         return
-    check_clauses(step, operation, query, problems)
     facts = query_facts(query, streams.names)
+    check_clauses(step, operation, query, facts.static, problems)
     for scalar in facts.scalars:
         problems.error(
             place_below(operation, scalar),
@@ -69,7 +69,9 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
     reading = TimeQueries(streams)
     reading.of_query(query)
     for join in facts.joins:
-        if join.is_of_streams:
+        if join.is_lateral:
+            check_lateral_join(step, operation, join, problems)
+        elif join.is_of_streams:
             check_stream_join(step, operation, join, reading.sides, problems)
         else:
             check_static_join(step, operation, join, problems)
@@ -100,7 +102,8 @@ def aggregated(query: exp.Expr) -> list[exp.Expr]:
     return [*query.expressions, *([having] if having is not None else [])]
 
 
-def check_clauses(step: Step, operation: Sql, query: exp.Expr, problems: Problems) -> None:
+def check_clauses(step: Step, operation: Sql, query: exp.Expr, static: Sequence[exp.Expr], problems: Problems) -> None:
+    """Checks clauses that need all rows at once; `static` are the parts of the query that read no stream."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     what = f"step '{step.name}'"
@@ -114,15 +117,35 @@ def check_clauses(step: Step, operation: Sql, query: exp.Expr, problems: Problem
         (exp.Pivot, "pivots"),
     )
     for kind, verb in refused:
-        found = next((each for each in query.find_all(kind) if in_stream(each)), None)
+        found = next((each for each in query.find_all(kind) if in_stream(each) and not runs_once(each, static)), None)
         if found is not None:
             problems.error(
                 place_below(operation, found), f"{what} {verb} a stream, which is unbounded and unordered", LATER_HINT
             )
-    if query.find(exp.Intersect, exp.Except) is not None:
+    for each in static:
+        if each.args.get("offset") or (each.args.get("limit") and not each.args.get("order")):
+            problems.error(
+                place_below(operation, each),
+                f"{what} takes some rows of a static table, in a query over a stream, by OFFSET, which Spark does not "
+                "support there, or by LIMIT without an order: each batch may take others",
+                "add ORDER BY, or number the rows by row_number() OVER (ORDER BY …) and filter by that",
+            )
+    if any(not is_one_of(each, static) for each in query.find_all(exp.Intersect, exp.Except)):
         problems.error(
             operation.place, f"{what} uses INTERSECT or EXCEPT, which streams do not support", "write it as a join"
         )
+
+
+def runs_once(clause: exp.Expr, static: Sequence[exp.Expr]) -> bool:
+    """Whether a clause is of a part of the query that reads no stream; samples of a table differ between batches."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    owner = clause.find_ancestor(exp.Select, exp.SetOperation)
+    return not isinstance(clause, exp.TableSample | exp.Pivot) and is_one_of(owner, static)
+
+
+def is_one_of(node: exp.Expr | None, nodes: Iterable[exp.Expr]) -> bool:
+    return any(each is node for each in nodes)
 
 
 def check_stream_join(
@@ -246,6 +269,18 @@ def check_nulls(step: Step, operation: Sql, join: JoinFound, problems: Problems)
             f"{what} has a full join of streams that compares {computed[0]}, and Spark takes two nulls of it for equal",
             "compute it in a step before, and compare the column",
         )
+
+
+def check_lateral_join(step: Step, operation: Sql, join: JoinFound, problems: Problems) -> None:
+    """Refuses LATERAL after a comma or JOIN. Spark plans most forms as a join of the stream with itself, which it
+    refuses at the start; for `LEFT JOIN LATERAL explode(…)` it drops the rows without elements."""
+    problems.error(
+        place_below(operation, join.node),
+        f"step '{step.name}' joins the rows of a stream with LATERAL, which Spark may run as a join that streams do "
+        "not support",
+        "write LATERAL VIEW explode(items) t AS item (with OUTER it keeps rows without items), an expression, a "
+        "join with the table, or engine: batch",
+    )
 
 
 def check_static_join(step: Step, operation: Sql, join: JoinFound, problems: Problems) -> None:

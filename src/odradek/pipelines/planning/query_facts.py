@@ -29,6 +29,10 @@ class JoinFound:
         return self.is_left_stream and self.is_right_stream
 
     @property
+    def is_lateral(self) -> bool:
+        return not self.is_subquery and type(self.node.this).__name__ == "Lateral"
+
+    @property
     def is_subquery(self) -> bool:
         return type(self.node).__name__ != "Join"
 
@@ -42,6 +46,7 @@ class QueryFacts:
     scalars: tuple[exp.Expr, ...] = ()  # scalar subqueries over a stream
     unions: tuple[exp.Expr, ...] = ()  # of a stream with a static table
     nested: tuple[exp.Expr, ...] = ()  # SELECT and UNION that group the groups of another one
+    static: tuple[exp.Expr, ...] = ()  # SELECT and UNION that read no stream
 
     @property
     def joins_streams(self) -> bool:
@@ -57,6 +62,7 @@ def query_facts(query: exp.Expr, streaming: Collection[str]) -> QueryFacts:
         tuple(reading.scalars),
         tuple(reading.unions),
         tuple(reading.nested),
+        tuple(reading.static),
     )
 
 
@@ -77,6 +83,7 @@ class _StreamReading(Reading[_Stream, _Stream]):
         self.scalars: list[exp.Expr] = []
         self.unions: list[exp.Expr] = []
         self.nested: list[exp.Expr] = []
+        self.static: list[exp.Expr] = []
         self._streaming = streaming
 
     def table(self, name: str) -> _Stream:
@@ -114,6 +121,7 @@ class _StreamReading(Reading[_Stream, _Stream]):
         if bool(left) is not bool(right):
             self.unions.append(union)
         rows = max(left, right)
+        self.static += [] if rows else [union]
         is_distinct = union.args.get("distinct") or not isinstance(union, exp.Union)
         return self._grouped(union, rows) if rows and is_distinct else rows
 
@@ -121,6 +129,7 @@ class _StreamReading(Reading[_Stream, _Stream]):
         for each in own_queries(select):
             self._subquery(each, is_stream=bool(tables), is_inner=bool(read(each)))
         rows = tables
+        self.static += [] if tables else [select]
         if tables and (select.args.get("group") or has_aggregates(select)):
             rows = self._grouped(select, rows)
         return self._grouped(select, rows) if tables and select.args.get("distinct") else rows

@@ -118,8 +118,6 @@ class QueryRows(Reading[Rows, Scope]):
         from sqlglot import exp  # noqa: PLC0415 - parsed already
 
         kind = join_type(join)
-        if isinstance(join.this, exp.Lateral):
-            return self._generated(join.this, scope, is_outer=kind is JoinType.LEFT)
         if join.args.get("using") or join.args.get("method"):  # the columns that they equate come first
             scope.forget_order()
             other.forget_order()
@@ -154,22 +152,19 @@ class QueryRows(Reading[Rows, Scope]):
         return scope
 
     def exploded(self, lateral: exp.Expr, tables: Scope) -> Scope:
-        return self._generated(lateral, tables, is_outer=bool(lateral.args.get("outer")))
-
-    def _generated(self, lateral: exp.Expr, scope: Scope, *, is_outer: bool) -> Scope:
-        """LATERAL VIEW and LATERAL: a row for each element."""
+        """LATERAL VIEW: a row for each element."""
         from sqlglot import exp  # noqa: PLC0415
 
-        found = scope.changing(lateral.this.find_all(exp.Column))
-        self.removals += found[:1] if not is_outer else []
+        found = tables.changing(lateral.this.find_all(exp.Column))
+        self.removals += [] if lateral.args.get("outer") else found[:1]
         kind = Kind.CHANGING if found else Kind.FIXED
         alias = lateral.args.get("alias")
         names = [each.name.lower() for each in (alias.args.get("columns") if alias is not None else None) or ()]
         made = Rows(dict.fromkeys(names, Column(kind)), default=None if names else Column(kind))
-        scope.rows = joined(scope.rows, made, changes=False)
+        tables.rows = joined(tables.rows, made, changes=False)
         if alias is not None:
-            scope.by_name[alias.name.lower()] = made
-        return scope
+            tables.by_name[alias.name.lower()] = made
+        return tables
 
     def _remove_by(self, condition: exp.Expr, scope: Scope) -> None:
         from sqlglot import exp  # noqa: PLC0415

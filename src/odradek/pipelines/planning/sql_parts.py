@@ -27,6 +27,16 @@ FUNCTIONS = frozenset(
     regr_syy skewness some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance
     """.split()  # noqa: SIM905 - a list would have a line for each name
 )
+SKETCHES = frozenset(  # aggregate functions that fingerprints before version 3 leave out
+    """
+    approx_top_k approx_top_k_accumulate approx_top_k_combine bitmap_and_agg bitmap_construct_agg bitmap_or_agg
+    collect_union count_min_sketch histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint
+    kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float measure
+    schema_of_variant_agg theta_intersection_agg theta_sketch_agg theta_union_agg tuple_intersection_agg_double
+    tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
+    tuple_union_agg_integer vector_avg vector_sum
+    """.split()  # noqa: SIM905
+)
 ENDS = frozenset(  # of a clause
     """
     where group having order sort cluster distribute limit offset union intersect except minus window qualify lateral
@@ -62,12 +72,12 @@ def text_of(tokens: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function in SQL, and the position of its name (from 1)."""
+    """A call of a function in SQL, the position of its name (from 1) and the texts of its arguments."""
 
     name: str
     line: int
     column: int
-    has_arguments: bool
+    arguments: tuple[str, ...] = ()
 
 
 def calls_in(text: str) -> list[Call]:
@@ -75,15 +85,29 @@ def calls_in(text: str) -> list[Call]:
     found = [match for match in TOKEN.finditer(text) if match["skipped"] is None]
     calls = []
     for at, match in enumerate(found):
-        after = [each[0] for each in found[at + 1 : at + 3]]
+        after = [each[0] for each in found[at + 1 : at + 2]]
         before = found[at - 1][0] if at else ""
         name = (match["word"] or match["name"] or "").lower()
         is_qualified = before == "." and (at < 2 or found[at - 2][0].lower() != "builtin")
-        if name and not is_qualified and (after[:1] == ["("] or (match["word"] and name in BARE_CALLS)):
+        if name and not is_qualified and (after == ["("] or (match["word"] and name in BARE_CALLS)):
             line_start = text.rfind("\n", 0, match.start()) + 1
             line, column = text.count("\n", 0, match.start()) + 1, match.start() - line_start + 1
-            calls.append(Call(name, line, column, after[:1] == ["("] and after[1:] != [")"]))
+            arguments = arguments_in([each[0] for each in found[at + 1 :]]) if after == ["("] else ()
+            calls.append(Call(name, line, column, arguments))
     return calls
+
+
+def arguments_in(tokens: list[str]) -> tuple[str, ...]:
+    """The texts of the arguments in the parentheses with which these tokens begin."""
+    found: list[list[str]] = [[]]
+    depth = 0
+    for token in tokens[: closing(tokens, 0)]:
+        if token == "," and depth == 1:
+            found.append([])
+        elif depth:
+            found[-1].append(token)
+        depth += (token in "([") - (token in ")]")
+    return tuple(map(text_of, found)) if found != [[]] else ()
 
 
 def normalised(text: str) -> str:
@@ -105,7 +129,7 @@ def state_parts(text: str) -> list[str]:
             found.append([token, after] if after == "all" else [token])
         elif token == "join":
             found.append(tokens[start_of(tokens, at) : end_of(tokens, at + 1, ENDS | MODIFIERS | {"join", ","})])
-        elif token in FUNCTIONS and after == "(" and before != ".":
+        elif token in FUNCTIONS | SKETCHES and after == "(" and before != ".":
             found.append(tokens[at : closing(tokens, at + 1) + 1])
     return list(map(text_of, found))
 

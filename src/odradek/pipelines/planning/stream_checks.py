@@ -11,7 +11,7 @@ from odradek.pipelines.definition.model import RunningAggregate
 from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, KeyedState, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import StateClock
-from odradek.pipelines.planning.arrival import check_deduplications, first_mixing_step
+from odradek.pipelines.planning.arrival import check_deduplications, first_without_order, unordered
 from odradek.pipelines.planning.determinism_checks import check_determinism, check_windows_of_rows
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.loose_times import check_loose_times
@@ -116,19 +116,20 @@ def check_one_event_time(step: Step, graph: Graph, streams: Streams, problems: P
 
 
 def check_state_order(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
-    """Warns of keyed state behind a step that does not keep the order of rows with equal keys in a batch."""
+    """Warns of keyed state behind a source or step that does not keep the order of rows with equal keys in a batch."""
+    steps = {each.name: each for each in pipeline.steps}
     for step in pipeline.steps:
         operation = step.operation
         if not isinstance(operation, KeyedState) or step.name not in streams.names:
             continue
-        mixing = first_mixing_step(pipeline, operation.input, operation.key, graph, streams)
-        if mixing is not None:
-            divides = state_of(mixing, streams.names)
+        name = first_without_order(pipeline, operation.input, operation.key, graph, streams)
+        if name is not None:
+            divides = name in steps and state_of(steps[name], streams.names)
             reason = "divides them by other columns" if divides else "does not keep their order"
             problems.warning(
                 place_of(step, "state"),
-                f"the processor of step '{step.name}' gets the rows of a batch in no order, because step "
-                f"'{mixing.name}' {reason}",
+                f"the processor of step '{step.name}' gets the rows of a batch in no order, because "
+                f"{unordered(name, is_source=name not in steps)} {reason}",
                 "let its result not depend on their order, or sort the rows of a call by a column",
             )
 

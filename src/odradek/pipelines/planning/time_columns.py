@@ -67,6 +67,12 @@ class Sides:
         is_open = any(rows.is_open for _, rows in sides)
         return found[0] if len(found) == 1 and not is_open else None
 
+    def may_have(self, column: exp.Column) -> bool:
+        """Whether a column may be of these tables; otherwise it is of another one of the query."""
+        names, tables = [part.name.lower() for part in column.parts], {**self.left, **self.right}
+        is_named = len(names) > 1 and names[0] in tables
+        return is_named or any(rows.is_open or names[0] in rows.columns for rows in tables.values())
+
     def marked(self, *, is_left: bool) -> list[str]:
         """The columns of event time of a side, with the names of their tables."""
         scope = self.left if is_left else self.right

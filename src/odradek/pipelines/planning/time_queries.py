@@ -98,13 +98,15 @@ class TimeQueries(Reading[Rows, Scope]):
         every = tables.values()
         return Rows(columns, any(rows.is_open for rows in every), any(rows.is_stream for rows in every))
 
-    def united(self, _union: exp.Expr, left: Rows, right: Rows) -> Rows:
+    def united(self, union: exp.Expr, left: Rows, right: Rows) -> Rows:
         pairs = zip(left.columns.items(), right.columns.values(), strict=False)
         columns = {
             name: time if time is other else Time.LOOSE if Time.LOOSE in {time, other} else Time.UNKNOWN
             for (name, time), other in pairs
         }
-        return Rows(columns, left.is_open or right.is_open, left.is_stream or right.is_stream)
+        rows = Rows(columns, left.is_open or right.is_open, left.is_stream or right.is_stream)
+        self.loose += sorted(rows.loose if union.args.get("distinct") else ())
+        return rows
 
     def selected(self, select: exp.Select, tables: Scope, _read: Callable[[exp.Expr], Rows]) -> Rows:
         columns: dict[str, Time] = {}

@@ -13,25 +13,29 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.parsing_values import parse_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sqlglot import exp
 
     from odradek.pipelines.definition.vocabulary import Duration
 
 WINDOW = "window"
-UNITS_MS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000}
+UNITS_MS = {
+    "week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000, "millisecond": 1
+}  # fmt: skip
 SIDES = re.compile("^(?:[12] )*")  # unions and joins number the parts of their sides
 WINDOW_PART = re.compile(f"{SIDES.pattern}{WINDOW}(?: by ({'|'.join(UNITS_MS)}))?")
 STEP = re.compile(f" by ({'|'.join(UNITS_MS)})$")
-PRECISE, COARSE = "second", "month"  # seconds and less, which tell most values apart; more than a week, which do not
-UNITS = {**{each: each for each in UNITS_MS}, "dd": "day"} | dict.fromkeys(
-    ("second", "millisecond", "microsecond"), PRECISE
-)
+PRECISE, COARSE = "microsecond", "month"  # what times are stored in; more than a week, which tells no values apart
+UNITS = {**{each: each for each in UNITS_MS}, "dd": "day", PRECISE: PRECISE}
 LONGER_THAN_DAYS = frozenset(("mon", "month", "mm", "quarter", "year", "yyyy", "yy"))
 ORDERED = "%Y%m%d%H%M%S"
 QUOTED = re.compile(r"'[^']*'|(?<=%[A-Za-z])strict")  # sqlglot marks directives of two digits as strict
 LETTERS = re.compile(r"%-?[A-Za-z]|[A-Za-z]")
 OFFSETS = frozenset(("X", "x", "O", "%z"))  # what shows the offset from UTC; `%z` is Spark's `Z`
-TIMES = (("hour", "H"), ("minute", "M"), (PRECISE, "S"))
+TIMES = (("hour", "H"), ("minute", "M"), ("second", "S"))
+FRACTIONS = ((6, PRECISE), (3, "millisecond"))  # by the number of digits
+WHOLE_NUMBERS = frozenset(("INT", "BIGINT"))
 
 
 def window_part(step: Duration | None) -> str:
@@ -83,9 +87,19 @@ def unit_left(node: exp.Expr) -> str | None:
     if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
         unit = node.args.get("unit")
         return UNITS.get("" if unit is None else unit.name.lower(), COARSE)
+    if isinstance(node, exp.UnixSeconds | exp.UnixMillis):
+        return "second" if isinstance(node, exp.UnixSeconds) else "millisecond"
     if isinstance(node, exp.TimeToStr | exp.UnixToStr):
         return unit_of_format(format_of(node))
     return None
+
+
+def is_number_of_seconds(node: exp.Expr, parts: Collection[str]) -> bool:
+    """Whether this is the seconds of a window with these parts: a cast to a whole number, or unix_timestamp."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    is_whole = isinstance(node, exp.Cast) and node.to.this.name in WHOLE_NUMBERS
+    return (is_whole or isinstance(node, exp.StrToUnix)) and bool(parts) and all(map(WINDOW_PART.fullmatch, parts))
 
 
 def format_of(node: exp.Expr) -> str:
@@ -103,7 +117,7 @@ def shows_offset(node: exp.Expr) -> bool:
 
 def unit_of_format(written: str) -> str:
     """The smallest unit that a format shows together with all larger ones; formats are those of strftime."""
-    letters = set(LETTERS.findall(QUOTED.sub("", written)))
+    letters = LETTERS.findall(QUOTED.sub("", written))
     shown = {each[-1] for each in letters if each[0] == "%"}
     if "k" in letters or ("I" in shown and "p" in shown):  # strftime has no directive for the hours 1 to 24 of `k`
         shown.add("H")
@@ -113,7 +127,8 @@ def unit_of_format(written: str) -> str:
         if directive not in shown:
             break
         found = unit
-    return found
+    digits = 6 if "%f" in letters else letters.count("S")
+    return next((unit for least, unit in FRACTIONS if found == "second" and digits >= least), found)
 
 
 def is_ordered_format(written: str) -> bool:

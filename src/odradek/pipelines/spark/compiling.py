@@ -10,24 +10,25 @@ from pyspark.errors import PySparkException
 from odradek.pipelines.definition.model import Source
 from odradek.pipelines.definition.operations import Deduplication, StreamJoin
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import Streams, streaming_names
-from odradek.pipelines.spark.event_time import with_filter_barrier, with_window_ends
+from odradek.pipelines.spark.event_time import with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.hidden_columns import user_expression
-from odradek.pipelines.spark.records import decoded, rows_of, with_unparsed_counted
+from odradek.pipelines.spark.observed_counts import observing
+from odradek.pipelines.spark.records import OBSERVED, decoded, rows_of
 from odradek.pipelines.spark.shared_reads import as_whole_rows
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step
+    from odradek.pipelines.spark.observed_counts import Count
 
 
 class Tables:
@@ -44,11 +45,11 @@ class Tables:
         graph: Graph,
         load: Callable[[Source], DataFrame],
         mode: SinkMode = SinkMode.APPEND,
-        counted: Collection[str] = (),  # sources whose unparsed records are counted
+        counts: Mapping[str, Sequence[Count]] | None = None,  # of decoded records and judged rows, by source and step
         *,
         is_branch: bool = False,  # of a query with several
     ) -> None:
-        self._counted = counted
+        self._counts = counts or {}
         self._is_branch = is_branch
         self._session = session
         self._pipeline = pipeline
@@ -87,8 +88,7 @@ class Tables:
         """The records of a topic, each parsed or with the reason why it was rejected."""
         if name not in self._decoded:
             source = self._sources[name]
-            frame = decoded(self._load(source), source)
-            self._decoded[name] = with_unparsed_counted(frame, name) if name in self._counted else frame
+            self._decoded[name] = self._observing(name, decoded(self._load(source), source))
         return self._decoded[name]
 
     def rows_before_expectations(self, name: str) -> DataFrame:
@@ -103,10 +103,6 @@ class Tables:
                 )  # fmt: skip
                 if frame.isStreaming:
                     frame = with_window_ends(frame, inputs.values(), self._streams.times[name].ends)
-                    # Spark moves the filters of later steps below an operator with state, where they would hide late
-                    # rows from its count. Steps in batches are behind it in any case: all sinks have the same count.
-                    if state_of(step, self._streaming) & (State.AGGREGATION | State.STREAM_JOIN):
-                        frame = with_filter_barrier(frame)
                 self._unjudged[name] = frame
         return self._unjudged[name]
 
@@ -114,8 +110,12 @@ class Tables:
         if name not in self._judged:
             step = self._steps[name]
             with errors_naming(step):
-                self._judged[name] = judged(self.rows_before_expectations(name), step.expectations)
+                frame = judged(self.rows_before_expectations(name), step.expectations)
+                self._judged[name] = self._observing(name, frame)
         return self._judged[name]
+
+    def _observing(self, name: str, frame: DataFrame) -> DataFrame:
+        return observing(frame, self._counts.get(name, ()), f"{OBSERVED} of {name}")
 
     def _source_rows(self, source: Source) -> DataFrame:
         with errors_naming(source):

@@ -94,10 +94,13 @@ def continuing(
             checkpoints.drop_used_starts()
 
 
-def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
+def accept(
+    pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None],
+    *, is_one_pass: bool | None = None,  # how the realtime engine runs it, if that is known
+) -> None:  # fmt: skip
     """Checks the definition against the checkpoint's fingerprints, and stores its own."""
     before = checkpoints.definition()
-    now = fingerprints_of(as_recorded(pipeline, before), cluster)
+    now = fingerprints_of(as_recorded(pipeline, before), cluster, is_one_pass=is_one_pass)
     begun = checkpoints.begun()
     if before is not None:
         if begun and before.pipeline not in {None, pipeline.name}:
@@ -113,7 +116,7 @@ def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: 
     checkpoints.store_definition(merge(before, now))
 
 
-def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
+def fingerprints_of(pipeline: Pipeline, cluster: Cluster, *, is_one_pass: bool | None = None) -> Fingerprints:
     """The fingerprints of a pipeline; clusters are identified by id, because their addresses may change."""
     clusters = {} if cluster.id is None else {pipeline.bootstrap_servers: cluster.id}
     for source in pipeline.sources:
@@ -122,7 +125,8 @@ def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
             servers = origin.bootstrap_servers
             if servers not in {*clusters, pipeline.bootstrap_servers}:
                 clusters[servers] = cluster_id(servers, {**pipeline.kafka, **origin.kafka})
-    return Reader(pipeline, build_graph(pipeline), defaults_for(pipeline.master, pipeline.spark), clusters).read()
+    defaults = defaults_for(pipeline.master, pipeline.spark)
+    return Reader(pipeline, build_graph(pipeline), defaults, clusters, is_one_pass=is_one_pass).read()
 
 
 def cluster_id(servers: str, settings: Mapping[str, str]) -> str:

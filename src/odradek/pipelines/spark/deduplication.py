@@ -25,7 +25,8 @@ from odradek.pipelines.spark.event_time import (
     with_filter_barrier,
     without_mark,
 )
-from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
+from odradek.pipelines.spark.hidden_columns import has_origin, quoted
+from odradek.pipelines.spark.row_order import PLACE, in_order, record_order
 from odradek.pipelines.spark.sorted_batches import has_several_partitions, may_sort
 from odradek.pipelines.spark.stateful_plans import mixes_rows
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.operations import Deduplication
 
-PERIOD, PLACE, RANK = "__period", "__place", "__rank"
+PERIOD, RANK = "__period", "__rank"
 
 
 def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | None) -> DataFrame:
@@ -58,17 +59,6 @@ def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | No
     first = first_in_periods(frame, key, name, 2 * within_ms, 0)
     ordered = in_order(first, key, order) if is_divided else first
     return first_in_periods(ordered, key, name, 2 * within_ms, within_ms).drop(PLACE)
-
-
-def in_order(frame: DataFrame, key: list[str], order: list[Column]) -> DataFrame:
-    """The rows of each key of a batch in this order, also behind the next exchange.
-
-    An exchange keeps the order of the rows of one task: those of a key must be in one."""
-    return frame.repartition(*(F.col(quoted(name)) for name in key)).sortWithinPartitions(*order)
-
-
-def record_order(frame: DataFrame) -> list[Column]:
-    return [F.col(f"{ORIGIN}.{name}") for name in ("offset", "partition", "topic")] if has_origin(frame) else []
 
 
 def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, shift_ms: int) -> DataFrame:

@@ -109,10 +109,6 @@ def quarantined(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFr
     return frame.where(F.col(VIOLATED).bitwiseAND(F.lit(bits)) != 0).withColumn(REJECTED, reason).drop(VIOLATED)
 
 
-def has_quarantine(expectations: Sequence[Expectation]) -> bool:
-    return bool(mask(expectations, (Otherwise.QUARANTINE,)))
-
-
 def violation_counts(step: str, expectations: Sequence[Expectation]) -> list[Column]:
     """Aggregates of a judged frame, one for each expectation."""
     return [

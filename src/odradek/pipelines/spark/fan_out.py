@@ -192,9 +192,7 @@ class FanOut:
         frames = []
         for source, rows in counts.rejected.items():
             if rows:
-                frames.append(
-                    dead_letters(rejects_of(tables.decoded(source), self._sources[source]), name, source, topic)
-                )
+                frames.append(dead_letters(rejects_of(tables.decoded(source)), name, source, topic))
         for step in self._judged:
             if step.name in refusing:
                 refused = quarantined(tables.judged(step.name), step.expectations)

@@ -14,7 +14,9 @@ from odradek.pipelines.planning.arrival import check_deduplications
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.compiling import Tables, errors_naming
+from odradek.pipelines.spark.event_time import WATERMARK_DELAY
 from odradek.pipelines.spark.functions import register_functions
+from odradek.pipelines.spark.join_plans import early_removal
 from odradek.pipelines.spark.plan_determinism import random_part, reads_clock
 from odradek.pipelines.spark.private_names import LOG
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
@@ -32,7 +34,8 @@ from odradek.pipelines.spark.steps import StepBroken, call_function
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField
 
     from odradek.pipelines.definition.model import Pipeline, Source, Step
 
@@ -95,6 +98,7 @@ def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: 
         raise StepBroken(f"{error}{hint_for(error)}") from error
     refuse_random(step, frame)
     refuse_outer_join(step, frame)
+    refuse_early_removal(step, frame)
     refuse_static_union(step, frame)
     is_stateful = keeps_state(frame)
     known = replace(
@@ -133,6 +137,18 @@ def refuse_outer_join(step: Step, frame: DataFrame) -> None:
         )
 
 
+def refuse_early_removal(step: Step, frame: DataFrame) -> None:
+    """Refuses an inner join of streams that compares event time with a column that is none."""
+    found = early_removal(frame)
+    if found is not None:
+        time, column = found
+        raise StepBroken(
+            f"{step.place}: step '{step.name}' joins streams and compares the event time {time} with {column}, which "
+            "is none: Spark would remove rows before all that match have arrived; compare with "
+            f"{time} + INTERVAL 0 SECONDS, and bound the event times of both streams"
+        )
+
+
 def refuse_static_union(step: Step, frame: DataFrame) -> None:
     """Refuses a union of the stream with a static table."""
     if unites_static_rows(frame):
@@ -143,9 +159,14 @@ def refuse_static_union(step: Step, frame: DataFrame) -> None:
 
 
 def stand_in(frame: DataFrame) -> DataFrame:
-    """A stream with the columns of another frame, which is analysed and never run."""
+    """A stream with the columns and the event time of another frame, which is analysed and never run."""
     rows = frame.sparkSession.readStream.format("rate").load()
-    return rows.select(*(F.lit(None).cast(each.dataType).alias(each.name) for each in frame.schema.fields))
+    return rows.select(*map(empty_column, frame.schema.fields))
+
+
+def empty_column(field: StructField) -> Column:
+    marks = {key: value for key, value in field.metadata.items() if key == WATERMARK_DELAY}
+    return F.lit(None).cast(field.dataType).alias(field.name, **({"metadata": marks} if marks else {}))
 
 
 def hint_for(error: StepBroken) -> str:

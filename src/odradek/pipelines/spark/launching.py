@@ -23,7 +23,8 @@ from odradek.pipelines.spark.checkpoints import checkpoint_folder
 from odradek.pipelines.spark.connector import ConnectorMissing
 from odradek.pipelines.spark.continuing import accept, continuing, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
-from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine
+from odradek.pipelines.spark.engines.realtime_tasks import local_threads
 from odradek.pipelines.spark.engines.settings import refuse_checkpoints_elsewhere
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded, plain_message
@@ -241,7 +242,12 @@ def start_streams(
     if pipeline.engine is Engine.REALTIME:
         start = starts.get(REALTIME_FLOW)
         begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))
-        return RealtimeEngine(session, begun, cluster, callbacks.report).start()
+
+        def accept_reads(*, is_one_pass: bool) -> None:
+            checkpoints = Checkpoints(pipeline, files_of(session, pipeline))
+            accept(pipeline, checkpoints, cluster, callbacks.say, is_one_pass=is_one_pass)
+
+        return RealtimeEngine(session, begun, cluster, callbacks.report, accept_reads).start()
     analysed = with_analysed_functions(session, pipeline)
     if analysed is not pipeline:  # the state of Python steps is known now, and may not be that of the checkpoint
         accept(analysed, Checkpoints(analysed, files_of(session, analysed)), cluster, callbacks.say)

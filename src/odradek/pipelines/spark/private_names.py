@@ -34,10 +34,14 @@ class Use:
 
 PLANNING = Use("optimize the plan of a query once, before it starts", "Spark optimizes the plan of every batch")
 STATE = Use("find out whether a Python step keeps state", "the streaming query computes it, as if it kept state")
+SESSIONS = Use("find filters of sessions in Python steps", "such filters are not refused")
+JOINS = Use("find joins of streams in Python steps that lose rows", "such joins are not refused")
 DETERMINISM = Use("find random functions in Python steps", "such functions are not refused")
 LOOKUPS = Use("find the Java classes of PySpark's functions once", "PySpark finds them again for every column")
 CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
 OPERATORS = Use("let Spark check a query that sorts its batches", "Spark does not check such a query")
+PROGRESS = Use("read the progress of new batches only", "the progress of all recent batches is read each time")
+PROCESSORS = Use("count the threads of the master local[*]", "Spark's default parallelism is taken for their number")
 STORAGE = Use("reach checkpoints through Hadoop", "checkpoints on other storage than a local disk cannot be used")
 
 
@@ -60,6 +64,8 @@ NAMES = {
     "children": PrivateName("children", STATE),
     "expressions": PrivateName("expressions", DETERMINISM),
     "function": PrivateName("prettyName", DETERMINISM),
+    "output": PrivateName("output", JOINS),
+    "references": PrivateName("references", SESSIONS),
     "deterministic": PrivateName("deterministic", DETERMINISM),
     "contains": PrivateName("containsPattern", PLANNING),
     "state": PrivateName("sessionState", PLANNING),
@@ -74,6 +80,7 @@ NAMES = {
         "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker.checkForStreaming", OPERATORS
     ),
     "output modes": PrivateName("org.apache.spark.sql.streaming.OutputMode", OPERATORS),
+    "query": PrivateName("_jsq", PROGRESS),
     "context": PrivateName("_jsc", STORAGE),
     "file systems": PrivateName("hadoopConfiguration", STORAGE),
     "checkpoint files": PrivateName(
@@ -91,6 +98,7 @@ CONSTANTS = {
     "spark.sql.streaming.join.stateFormatVersion": "setting; without it joins of streams evict their state slowly",
     "spark.watermarkDelayMs": "metadata of a column of event time; without it no key of a deduplication is forgotten, "
     "and Spark refuses windows over windows",
+    "spark.sessionWindow": "metadata of a column of sessions; without it Python steps that filter them are accepted",
     ".expressions.aggregate.": "package of Spark's aggregates; without it Python steps with `collect_list` are refused",
     "sql.streaming.queryId": "local property of a batch's job; the batch fails without it",
     "Initializing sources": "status of a query; without it Python sources start concurrently",

@@ -28,17 +28,8 @@ class ReferenceBroken(PipelineError):
 
 
 def load_reference(reference: PythonReference, directory: str) -> Any:
-    """The object that the import path names; the folder of the file that names it is searched first, then the
-    definition's."""
-    try:
-        with _LOCK:
-            module = import_from(reference.module, home_of(reference, directory))
-    except ImportError as error:
-        raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {error}") from error
-    except Exception as error:
-        raise ReferenceBroken(
-            f"{reference.place}: {reference} cannot be imported: {message_with_location(error)}"
-        ) from error
+    """The object that the import path names."""
+    module = load_module(reference, directory)
     if is_user_module(module):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # cloudpickle has no types
     try:
@@ -49,16 +40,30 @@ def load_reference(reference: PythonReference, directory: str) -> Any:
         ) from None
 
 
-def home_of(reference: PythonReference, directory: str) -> str:
-    """The folder from which the module is imported: that of an included file if it has the module."""
+def load_module(reference: PythonReference, directory: str) -> ModuleType:
+    """The module of the import path; the folder of the file that names it is searched first, then the definition's."""
+    try:
+        with _LOCK:
+            return import_from(reference.module, home_of(reference, directory))
+    except ImportError as error:
+        raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {error}") from error
+    except Exception as error:
+        raise ReferenceBroken(
+            f"{reference.place}: {reference} cannot be imported: {message_with_location(error)}"
+        ) from error
+
+
+def home_of(reference: PythonReference, directory: str) -> Path:
+    """The folder from which the module is imported: that of an included file if it has the module. Its path is resolved
+    to be compared with those of loaded modules."""
     package = reference.module.partition(".")[0]
     own = Path(reference.directory)
     has_module = (own / f"{package}.py").exists() or (own / package).is_dir()
-    return str(own) if reference.place.file and has_module else directory
+    return (own if reference.place.file and has_module else Path(directory)).resolve()
 
 
 @functools.cache
-def import_from(name: str, directory: str) -> ModuleType:
+def import_from(name: str, directory: Path) -> ModuleType:
     """Imports the module from this folder, although a module of another pipeline may have the same name."""
     with importable(directory):
         for other in [each for each, module in sys.modules.items() if is_same_name_elsewhere(each, module, directory)]:
@@ -67,13 +72,13 @@ def import_from(name: str, directory: str) -> ModuleType:
         return importlib.import_module(name)
 
 
-def is_same_name_elsewhere(name: str, module: Any, directory: str) -> bool:
+def is_same_name_elsewhere(name: str, module: Any, directory: Path) -> bool:
     """Whether a loaded module has the name of one in the folder but is another file."""
     package = name.partition(".")[0]
     if package in sys.stdlib_module_names or not is_user_module(module):
         return False
-    places = [Path(directory, f"{package}.py"), Path(directory, package)]
-    file = Path(module.__file__)
+    places = [(directory / each).resolve() for each in (f"{package}.py", package)]
+    file = Path(module.__file__).resolve()
     return any(place.exists() for place in places) and not any(
         file == place or place in file.parents for place in places
     )
@@ -85,9 +90,9 @@ def is_user_module(module: Any) -> bool:
 
 
 @contextmanager
-def importable(directory: str) -> Iterator[None]:
-    sys.path.insert(0, directory)
+def importable(directory: Path) -> Iterator[None]:
+    sys.path.insert(0, str(directory))
     try:
         yield
     finally:
-        sys.path.remove(directory)
+        sys.path.remove(str(directory))

@@ -36,9 +36,9 @@ from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.sinks.batches import database_url
-from odradek.pipelines.spark.sinks.change_data import deletions_name
+from odradek.pipelines.spark.sinks.change_data import LONGEST_NAME, deletions_name
 from odradek.pipelines.spark.sinks.tables import drop_table, last_batch, swap_tables
-from odradek.pipelines.spark.sinks.warehouse import warehouse
+from odradek.pipelines.spark.sinks.warehouse import parsed_url, warehouse
 from odradek.pipelines.spark.sources import Range
 from odradek.pipelines.spark.topics import prepare_topics
 
@@ -59,10 +59,13 @@ class RebuildRefused(PipelineError):
     """The view or table cannot be rebuilt."""
 
 
+def table_ends(pipeline: Pipeline) -> list[View | Sink]:
+    return [*(each for each in pipeline.sinks if isinstance(each.target, TableTarget)), *pipeline.views]
+
+
 def rebuildable(pipeline: Pipeline) -> dict[str, View | Sink]:
     """The views and table sinks of a pipeline by name; a view precedes a sink of the same name."""
-    sinks = {each.name: each for each in pipeline.sinks if isinstance(each.target, TableTarget)}
-    return {**sinks, **{each.name: each for each in pipeline.views}}
+    return {each.name: each for each in table_ends(pipeline)}
 
 
 def rebuild_views(
@@ -91,6 +94,18 @@ def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
     """Refuses a table whose rows a batch cannot compute as the stream did."""
     name = f"view {end.name}" if isinstance(end, View) else f"table sink {end.name}"
     graph = build_graph(pipeline)
+    url, table = location_of(end, pipeline)
+    other = next((each for each in table_ends(pipeline) if each != end and is_at(each, pipeline, url, table)), None)
+    if other is not None:
+        raise RebuildRefused(
+            f"{name}: '{other.name}' writes the same table, and the new one would lack its rows; empty the table and "
+            f"use `odradek pipeline reset {pipeline.place.file}`"
+        )
+    if parsed_url(url).get_backend_name() == "postgresql" and len((table + SUFFIX).encode()) > LONGEST_NAME:
+        raise RebuildRefused(
+            f"{name}: the new table would be {table}{SUFFIX}, of whose name PostgreSQL has {LONGEST_NAME} bytes only; "
+            f"empty the table and use `odradek pipeline reset {pipeline.place.file}`"
+        )
     before = [each for each in pipeline.steps if each.name in graph.upstream(end.input)]
     keyed = next((each for each in before if has_lost_timers(each, end)), None)
     if keyed is not None:
@@ -248,6 +263,11 @@ def location_of(end: View | Sink, pipeline: Pipeline) -> tuple[str, str]:
         return database_url(pipeline, end.url), end.name
     assert isinstance(end.target, TableTarget)
     return database_url(pipeline, end.target.url), end.target.table
+
+
+def is_at(end: View | Sink, pipeline: Pipeline, url: str, table: str) -> bool:
+    own_url, own_table = location_of(end, pipeline)
+    return (own_url, own_table.lower()) == (url, table.lower())
 
 
 def pipeline_for(end: View | Sink, pipeline: Pipeline) -> Pipeline:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.vocabulary import Encoding, Tombstones
 from odradek.pipelines.spark.avro_records import decode_avro
 from odradek.pipelines.spark.hidden_columns import REJECTED, origin_struct, quoted
-from odradek.pipelines.spark.misfits import EXCERPT, MISFIT, UNREADABLE, detailed_reason
+from odradek.pipelines.spark.misfits import EXCERPT, MISFIT, UNREADABLE, misfit_message
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,6 +28,8 @@ OBSERVED = "counts"  # begins the names of observed metrics
 
 def decoded(raw: DataFrame, source: Source) -> DataFrame:
     """Spark's Kafka columns, the parsed value, and the reason if it was rejected."""
+    if PARSED in raw.columns:
+        return raw  # decoded before, for several flows
     encoding, schema = source.format.encoding, source.format.schema
     tombstones = source.format.tombstone_policy
     if tombstones is Tombstones.DROP:
@@ -54,25 +56,29 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
     nullable = ", ".join(f"{quoted(each.name)} {each.type.ddl}" for each in schema.columns)
     parsed = F.from_json(text, f"{nullable}, {UNREADABLE} STRING", options)
-    with_parsed = raw.select("*", once(parsed).alias(PARSED))
-    is_unread = F.col(PARSED).isNull() | F.col(f"{PARSED}.{UNREADABLE}").isNotNull()
     excerpt = F.make_valid_utf8(F.substring(text, 1, EXCERPT))
-    reason = (
-        F.when(F.col("value").isNull(), F.lit(NO_VALUE))
-        .when(is_unread & F.try_parse_json(text).isNull(), F.concat(F.lit("not JSON: "), excerpt))
-        .when(is_unread, F.concat(F.lit(f"{MISFIT}: "), excerpt))
-    )
-    return with_parsed.withColumn(REJECTED, reason)
+    misfit = F.coalesce(F.expr(misfit_message("value", schema.columns)), F.concat(F.lit(f"{MISFIT}: "), excerpt))
+
+    def judged(value: Column) -> Column:
+        is_read = value.isNotNull() & value.getField(UNREADABLE).isNull()
+        reason = (
+            F.when(is_read, F.lit(None))
+            .when(F.col("value").isNull(), F.lit(NO_VALUE))
+            .when(F.try_parse_json(text).isNull(), F.concat(F.lit("not JSON: "), excerpt))
+            .otherwise(misfit)
+        )
+        return F.struct(value.alias("value"), reason.alias("reason"))
+
+    # Spark inlines an expression at every use of its column, but not the output of a generator: each value is parsed
+    # once. Spark generates no code for `from_json`, so each operator that contains one splits the generated code of the
+    # query. The parse and the reason, which parses rejected records again, share one generator: there is one split.
+    generated = raw.select("*", F.explode(F.transform(F.array(parsed), judged)).alias(PARSED))
+    return generated.withColumns({PARSED: F.col(f"{PARSED}.value"), REJECTED: F.col(f"{PARSED}.reason")})
 
 
-def once(column: Column) -> Column:
-    """Evaluates an expression once: Spark inlines it at every use of its column, but not the output of a generator."""
-    return F.explode(F.array(column))
-
-
-def with_unparsed_counted(frame: DataFrame, source: str) -> DataFrame:
-    """The decoded records of a source, whose unparsed ones the query counts."""
-    return frame.observe(f"{OBSERVED} of {source}", F.count(F.col(REJECTED)).alias(unparsed_name(source)))
+def read_name(source: str) -> str:
+    """The name of an observed count of the records of a source."""
+    return f"read {source}"
 
 
 def unparsed_name(source: str) -> str:
@@ -119,14 +125,6 @@ def unfiltered_rows(frame: DataFrame, source: Source) -> DataFrame:
     return frame.select(*columns, *record, origin_struct(), REJECTED)
 
 
-def rejects_of(frame: DataFrame, source: Source) -> DataFrame:
+def rejects_of(frame: DataFrame) -> DataFrame:
     """The origin and the reason of each record that failed to parse."""
-    reason = F.expr(reason_of(source, REJECTED, "value")).alias(REJECTED)
-    return frame.where(F.col(REJECTED).isNotNull()).select(origin_struct(), reason)
-
-
-def reason_of(source: Source, rejected: str, value: str) -> str:
-    """SQL for the reason of a dead letter, from the columns with the reason and the value of a rejected record."""
-    schema = source.format.schema
-    is_json = source.format.encoding is Encoding.JSON
-    return rejected if schema is None or not is_json else detailed_reason(rejected, value, schema.columns)
+    return frame.where(F.col(REJECTED).isNotNull()).select(origin_struct(), REJECTED)

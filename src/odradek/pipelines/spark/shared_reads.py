@@ -1,4 +1,4 @@
-"""Flows that share one streaming query: the source is read once, and each flow is a branch of the query.
+"""Flows that share one streaming query: the source is read and parsed once, and each flow is a branch of the query.
 
 All branches begin with the same exchange above the same scan, which Spark then runs once. Two things are done for that.
 Rows go through a generator (`as_whole_rows`) directly above the exchange, so that the optimizer makes no branch
@@ -22,6 +22,7 @@ from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS, UNCHECK
 from odradek.pipelines.spark.hidden_columns import quoted
 from odradek.pipelines.spark.one_pass.passing import Pass
 from odradek.pipelines.spark.records import OBSERVED
+from odradek.pipelines.spark.stateful_plans import PACKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,27 +32,26 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.one_pass.row_columns import Table
     from odradek.pipelines.spark.producers import Producer
 
-RECORD = "__record"
 # Spark accepts one aggregation in update mode, because it cannot tell branches from a chain. These are branches.
 SETTINGS = UNCHECKED
 
 
-def read_once_for_all(raw: DataFrame) -> DataFrame:
+def read_once_for_all(records: DataFrame) -> DataFrame:
     """The records of a topic behind an exchange. Records of a partition stay together, in their order."""
-    count = int(raw.sparkSession.conf.get(SHUFFLE_PARTITIONS) or "1")
-    return as_whole_rows(raw, lambda packed: packed.repartitionById(count, partition_of(count)))
+    count = int(records.sparkSession.conf.get(SHUFFLE_PARTITIONS) or "1")
+    return as_whole_rows(records, lambda packed: packed.repartitionById(count, partition_of(count)))
 
 
 def partition_of(count: int) -> Column:
-    return F.pmod(F.col(f"{RECORD}.partition"), F.lit(count))
+    return F.pmod(F.col(f"{PACKED}.partition"), F.lit(count))
 
 
 def as_whole_rows(frame: DataFrame, between: Callable[[DataFrame], DataFrame] = lambda packed: packed) -> DataFrame:
     """The same rows, as the output of a generator: Spark neither moves filters below it nor removes columns there.
 
     `between` is applied to the rows packed into one column."""
-    packed = frame.select(F.struct(*map(quoted, frame.columns)).alias(RECORD))
-    return between(packed).select(F.inline(F.array(RECORD)))
+    packed = frame.select(F.struct(*map(quoted, frame.columns)).alias(PACKED))
+    return between(packed).select(F.inline(F.array(PACKED)))
 
 
 def combined(passes: Sequence[Pass]) -> Pass:

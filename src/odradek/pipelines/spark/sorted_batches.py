@@ -1,4 +1,4 @@
-"""Streaming queries that sort the rows of each batch, which `deduplicate` may do (`deduplication`).
+"""Streaming queries that sort the rows of each batch, which `deduplicate` and keyed state may do (`row_order`).
 
 Spark refuses to sort and to number the rows of a stream, because the result depends on the batches; that of a
 deduplication does not. So its query is checked by Spark without the sort, and started without the check.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.operations import Deduplication
+from odradek.pipelines.definition.operations import Deduplication, KeyedState
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.engines.settings import SHUFFLE_PARTITIONS, UNCHECKED, query_settings
 from odradek.pipelines.spark.private_names import OPERATORS, analysed_plan, or_plainly, private
@@ -47,7 +47,7 @@ def sorting_settings(
 
     They turn off Spark's check if the query sorts its batches."""
     operations = [each.operation for each in pipeline.steps if each.name in names]
-    if not any(isinstance(each, Deduplication) for each in operations) or not sorts_rows(frame):
+    if not any(isinstance(each, Deduplication | KeyedState) for each in operations) or not sorts_rows(frame):
         return {}
     with query_settings(session, {SORTING: "false"}):
         unsorted = build()

@@ -16,14 +16,16 @@ from odradek.pipelines.definition.operations import (
     Sql,
     StreamJoin,
 )
-from odradek.pipelines.definition.sql_text import is_aggregation, parse_query
 from odradek.pipelines.definition.vocabulary import SinkMode, StateClock
-from odradek.pipelines.planning.queries import has_sessions
+from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.event_time import with_filter_barrier
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
+from odradek.pipelines.spark.key_values import with_one_zero
 from odradek.pipelines.spark.python_references import load_reference
+from odradek.pipelines.spark.row_order import in_order_of_records
+from odradek.pipelines.spark.session_plans import selects_sessions, uses_sessions
 from odradek.pipelines.spark.steps_sql import run_query
 from odradek.pipelines.spark.stream_joins import join_streams
 
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Step, Watermark
     from odradek.pipelines.definition.operations import Window
+
+
+ABOVE_STATE = State.AGGREGATION | State.STREAM_JOIN  # what a barrier is set above in streams
 
 
 class StepBroken(PipelineError):
@@ -55,7 +60,7 @@ def run_step(
     `static` are the inputs that a stream is joined with."""
     operation = step.operation
     if isinstance(operation, Sql):
-        frame = with_session_barrier(run_query(session, operation.text, tables, static), operation)
+        frame = run_query(session, operation.text, tables, static)
     elif isinstance(operation, PythonFunction):
         frame = call_function(step, operation, tables, directory)
     elif isinstance(operation, Aggregation):
@@ -68,7 +73,23 @@ def run_step(
         frame = join(tables[operation.input], tables[operation.table], operation)
     else:
         frame = keep_state(tables[operation.input], operation, mode, directory)
-    return watermarked(frame, step.watermark)
+    return watermarked(with_state_barrier(frame, step, tables), step.watermark)
+
+
+def with_state_barrier(frame: DataFrame, step: Step, tables: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of a step that are behind a filter barrier if the step has state which filters must not pass.
+
+    In a stream, a filter below the state would hide late rows from its count; steps in batches are behind it in any
+    case, so that all sinks have the same count. In every engine, Spark would apply filters and sums of sessions to
+    their rows, before they are merged."""
+    if frame.isStreaming:
+        streaming, kinds = [name for name, each in tables.items() if each.isStreaming], ABOVE_STATE
+    else:
+        streaming, kinds = list(tables), State.SESSIONS
+    is_above = bool(state_of(step, {step.name, *streaming}) & kinds)
+    if isinstance(step.operation, PythonFunction):
+        is_above = is_above or selects_sessions(frame)
+    return with_filter_barrier(frame) if is_above else frame
 
 
 def watermarked(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
@@ -82,6 +103,12 @@ def call_function(step: Step, operation: PythonFunction, tables: Mapping[str, Da
     result = function(*(without_hidden(tables[name]) for name in operation.inputs))
     if not isinstance(result, DataFrame):
         raise StepBroken(f"{step.place}: {operation.function} returned {type(result).__name__} instead of a DataFrame")
+    if uses_sessions(result):
+        raise StepBroken(
+            f"{step.place}: step '{step.name}' filters, joins or groups sessions in the function that makes them, and "
+            "Spark would do so with their rows, before they are merged; return the sessions, and filter, join or group "
+            "them in a step behind it"
+        )
     return result
 
 
@@ -93,17 +120,9 @@ def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
     if window is None:
         return frame.groupBy(*by).agg(*aggregates)
     grouped = frame.groupBy(span_of(window).alias("__window"), *by).agg(*aggregates)
-    if window.gap is not None:
-        grouped = with_filter_barrier(grouped)  # Spark would move filters of sessions to their rows
     edges = [F.col("__window.start").alias("window_start"), F.col("__window.end").alias("window_end")]
     names = [*operation.by, *(each.name for each in operation.aggregates)]
     return grouped.select(*edges, *(F.col(quoted(name)) for name in names))
-
-
-def with_session_barrier(frame: DataFrame, operation: Sql) -> DataFrame:
-    """The rows of a query; behind sessions, filters and aggregations of later steps stay above it."""
-    query = parse_query(operation.text)
-    return with_filter_barrier(frame) if has_sessions(query) and is_aggregation(query) else frame
 
 
 def span_of(window: Window) -> Column:
@@ -131,5 +150,7 @@ def keep_state(frame: DataFrame, operation: KeyedState, mode: SinkMode, director
         schema = made.output_schema
     time_mode = "ProcessingTime" if operation.clock is StateClock.PROCESSING else "EventTime"
     output_mode = "Append" if mode is SinkMode.APPEND else "Update"
-    rows = without_hidden(frame).groupBy(*(F.col(quoted(name)) for name in operation.key))
+    keyed = with_one_zero(frame, operation.key)
+    ordered = without_hidden(in_order_of_records(keyed, operation.key))
+    rows = ordered.groupBy(*(F.col(quoted(name)) for name in operation.key))
     return rows.transformWithState(made, schema, output_mode, time_mode)

@@ -16,6 +16,7 @@ from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.python_source.options import INTERNAL
 from odradek.pipelines.spark.transaction_check import check_transactions, producers_of
 
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ class Cluster:
             self._others[servers] = Cluster(servers, {**self._settings, **origin.kafka})
         return self._others[servers]
 
+    def topics_of(self, origin: TopicOrigin) -> tuple[str, ...]:
+        """The names of the topics that a source reads; a pattern matches whole names, and no internal topics."""
+        if origin.pattern is None:
+            return origin.topics
+        known = self.at(origin).partitions
+        return tuple(name for name in known if name not in INTERNAL and re.fullmatch(origin.pattern, name))
+
     def partitions_of(self, topic: str, origin: TopicOrigin | None = None) -> int:
         if origin is not None and self.at(origin) is not self:
             return self.at(origin).partitions_of(topic)
@@ -152,7 +160,7 @@ def check_topics(pipeline: Pipeline) -> Cluster:
                     f"{source.place}: topic {topic} of source '{source.name}' does not exist on "
                     f"{cluster.bootstrap_servers}; create it with: odradek topic create {topic}"
                 )
-        if origin.pattern is not None and not any(re.fullmatch(origin.pattern, name) for name in cluster.partitions):
+        if not cluster.topics_of(origin):
             raise TopicMissing(f"{source.place}: no topic on {cluster.bootstrap_servers} matches {origin.pattern}")
     if pipeline.delivery is Delivery.EXACTLY_ONCE:
         for producer in producers_of(pipeline):

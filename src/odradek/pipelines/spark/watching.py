@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.operating.spark_progress import progress_event
 from odradek.pipelines.spark.client_settings import SettingRefused, librdkafka_settings
+from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
 from odradek.pipelines.spark.topics import TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ class ProgressWatch:
         last = query.lastProgress
         if last is None:
             return
-        before = self._batches.get(flow)
-        if before is None or last.batchId > before + 1:  # every batch is sent, because its late rows are counted
-            for each in query.recentProgress[:-1]:
-                if before is None or before < each.batchId < last.batchId:
+        before = self._batches.get(flow, NO_BATCH)
+        if last.batchId > before + 1:  # every batch is sent, because its late rows are counted
+            for each in progress_after(query, before):
+                if each.batchId < last.batchId:
                     self._send(progress_event(flow, each))
         self._batches[flow] = last.batchId
         event = progress_event(flow, last)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
+from odradek.pipelines.spark.observed_counts import observed_violations, read_rows, unparsed_rows, written_rows
 from odradek.pipelines.spark.progress import BatchReport
+from odradek.pipelines.spark.recent_progress import NO_BATCH, progress_after
 from odradek.pipelines.spark.records import OBSERVED, unparsed_name, written_name
 
 if TYPE_CHECKING:
@@ -21,16 +23,15 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from odradek.pipelines.planning.flow import Flow
-    from odradek.pipelines.spark.one_pass.passing import Pass
+    from odradek.pipelines.spark.observed_counts import Counting
 
 ASK_EVERY_S = 0.5
-NO_BATCH = -1
 
 
 class Reports:
-    """The reports of flows that run in one pass or whose query counts records; others report from `foreachBatch`."""
+    """The reports of flows whose query observes counts, as in one pass; others report from `foreachBatch`."""
 
-    def __init__(self, passes: Mapping[str, Pass], report: Callable[[BatchReport], None]) -> None:
+    def __init__(self, passes: Mapping[str, Counting], report: Callable[[BatchReport], None]) -> None:
         self._passes = passes
         self._report = report
         self._counting: dict[str, Flow] = {}
@@ -76,8 +77,7 @@ class Reports:
         last = query.lastProgress
         if last is None or last.batchId <= reported:
             return
-        is_next = reported != NO_BATCH and last.batchId == reported + 1
-        for progress in [last] if is_next else query.recentProgress:
+        for progress in progress_after(query, reported):
             if progress.batchId > self._reported[str(query.runId)] and "addBatch" in progress.durationMs:
                 self._reported[str(query.runId)] = progress.batchId
                 self._report(self._report_of(flow, progress))
@@ -91,13 +91,14 @@ class Reports:
         awaiting = self._awaiting.pop((flow, progress.batchId), None)
         if awaiting is not None:
             return replace(awaiting, rejected=awaiting.rejected + unparsed)
-        rejected, violations = self._passes[flow].counted(observed) if flow in self._passes else (0, ())
+        counts = self._passes[flow].counts if flow in self._passes else ()
         written = dict(self._written.pop((flow, progress.batchId), {}))
-        if flow in self._passes:
-            written |= self._passes[flow].written(observed)
-        elif flow in self._files:
+        written |= written_rows(counts, observed)
+        if flow in self._files:
             written[self._files[flow]] = observed.get(written_name(self._files[flow])) or 0
         seconds = progress.batchDuration / 1000
-        return BatchReport(
-            flow, progress.batchId, progress.numInputRows, rejected + unparsed, violations, seconds, written
-        )
+        read = read_rows(counts, observed)
+        rows = progress.numInputRows if read is None else read
+        rejected = unparsed_rows(counts, observed) + unparsed
+        violations = observed_violations(counts, observed)
+        return BatchReport(flow, progress.batchId, rows, rejected, violations, seconds, written)

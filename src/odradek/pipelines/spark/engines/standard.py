@@ -35,6 +35,7 @@ from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
 from odradek.pipelines.spark.late_rows import LateRows
+from odradek.pipelines.spark.observed_counts import unparsed_counts
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
@@ -188,7 +189,7 @@ class StandardEngine:
     ) -> Prepared:
         """A query that several flows share; raises if one of them cannot be computed in one pass."""
         source = next(each for each in self._pipeline.sources if each.name == flow.root)
-        records = read_once_for_all(load(source))
+        records = read_once_for_all(decoded(load(source), source))
 
         def load_shared(each: Source) -> DataFrame:
             return records if each == source else load(each)
@@ -285,9 +286,11 @@ class StandardEngine:
 
 
 def threads_for(pipeline: Pipeline) -> int:
-    """Threads of a local Spark: tasks are not preempted, and those of one query must not wait for another's."""
+    """Threads of a local Spark: tasks are not preempted, and those of one query must not wait for another's. A query
+    that flows share has the tasks of all of them."""
     flows = split_flows(pipeline, build_graph(pipeline))
-    return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, len(flows)))
+    branches = sum(max(1, len(each.parts)) for each in flows)
+    return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, branches))
 
 
 def stream_of(
@@ -300,7 +303,8 @@ def stream_of(
     is_branch: bool = False,
 ) -> DataFrame:
     """The streaming part of a flow, up to its root; the root's records are parsed and checked in each batch."""
-    tables = Tables(session, pipeline, graph, load, flow.mode, flow.counted, is_branch=is_branch)
+    counts = {name: unparsed_counts(name) for name in flow.counted}
+    tables = Tables(session, pipeline, graph, load, flow.mode, counts, is_branch=is_branch)
     if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
         return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
     if flow.files is not None and isinstance(flow.files.target, FilesTarget):

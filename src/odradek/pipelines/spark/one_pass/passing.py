@@ -15,7 +15,7 @@ from odradek.pipelines.definition.model import TableTarget, TopicTarget
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
-from odradek.pipelines.spark.expectations import STOPS, Violations, unmet_reason
+from odradek.pipelines.spark.expectations import STOPS, unmet_reason
 from odradek.pipelines.spark.hidden_columns import (
     HIDDEN,
     ORIGIN,
@@ -25,6 +25,7 @@ from odradek.pipelines.spark.hidden_columns import (
     shows_records,
     user_expression,
 )
+from odradek.pipelines.spark.observed_counts import Count, observing, unmet_name, unparsed_counts
 from odradek.pipelines.spark.one_pass.records import dead_letters_of, encoded, records_of
 from odradek.pipelines.spark.one_pass.row_columns import (
     PLACE_FIELDS,
@@ -43,9 +44,7 @@ from odradek.pipelines.spark.records import (
     OBSERVED,
     checked_name,
     decoded,
-    reason_of,
     unfiltered_rows,
-    unparsed_name,
     written_name,
 )
 from odradek.pipelines.spark.sources import is_topic
@@ -64,19 +63,7 @@ if TYPE_CHECKING:
 REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})
 QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"  # a text in double quotes is a column
 RECORD_FIELDS = ("topic", "key", "value", "headers")
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """An observed aggregate: records that failed to parse, rows of a step that expectations check or that do not meet
-    one of them, or rows of a sink."""
-
-    name: str
-    aggregate: str
-    step: str = ""
-    expectation: Expectation | None = None
-    sink: str | None = None
-    is_of_all: bool = False  # all rows of a step with expectations
+MOST_BITS = 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,38 +98,13 @@ class Pass:
         frame = self.frame
         if self.must_hold:
             frame = frame.where(all_of(self.must_hold))
-        if self.counts:
-            first, *others = (F.expr(each.aggregate).alias(each.name) for each in self.counts)
-            frame = frame.observe(name, first, *others)
-        return frame.select(*map(quoted, kept))
+        return observing(frame, self.counts, name).select(*map(quoted, kept))
 
     def records_in(self, batch: DataFrame) -> list[tuple[Producer, DataFrame]]:
         return [(producer, records_of_column(batch, column)) for producer, column in self.records.items()]
 
     def rows(self, batch: DataFrame, name: str) -> DataFrame:
         return self.tables[name].read(batch)
-
-    def counted(self, observed: Mapping[str, int]) -> tuple[int, tuple[Violations, ...]]:
-        """The number of records that failed to parse, and the violations of expectations."""
-        unparsed = [each.name for each in self.counts if not each.step and each.sink is None]
-        rejected = sum(observed.get(name, 0) for name in unparsed)
-        checked = {each.step: observed.get(each.name, 0) for each in self.counts if each.is_of_all}
-        violations = tuple(
-            Violations(
-                each.step,
-                each.expectation.name,
-                each.expectation.otherwise,
-                observed.get(each.name, 0),
-                checked[each.step],
-            )
-            for each in self.counts
-            if each.expectation is not None
-        )
-        return rejected, violations
-
-    def written(self, observed: Mapping[str, int]) -> dict[str, int]:
-        """The rows by sink, without tables, whose rows are counted when they are written."""
-        return {each.sink: observed.get(each.name, 0) for each in self.counts if each.sink is not None}
 
 
 def records_of_column(frame: DataFrame, column: str) -> DataFrame:
@@ -173,7 +135,7 @@ class PassBuilder:
         fields = {name: (name,) for name in frame.columns if name not in HIDDEN}
         self._rows[source.name] = Rows(fields, f"{REJECTED} is null")
         if source.name in self._flow.owned:
-            self._counts.append(Count(unparsed_name(source.name), f"count({REJECTED})"))
+            self._counts += unparsed_counts(source.name)
             self._refuse_records(source, fields)
         made = replace(self._finished(), is_of_topic=True)
         if self._pipeline.delivery is Delivery.EXACTLY_ONCE:
@@ -185,9 +147,7 @@ class PassBuilder:
         if self._pipeline.dead_letters is None:
             return
         is_refused = f"{REJECTED} is not null"
-        reason = reason_of(source, REJECTED, self._columns.origin("value"))
-        column = self._columns.add(f"__reason_{source.name}", f"if({is_refused}, {reason}, null)")
-        self._refused[source.name] = Rows({**fields, REJECTED: (column,)}, is_refused)
+        self._refused[source.name] = Rows({**fields, REJECTED: (REJECTED,)}, is_refused)
 
     def of_rows(self, frame: DataFrame) -> Pass:
         """Starts from the rows of the root."""
@@ -239,13 +199,12 @@ class PassBuilder:
         if not step.expectations:
             return
         rows = self._rows[step.name]
-        scope = Scope("", rows)
-        checks = {each.name: f"coalesce({scope.text(each.check)}, false)" for each in step.expectations}
+        checks = self._checks(step, rows)
         if step.name in self._flow.owned:
             self._counts.append(Count(checked_name(step.name), rows.total(), step.name, is_of_all=True))
             for each in step.expectations:
                 unmet = rows.count(f"not {checks[each.name]}")
-                self._counts.append(Count(f"{step.name}: {each.name}", unmet, step.name, each))
+                self._counts.append(Count(unmet_name(step, each), unmet, step.name, each))
             self._quarantine(step, rows, checks)
         for each in step.expectations:
             if each.otherwise is Otherwise.FAIL:
@@ -255,6 +214,17 @@ class PassBuilder:
         if refusing:
             kept = self._columns.add(f"__kept_{step.name}", rows.filtered(all_of(refusing)))
             self._rows[step.name] = rows.narrowed(kept)
+
+    def _checks(self, step: Step, rows: Rows) -> dict[str, str]:
+        """SQL for the check of each expectation. Those of a single row are evaluated once, to a set of bits, because
+        each is used by a count, by the reason of a dead letter and by the filter."""
+        scope = Scope("", rows)
+        checks = {each.name: f"coalesce({scope.text(each.check)}, false)" for each in step.expectations}
+        if rows.is_many or not 1 < len(checks) <= MOST_BITS:
+            return checks
+        bits = [f"if({check}, 0L, {1 << number}L)" for number, check in enumerate(checks.values())]
+        unmet = quoted(self._columns.add(f"__unmet_{step.name}", rows.mapped(" + ".join(bits))))
+        return {name: f"({unmet} & {1 << number}L) = 0" for number, name in enumerate(checks)}
 
     def _quarantine(self, step: Step, rows: Rows, checks: Mapping[str, str]) -> None:
         quarantining = [each for each in step.expectations if each.otherwise is Otherwise.QUARANTINE]

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TableTarget, TopicOrigin
 from odradek.pipelines.definition.operations import KeyedState
-from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.definition.vocabulary import Engine, Otherwise, StateClock
 from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.expectations import Violations
-from odradek.pipelines.spark.python_references import import_from, load_reference
+from odradek.pipelines.spark.python_references import load_module, load_reference
 from odradek.pipelines.spark.record_files import add_batch_file, add_records, source_folder
 from odradek.pipelines.spark.rehearsal.advancing import add_empty_batch, with_later_clock
 from odradek.pipelines.spark.rehearsal.ends import FolderCluster
@@ -153,5 +152,5 @@ class Rehearsal:
         directory, reference = self._pipeline.directory, operation.processor
         later = with_later_clock(load_reference(reference, directory), self._later_ms, self._moved_at_ms)
         name = f"{reference.name}_{self._later_ms}_ms_later"
-        setattr(import_from(reference.module, directory), name, later)
-        return replace(step, operation=replace(operation, processor=PythonReference(reference.module, name)))
+        setattr(load_module(reference, directory), name, later)
+        return replace(step, operation=replace(operation, processor=replace(reference, name=name)))

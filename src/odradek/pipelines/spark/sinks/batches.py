@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -28,9 +29,9 @@ from odradek.pipelines.spark.producers import Producer, producer_of
 from odradek.pipelines.spark.python_references import load_reference
 from odradek.pipelines.spark.sinks.change_data import ChangeData
 from odradek.pipelines.spark.sinks.stored_columns import as_stored
-from odradek.pipelines.spark.sinks.table_changes import TableChange
+from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.topics import records_of
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, check_database, parsed_url, warehouse
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber, check_database, parsed_url, shown_url, warehouse
 from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import (
     is_one_group,
@@ -212,12 +213,20 @@ def database_url(pipeline: Pipeline, url: str | None) -> str:
     parsed = parsed_url(chosen)
     if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
         return chosen
-    return parsed.set(database=below(pipeline, parsed.database or "")).render_as_string(hide_password=False)
+    path = posixpath.normpath(below(pipeline, parsed.database or ""))
+    return parsed.set(database=path).render_as_string(hide_password=False)
 
 
 def check_databases(pipeline: Pipeline) -> None:
-    """Checks that every database with tables or views can be reached."""
+    """Checks that every database with tables or views can be reached, and has one URL: the number of a batch is stored
+    in its database, so that the rows for a second URL would count as written."""
     urls = [each.target.url for each in pipeline.sinks if isinstance(each.target, TableTarget)]
     wanted = [*urls, *(each.url for each in pipeline.views)]
+    first: dict[str, str] = {}
     for url in dict.fromkeys(database_url(pipeline, each) for each in wanted):
-        check_database(url)
+        before = first.setdefault(check_database(url), url)
+        if before != url:
+            shown_urls = " and ".join(shown_url(parsed_url(each)) for each in (before, url))
+            raise WarehouseRefused(
+                f"{shown_urls} are one database; write the same URL, so that batches have one number"
+            )

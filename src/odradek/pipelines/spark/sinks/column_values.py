@@ -32,6 +32,15 @@ def column_type(kind: T.DataType, is_key: bool) -> Any:
     return next((chosen for known, chosen in simple if isinstance(kind, known)), sa.Text())
 
 
+def loses_values(present: Any, wanted: Any, dialect: str) -> bool:
+    """Whether a column of the database would round numbers, or remove the time of timestamps, without an error."""
+    if isinstance(present, sa.Integer) and isinstance(wanted, sa.Float):
+        return dialect != "sqlite"  # which stores 1.5 in a column of integers as it is
+    if isinstance(present, sa.Integer):
+        return isinstance(wanted, sa.Numeric) and wanted.scale != 0
+    return isinstance(present, sa.Date) and isinstance(wanted, sa.DateTime)
+
+
 def value_of(kind: T.DataType, dialect: str) -> Callable[[Any], Any]:
     """The conversion of a type's values for the database; Spark returns timestamps in the machine's time zone."""
     if isinstance(kind, T.TimestampType):

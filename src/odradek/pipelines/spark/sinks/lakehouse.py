@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import LakehouseTarget, LatestRows
 from odradek.pipelines.definition.vocabulary import LakehouseFormat, SinkMode
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from odradek.pipelines.definition.model import Changes, Pipeline, Sink
     from odradek.pipelines.spark.sinks.batches import RowsByName
@@ -58,14 +58,14 @@ class Table:
     format: LakehouseFormat
     sql_name: str
 
-    def create(self, schema: StructType, partition_by: Sequence[str]) -> None:
+    def create(self, schema: T.StructType, partition_by: Sequence[str]) -> None:
         """Creates the table if it does not exist."""
         by = f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})" if partition_by else ""
         if self.format is LakehouseFormat.ICEBERG:
             namespace = self.sql_name.rpartition(".")[0]
             if "." in namespace:
                 self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-        columns = ", ".join(f"{quoted(each.name)} {each.dataType.simpleString()}" for each in schema.fields)
+        columns = ", ".join(f"{quoted(each.name)} {type_ddl(each.dataType)}" for each in schema.fields)
         self.session.sql(f"CREATE TABLE IF NOT EXISTS {self.sql_name} ({columns}) USING {self.format}{by}")
 
     def is_written(self, writer: str, batch: BatchNumber) -> bool:
@@ -84,6 +84,17 @@ class Table:
         if self.format is LakehouseFormat.ICEBERG:
             return {f"{ICEBERG_PROPERTY}.{WRITER}": writer, f"{ICEBERG_PROPERTY}.{BATCH}": str(batch.number)}
         return {DELTA_APP: writer, DELTA_VERSION: str(batch.number), DELTA_NOTE: note_of(writer, batch)}
+
+
+def type_ddl(kind: T.DataType) -> str:
+    """A type in DDL, with the names of fields in quotes, which `simpleString` does not add."""
+    if isinstance(kind, T.StructType):
+        return f"struct<{', '.join(f'{quoted(each.name)}: {type_ddl(each.dataType)}' for each in kind.fields)}>"
+    if isinstance(kind, T.ArrayType):
+        return f"array<{type_ddl(kind.elementType)}>"
+    if isinstance(kind, T.MapType):
+        return f"map<{type_ddl(kind.keyType)}, {type_ddl(kind.valueType)}>"
+    return kind.simpleString()
 
 
 def note_of(writer: str, batch: BatchNumber) -> str:

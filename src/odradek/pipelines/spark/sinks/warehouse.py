@@ -7,6 +7,7 @@ number is stored with the query id of the checkpoint.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections import deque
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from odradek.pipelines.spark.sinks.change_data import (
     deletions_name,
     table_columns,
 )
-from odradek.pipelines.spark.sinks.column_values import column_type
+from odradek.pipelines.spark.sinks.column_values import column_type, loses_values
 from odradek.pipelines.spark.sinks.run_epochs import RUN_TABLE, RunEpochs, is_lock_timeout
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused, apply_change
 
@@ -41,6 +42,8 @@ BUSY_S = 60.0
 SQLITE_TRANSIENT = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 # Messages of a server that rejects the URL; the client has no error codes for failed connections.
 WRONG_URL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "no password supplied")
+
+POSTGRESQL_IDENTITY = "SELECT pg_postmaster_start_time(), current_database(), current_schema()"
 
 
 class WarehouseUnavailable(PipelineError):
@@ -155,6 +158,13 @@ class Warehouse:
         missing = [each.name for each in columns if each.name not in known.c]
         if missing:
             raise WarehouseRefused(f"table {name} has no column {', '.join(missing)}; add it, or use a new table")
+        for each in columns:
+            present = known.c[each.name].type
+            if loses_values(present, each.type, self.engine.dialect.name):
+                raise WarehouseRefused(
+                    f"table {name}: its column {each.name} of type {present} would cut values of type {each.type}; "
+                    "change its type, cast the values in a step, or use a new table"
+                )
         return known
 
 
@@ -188,18 +198,24 @@ def connect(url: str, *, is_reader: bool = False) -> Engine:
     except ModuleNotFoundError as error:
         advice = "pip install 'odradek[postgresql]'" if error.name == "psycopg" else f"install {error.name}"
         raise WarehouseRefused(f"{shown_url(parsed)}: the Python package {error.name} is missing; {advice}") from None
+    if engine.dialect.name == "postgresql":
+        sa.event.listen(engine, "connect", prepare_postgresql)
     if is_sqlite:
         sa.event.listen(engine, "connect", prepare_reader if is_reader else prepare_sqlite)
         sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_immediate)
     return engine
 
 
-def check_database(url: str) -> None:
-    """Checks that the database can be reached and written to."""
+def check_database(url: str) -> str:
+    """Checks that the database can be reached and written to; returns what identifies it, whatever the URL."""
     engine = connect(url)
     try:
-        with database_errors(engine.url), engine.begin():
-            pass
+        with database_errors(engine.url), engine.begin() as connection:
+            if engine.dialect.name == "sqlite":
+                return os.path.realpath(engine.url.database or "")
+            if engine.dialect.name == "postgresql":
+                return repr(connection.execute(sa.text(POSTGRESQL_IDENTITY)).one())
+            return url
     finally:
         engine.dispose()
 
@@ -244,6 +260,14 @@ def prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
+
+
+def prepare_postgresql(connection: Any, _record: object) -> None:
+    """Sets the time zone of the session: columns without time zone get the time of UTC, whatever that of the server."""
+    cursor = connection.cursor()  # only connections of psycopg 3 have execute()
+    cursor.execute("SET TIME ZONE 'UTC'")
+    cursor.close()
+    connection.commit()
 
 
 def prepare_reader(connection: Any, _record: object) -> None:

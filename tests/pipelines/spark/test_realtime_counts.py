@@ -1,0 +1,122 @@
+"""The realtime engine in branches reports the same counts as in one pass, each of them once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.spark.engines import realtime
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine
+from odradek.pipelines.spark.topics import prepare_topics
+from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
+
+if TYPE_CHECKING:
+    from odradek.pipelines.spark.progress import BatchReport
+
+pytestmark = pytest.mark.spark
+
+LEAST_BATCH = "5 seconds"  # Spark refuses shorter batches of real-time mode
+
+
+@pytest.fixture(autouse=True)
+def short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(realtime, "CHECKPOINT_EVERY", LEAST_BATCH)
+
+
+def reports_of(stage: Stage, definition: str, rows: int) -> list[BatchReport]:
+    """The reports of a run until its batches have read this number of records."""
+    pipeline = renamed(stage.pipeline(definition), engine=Engine.REALTIME)
+    reports: list[BatchReport] = []
+    running = RealtimeEngine(stage.spark, pipeline, prepare_topics(pipeline), reports.append).start()
+    try:
+        give_up_at = time.monotonic() + WAIT_S
+        running.wait(lambda: sum(each.rows or 0 for each in reports) >= rows or time.monotonic() > give_up_at)
+    finally:
+        running.stop()
+    return reports
+
+
+def violations_in(reports: list[BatchReport]) -> Counter[tuple[str, str]]:
+    """Violations by step and expectation, and the rows of each step that were checked."""
+    found: Counter[tuple[str, str]] = Counter()
+    for report in reports:
+        for each in report.violations:
+            found[each.step, each.expectation] += each.rows
+        found.update({(each.step, "checked"): each.checked for each in report.violations})
+    return found
+
+
+@pytest.mark.parametrize("dead_letters", ["dead_letters: '@dead'", ""], ids=["letters", "no letters"])
+def test_branches_count_what_one_pass_counts(stage: Stage, dead_letters: str) -> None:
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1}, {"id": 2}, {"id": 9}, b"no JSON"])
+    reports = reports_of(
+        stage,
+        f"""
+        {dead_letters}
+        sources: {{readings: {{topic: "@in", schema: "id BIGINT"}}}}
+        steps:
+          each:
+            sql: select explode(array(id, 10 * id)) as id from readings
+            expect: {{low: {{check: id < 5, otherwise: warn}}, middle: {{check: id < 50, otherwise: drop}}}}
+          odd:
+            sql: select id from each
+            expect: {{odd: {{check: id % 2 = 1, otherwise: {"quarantine" if dead_letters else "drop"}}}}}
+          unread: {{sql: select id from readings, expect: {{two: id > 1}}}}
+        sinks:
+          all: {{from: each, topic: "@all"}}
+          odd: {{from: odd, topic: "@odd"}}
+        """,
+        rows=4,
+    )
+    assert sum(each.rows or 0 for each in reports) == 4
+    assert sum(each.rejected for each in reports) == 1
+    assert violations_in(reports) == {
+        ("each", "low"): 4, ("each", "middle"): 1, ("each", "checked"): 6, ("odd", "odd"): 3, ("odd", "checked"): 5,
+        ("unread", "two"): 1, ("unread", "checked"): 3,
+    }  # fmt: skip
+    assert sum((Counter(each.written) for each in reports), Counter()) == {"all": 5, "odd": 2}
+
+
+def test_violations_of_a_static_step_are_reported_once(stage: Stage) -> None:
+    (stage.folder / "names.json").write_text('{"id": 1, "name": "one"}\n{"id": 2, "name": null}\n')
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1}, {"id": 2}])
+    reports = reports_of(
+        stage,
+        """
+        sources:
+          readings: {topic: "@in", schema: "id BIGINT"}
+          names: {files: {path: names.json, format: json}, schema: "id BIGINT, name STRING"}
+        steps:
+          known:
+            sql: select id, name from names
+            expect: {named: {check: name is not null, otherwise: drop}}
+          named: {sql: "select r.id, k.name from readings r join known k on r.id = k.id"}
+        sinks: {named: {from: named, topic: "@out"}}
+        """,
+        rows=2,
+    )
+    assert violations_in(reports) == {("known", "named"): 1, ("known", "checked"): 2}
+    assert sum((Counter(each.written) for each in reports), Counter()) == {"named": 1}
+
+
+def test_rows_of_a_console_are_counted(stage: Stage) -> None:
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1}, {"id": 9}, b"no JSON"])
+    reports = reports_of(
+        stage,
+        """
+        sources: {readings: {topic: "@in", schema: "id BIGINT"}}
+        steps: {low: {sql: "select id from readings", expect: {low: {check: id < 5, otherwise: drop}}}}
+        sinks: {screen: {from: low, console: true}}
+        """,
+        rows=3,
+    )
+    assert sum(each.rejected for each in reports) == 1
+    assert violations_in(reports) == {("low", "low"): 1, ("low", "checked"): 2}
+    assert sum((Counter(each.written) for each in reports), Counter()) == {"screen": 1}
