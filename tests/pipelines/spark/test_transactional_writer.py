@@ -172,6 +172,45 @@ def test_an_earlier_run_cannot_open_a_split_that_a_later_one_has_claimed(topic: 
     assert topic.values() == {"0/0": 6}
 
 
+def test_a_claim_that_a_task_of_an_earlier_run_fences_is_repeated(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier, later = topic.assignment(0, "a", epoch=1), topic.assignment(0, "b", epoch=2)
+    claim_split(earlier, 0)
+    opening = [earlier]
+    claim = SplitWriter.claim
+
+    def fenced(self: SplitWriter, epoch: int) -> None:
+        while opening:
+            assert write_split(opening.pop(), [topic.records(0, 0)], {}) == 3
+        claim(self, epoch)
+
+    monkeypatch.setattr(SplitWriter, "claim", fenced)
+    claim_split(later, 0)
+    with pytest.raises(TakenOver):
+        write_split(replace(earlier, batch=1), [topic.records(1, 0)], {})
+    assert topic.values() == {"0/0": 3}
+
+
+def test_of_two_runs_with_the_same_epoch_one_claims_a_split(topic: Topic) -> None:
+    outcomes: list[type[Exception] | None] = []
+
+    def claim(query: str) -> None:
+        try:
+            claim_split(topic.assignment(0, query, epoch=1), 0)
+        except DeliveryFailed as error:
+            outcomes.append(type(error))
+        else:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=claim, args=(query,)) for query in "ab"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(outcomes, key=str) == [TakenOver, None]
+
+
 def test_a_mark_keeps_the_epoch_of_its_run() -> None:
     assert Mark.of_offset(4, Mark("q", 4, 7).metadata) == Mark("q", 4, 7)
     assert Mark.of_offset(4, "9e0c") == Mark("9e0c", 4, 0)  # written by a version without epochs

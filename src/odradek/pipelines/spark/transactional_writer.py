@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -127,11 +127,9 @@ class SplitWriter:
         self._open(Mark(query, batch + 1, self._epoch), answer_s)
         return True
 
-    def claim(self) -> None:
-        """Stores the run's epoch in the mark, which otherwise stays the same."""
-        if self._mark.epoch >= self._epoch:
-            raise TakenOver(self._slot[0])
-        self._open(Mark(self._mark.query, max(self._mark.next_batch, 0), self._epoch), ANSWER_S)
+    def claim(self, epoch: int) -> None:
+        """Stores the epoch of a run in the mark, which otherwise stays the same."""
+        self._open(Mark(self._mark.query, max(self._mark.next_batch, 0), epoch), ANSWER_S)
         self.commit()
 
     def _open(self, mark: Mark, answer_s: float) -> None:
@@ -254,11 +252,20 @@ def refuse_replaced(assignment: Assignment, mark: Mark) -> None:
 
 
 def claim_split(assignment: Assignment, split: int) -> None:
-    """Fences the writers of earlier runs, and stores the epoch of this one."""
-    try:
-        SplitWriter(assignment, split).claim()
-    except KafkaException as error:
-        raise failure_of(assignment, split, error) from error
+    """Fences the writers of earlier runs, and stores the epoch of this one; raises if another run has claimed it.
+
+    Until the epoch is stored, a task of an earlier run can open the split again, which fences this claim: it is
+    repeated. The split is opened as by the run before, so that a run which has chosen the same epoch is refused.
+    """
+    give_up_at = time.monotonic() + ANSWER_S
+    while True:
+        try:
+            SplitWriter(replace(assignment, epoch=assignment.epoch - 1), split).claim(assignment.epoch)
+        except KafkaException as error:
+            if error.args[0].name() not in FENCED or time.monotonic() > give_up_at:
+                raise failure_of(assignment, split, error) from error
+        else:
+            return
 
 
 # Opening a split takes several round trips, so its producer is cached for the next batch of this worker. It is removed
