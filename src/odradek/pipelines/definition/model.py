@@ -160,6 +160,10 @@ class Source:
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def is_topic_stream(self) -> bool:
+        return self.is_stream and isinstance(self.origin, TopicOrigin)
+
 
 @dataclass(frozen=True, slots=True)
 class Expectation:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Changes, FilesTarget, RunningAggregate, TopicOrigin
+from odradek.pipelines.definition.model import Changes, FilesTarget, RunningAggregate
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.planning.sharing import shared_flows
@@ -101,9 +101,7 @@ class Splitter:
 
     def refusing(self) -> Iterable[str]:
         """Sources whose records may fail to parse, and steps with expectations."""
-        sources = [
-            each.name for each in self.pipeline.sources if each.is_stream and isinstance(each.origin, TopicOrigin)
-        ]
+        sources = [each.name for each in self.pipeline.sources if each.is_topic_stream]
         return sources + [
             each.name for each in self.pipeline.steps if each.expectations and each.name in self.streaming
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Sink, Source, TopicOrigin
+from odradek.pipelines.definition.model import Sink, Source
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning.streams import streaming_names
 
@@ -28,7 +28,7 @@ def outputs_of(pipeline: Pipeline, graph: Graph) -> list[Output]:
     if pipeline.has_console:
         return found
     if pipeline.dead_letters is not None:
-        found += [each for each in pipeline.sources if is_topic_stream(each)]
+        found += [each for each in pipeline.sources if each.is_topic_stream]
         found += [each for each in pipeline.steps if has_quarantine(each)]
     return found + unread_checks(pipeline, graph, found)
 
@@ -46,10 +46,6 @@ def unread_checks(pipeline: Pipeline, graph: Graph, outputs: Sequence[Output]) -
     return found
 
 
-def is_topic_stream(source: Source) -> bool:
-    return source.is_stream and isinstance(source.origin, TopicOrigin)
-
-
 def has_quarantine(step: Step) -> bool:
     return any(each.otherwise is Otherwise.QUARANTINE for each in step.expectations)
 
@@ -64,7 +60,7 @@ def counted_names(pipeline: Pipeline, graph: Graph) -> list[list[str]]:
     read them the last. The branches of dead letters are the last, so that those of sinks do not wait for the counts."""
     streaming = streaming_names(pipeline, graph)
     counted = {each.name for each in pipeline.steps if each.expectations}
-    counted |= {each.name for each in pipeline.sources if is_topic_stream(each)}
+    counted |= {each.name for each in pipeline.sources if each.is_topic_stream}
     outputs = outputs_of(pipeline, graph)
     last = {name: number for number, each in enumerate(outputs) for name in graph.upstream(root_of(each))}
     names = [each for each in graph.order if each in counted & streaming and each in last]
