@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from odradek.pipelines.spark import transactional_writer
 from odradek.pipelines.spark.transactional_writer import (
     SPLIT,
     Assignment,
@@ -190,6 +191,30 @@ def test_a_claim_that_a_task_of_an_earlier_run_fences_is_repeated(
     with pytest.raises(TakenOver):
         write_split(replace(earlier, batch=1), [topic.records(1, 0)], {})
     assert topic.values() == {"0/0": 3}
+
+
+def test_a_writer_that_is_fenced_waits_for_the_epoch_of_the_later_run(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would fail as if a task of its own run had opened the split, and its run would start again."""
+    earlier = topic.assignment(0, "a", epoch=1)
+    claim_split(earlier, 0)
+
+    def interrupted() -> Iterator[pa.RecordBatch]:
+        yield topic.records(0, 0)
+        claiming = [SplitWriter(earlier, 0)]  # by the later run, whose epoch is not yet stored
+
+        def stored_after(consumer: Consumer, slot: tuple[str, int]) -> Mark:
+            found = read_mark(consumer, slot)
+            while claiming:
+                claiming.pop().claim(2)
+            return found
+
+        monkeypatch.setattr(transactional_writer, "read_mark", stored_after)
+
+    with pytest.raises(TakenOver):
+        write_split(earlier, interrupted(), {})
+    assert topic.values() == {}
 
 
 def test_of_two_runs_with_the_same_epoch_one_claims_a_split(topic: Topic) -> None:

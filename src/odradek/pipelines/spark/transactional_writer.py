@@ -34,6 +34,7 @@ DEFAULTS: Mapping[str, str | int] = {
 ANSWER_S = 60.0
 KEPT_ANSWER_S = 5.0  # for a cached producer, which can be replaced by a new one
 PAUSE_S = 0.1
+CLAIM_S = 5.0  # between the fencing of earlier writers and the epoch of the run that fences them
 GRACE_S = 1.0  # for calls of the client that respect their timeout
 MOST_KEPT = 16
 # By name, because some are librdkafka's own codes, whose names start with an underscore.
@@ -323,6 +324,21 @@ def failure_of(assignment: Assignment, split: int, error: KafkaException) -> Del
     what = f"batch {assignment.batch} was not committed to {assignment.bootstrap_servers}"
     if error.args[0].name() not in FENCED:
         return DeliveryFailed(f"{what}: {error.args[0].str()}")
-    if last_mark(assignment, split).epoch > assignment.epoch:
+    if is_replaced(assignment, split):
         return TakenOver(assignment.group)
     return DeliveryFailed(f"{what}: another task has opened the split {split} of {assignment.group}")
+
+
+def is_replaced(assignment: Assignment, split: int) -> bool:
+    """Whether a fenced writer belongs to a run from which a later one takes over.
+
+    The later run stores its epoch after it has fenced the writer. Without the wait this run would start again, as
+    after other failures, and take over from the later one.
+    """
+    give_up_at = time.monotonic() + CLAIM_S
+    with closing(reader_of(assignment)) as consumer:
+        while read_mark(consumer, (assignment.marks, split)).epoch <= assignment.epoch:
+            if time.monotonic() > give_up_at:
+                return False
+            time.sleep(PAUSE_S)
+    return True
