@@ -3,6 +3,8 @@ answered before it is."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,6 +46,7 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.server.broker_in_this_process import BrokerInThisProcess
 from tests.server.conftest import watched_broker
 from tests.server.requests import create_topic
 from tests.wire import WireClient, encode_request
@@ -68,6 +71,15 @@ def broker() -> Iterator[RunningBroker]:
             key = [NAMES[0]]
             for kind in (0, _TRANSACTION):  # so that the topics of the coordinators exist
                 client.call(FindCoordinatorRequest(key_type=kind, coordinator_keys=key), FindCoordinatorResponse)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def broker_here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInThisProcess]:
+    running = BrokerInThisProcess(tmp_path_factory.mktemp("broker"), offsets_topic_num_partitions="1")
+    with closing(running), WireClient(running.port) as client:
+        create_topic(client, NAMES[3])
+        client.call(FindCoordinatorRequest(coordinator_keys=[NAMES[0]]), FindCoordinatorResponse)
         yield running
 
 
@@ -182,48 +194,51 @@ def test_a_request_with_many_partitions_of_a_topic_is_answered_as_smaller_ones_a
     ids=[case[0].__name__ for case in PARTITION_CASES],
 )
 def test_others_are_answered_before_a_request_with_many_partitions_of_a_topic_is(
-    broker: RunningBroker, make: Callable[[list[int]], Request], version: int
+    broker_here: BrokerInThisProcess, make: Callable[[list[int]], Request], version: int
 ) -> None:
-    check_that_others_are_answered_first(broker, encode_request(make(list(range(31_000))), version))
+    check_that_others_are_answered_first(broker_here, encode_request(make(list(range(31_000))), version))
 
 
-def test_others_are_answered_before_a_request_with_many_elements_is(broker: RunningBroker) -> None:
+def test_others_are_answered_before_a_request_with_many_elements_is(broker_here: BrokerInThisProcess) -> None:
     names = [f"none-{number}" for number in range(20 * ELEMENTS_PER_TURN)]
-    check_that_others_are_answered_first(broker, encode_request(metadata(names), 12))
+    check_that_others_are_answered_first(broker_here, encode_request(metadata(names), 12))
 
 
-def test_others_are_answered_before_groups_with_many_offsets_are_deleted(broker: RunningBroker) -> None:
+def test_others_are_answered_before_groups_with_many_offsets_are_deleted(broker_here: BrokerInThisProcess) -> None:
     groups = [f"group-{number}" for number in range(ELEMENTS_PER_TURN // 2)]
     indexes = range(20)
     partitions = [OffsetCommitRequestPartition(partition_index=index) for index in indexes]
-    with WireClient(broker.port) as client:
+    with WireClient(broker_here.port) as client:
         create_topic(client, "many", len(indexes))
         for group in groups:
             topics = [OffsetCommitRequestTopic(name="many", partitions=partitions)]
             commit = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
             committed = client.call(commit, OffsetCommitResponse, 8).topics[0].partitions
             assert {each.error_code for each in committed} == {0}
-        check_that_others_are_answered_first(broker, encode_request(DeleteGroupsRequest(groups_names=groups), 2))
+        check_that_others_are_answered_first(broker_here, encode_request(DeleteGroupsRequest(groups_names=groups), 2))
         left = client.call(DeleteGroupsRequest(groups_names=groups), DeleteGroupsResponse).results
     assert {each.error_code for each in left} == {ErrorCode.GROUP_ID_NOT_FOUND}
 
 
-def check_that_others_are_answered_first(broker: RunningBroker, request: bytes) -> None:
-    with WireClient(broker.port) as first, WireClient(broker.port) as other:
-        first.send(request)
-        first.socket.setblocking(False)
+def check_that_others_are_answered_first(broker: BrokerInThisProcess, request: bytes) -> None:
+    assert broker.run(answers_before(broker.port, request)) > 2
+
+
+async def answers_before(port: int, request: bytes) -> int:
+    """How many requests of another connection are answered before this one is.
+
+    Runs on the broker's event loop, where it has its turn when the broker's other connections have theirs, however busy
+    the machine is.
+    """
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    other_reader, other_writer = await asyncio.open_connection("127.0.0.1", port)
+    with closing(writer), closing(other_writer):
+        writer.write(request)
+        first = asyncio.ensure_future(reader.readexactly(1))
         answered = 0
-        while not _has_answer(first):
-            other.send(encode_request(ApiVersionsRequest(), 0))
-            assert other.read_frame() is not None
+        while not first.done():
+            other_writer.write(encode_request(ApiVersionsRequest(), 0))
+            await other_reader.readexactly(int.from_bytes(await other_reader.readexactly(4)))
             answered += 1
-    assert answered > 2
-
-
-def _has_answer(client: WireClient) -> bool:
-    try:
-        received = client.socket.recv(1)
-    except BlockingIOError:
-        return False
-    assert received, "the broker closed the connection"
-    return True
+        assert await first
+    return answered

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.host.host import real_host
 from odradek.server.broker import Broker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
     from odradek.replica.partition import Partition
+
+T = TypeVar("T")
 
 
 class BrokerInThisProcess:
@@ -24,7 +26,7 @@ class BrokerInThisProcess:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._broker = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(30)
+        self._broker = self.run(self._start())
 
     async def _start(self) -> Broker:
         broker = Broker(BrokerConfig.from_properties(self._properties), real_host())
@@ -47,10 +49,14 @@ class BrokerInThisProcess:
             assert partition is not None
             work(partition)
 
-        asyncio.run_coroutine_threadsafe(run(), self._loop).result(30)
+        self.run(run())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the broker's event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._broker.stop(), self._loop).result(30)
+        self.run(self._broker.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(30)
         self._loop.close()
