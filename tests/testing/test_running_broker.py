@@ -111,6 +111,13 @@ def test_restart_keeps_port_and_data() -> None:
         assert read_all(running, 1) == [b"before"]
 
 
+def test_no_client_gets_the_port_of_a_broker_that_restarts() -> None:
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
+        lowest, highest = map(int, file.read().split())
+    with broker() as running:
+        assert not lowest <= running.port <= highest
+
+
 def test_kill_is_a_crash_and_start_recovers() -> None:
     with broker() as running:
         produce(running, b"acknowledged")

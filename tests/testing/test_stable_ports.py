@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import socket
 from typing import TYPE_CHECKING
 
-from odradek.testing.cluster_network import find_stable_port
+from odradek.testing import stable_ports
+from odradek.testing.stable_ports import find_stable_port
 
 if TYPE_CHECKING:
     import pytest
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def test_a_port_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = find_stable_port()
     drawn = iter([first, first])
-    draw = random.randrange
-    monkeypatch.setattr(random, "randrange", lambda *bounds: next(drawn, None) or draw(*bounds))
+    draw = stable_ports._draws.randrange
+    monkeypatch.setattr(stable_ports._draws, "randrange", lambda *bounds: next(drawn, None) or draw(*bounds))
     assert find_stable_port() != first
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", first))

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import collections
 import json
-import os
-import random
-import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
+
+from odradek.testing.stable_ports import find_stable_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ZOOKEEPER = "zookeeper"
 STOP_TIMEOUT_S = 60.0
-_LOWEST_PORT = 10_000
-_PORT_RANGE_FILE = "/proc/sys/net/ipv4/ip_local_port_range"
-_MOST_RESERVED = 100  # a broker listens on its port long before this many others are found
-_reserved: collections.deque[int] = collections.deque()  # descriptors of UDP sockets, oldest first
 
 
 class ClusterNetwork:
@@ -65,27 +59,3 @@ class ClusterNetwork:
         if "error" in answer:
             raise RuntimeError(f"the network of the cluster failed: {answer['error']}")
         return answer
-
-
-def find_stable_port() -> int:
-    """A free port outside the range that the kernel gives to clients: it stays free while a broker is down, and a
-    client that connects to it then is not connected to itself.
-
-    No other call finds the same port, in any process: this process holds the UDP port of the same number."""
-    try:
-        with open(_PORT_RANGE_FILE) as file:
-            highest = int(file.read().split()[0])
-    except OSError:
-        highest = 49_152  # of macOS, and of IANA
-    while True:
-        port = random.randrange(_LOWEST_PORT, highest)
-        with socket.socket() as attempt, socket.socket(type=socket.SOCK_DGRAM) as reservation:
-            try:
-                attempt.bind(("127.0.0.1", port))
-                reservation.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            _reserved.append(reservation.detach())
-        if len(_reserved) > _MOST_RESERVED:
-            os.close(_reserved.popleft())
-        return port

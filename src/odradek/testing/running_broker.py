@@ -15,6 +15,7 @@ import threading
 from typing import IO, TYPE_CHECKING, Self
 
 from odradek.host.lifetime_pipe import LifetimePipe
+from odradek.testing.stable_ports import find_stable_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,6 +100,8 @@ class RunningBroker:
         """Start the process and wait until it is ready; BrokerError with its output if it does not start."""
         if self.is_running:
             return self
+        if self.port == 0 and "listeners" not in self.properties:
+            self.port = find_stable_port()  # one of the kernel's choice can be taken while the broker restarts
         with self._lifetime.opened() as watched:
             self.process = self._start_process(self._command(watched), watched)
         self._is_ready = False

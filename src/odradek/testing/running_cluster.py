@@ -17,9 +17,10 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
-from odradek.testing.cluster_network import ZOOKEEPER, ClusterNetwork, find_stable_port
+from odradek.testing.cluster_network import ZOOKEEPER, ClusterNetwork
 from odradek.testing.running_broker import RunningBroker
 from odradek.testing.running_zookeeper import RunningZooKeeper
+from odradek.testing.stable_ports import find_stable_port
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -13,6 +13,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Self
 
 from odradek.host.lifetime_pipe import LifetimePipe
+from odradek.testing.stable_ports import find_stable_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,7 @@ class RunningZooKeeper:
         return f"{self.host}:{self.port}"
 
     def start(self) -> Self:
+        self.port = self.port or find_stable_port()  # one of the kernel's choice can be taken before the next start
         command = [sys.executable, "-m", "odradek", "zookeeper", "--format", "json"]
         command += [f"--port={self.port}", f"--data-dir={self._directory}"]
         with self._lifetime.opened() as watched:
