@@ -49,7 +49,7 @@ def check_function_names(pipeline: Pipeline, problems: Problems) -> None:
 
 def check_joins(pipeline: Pipeline, problems: Problems) -> None:
     """Refuses functions of both sides in the condition of a join that is not inner, which Spark does not support."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     names = {each.name.lower() for each in pipeline.functions}
     for step in pipeline.steps:

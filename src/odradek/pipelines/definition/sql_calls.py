@@ -33,13 +33,13 @@ def arguments_of(call: exp.Expr) -> list[exp.Expr]:
 
 def is_qualified(call: exp.Expr) -> bool:
     """Whether it is a function of another catalog: `catalog.function(…)`."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return isinstance(call.parent, exp.Dot) and call.parent.expression is call
 
 
 def wrong_calls(tree: exp.Expr, functions: Functions) -> Iterator[Finding]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     for call in tree.find_all(exp.Anonymous):
         if isinstance(call.parent, exp.Table) or is_qualified(call) or call.find_ancestor(exp.Hint) is not None:
@@ -65,7 +65,7 @@ def similar_name(name: str, known: Sequence[str]) -> str | None:
 
 
 def has_wrong_count(call: exp.Expr, name: str, functions: Functions) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     arguments = arguments_of(call)
     if any(isinstance(each, exp.Kwarg | exp.PropertyEQ) or is_star(each) for each in arguments):

@@ -90,7 +90,7 @@ class QueryCheck:
     functions: Functions
 
     def query(self, query: exp.Expr, tables: Tables) -> Iterator[Finding]:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         clause = query.args.get("with_") or query.args.get("with")
         inner = with_ctes(query, tables, self.functions)
@@ -109,7 +109,7 @@ class QueryCheck:
             yield from self._select(query, inner)
 
     def _select(self, select: exp.Select, tables: Tables) -> Iterator[Finding]:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         origin = select.args.get("from_") or select.args.get("from")
         joins = select.args.get("joins") or []
@@ -131,7 +131,7 @@ class QueryCheck:
 
     def _columns(self, select: exp.Select, scope: Scope) -> Iterator[Finding]:
         """The expressions of the SELECT; each may use the names of those before it."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         typing = Typing(scope, self.functions)
         for projection in select.expressions:
@@ -145,7 +145,7 @@ class QueryCheck:
 
     def _clauses(self, select: exp.Select, typing: Typing, after: Typing) -> Iterator[Finding]:
         """The other clauses; HAVING, GROUP BY and ORDER BY, typed by `after`, may name columns of the result."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         conditions = [("WHERE", select.args.get("where"), typing), ("HAVING", select.args.get("having"), after)]
         for word, clause, chosen in conditions:
@@ -195,7 +195,7 @@ class QueryCheck:
 
     def _ambiguous(self, select: exp.Select, scope: Scope, aliases: frozenset[str]) -> Iterator[Finding]:
         """Columns without a table that several tables have."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         joins = select.args.get("joins") or []
         hidden = any(join.args.get("kind") in SIDES_HIDDEN for join in joins)
@@ -223,7 +223,7 @@ class QueryCheck:
 
     def _generators(self, select: exp.Select) -> Iterator[Finding]:
         """`explode` and similar functions inside another expression, or outside of SELECT and LATERAL VIEW."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         clauses = [select.args.get("where"), select.args.get("group"), select.args.get("having")]
         for clause in (*select.expressions, *filter(None, clauses)):
@@ -258,7 +258,7 @@ class QueryCheck:
 
     def _types(self, query: exp.Expr, tables: Tables) -> list[ColumnType | None] | None:
         """The types of a query's columns, in order; None if their number is not known."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         tables = with_ctes(query, tables, self.functions)
         if isinstance(query, exp.Subquery):

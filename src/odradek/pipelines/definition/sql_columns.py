@@ -91,7 +91,7 @@ def with_ctes(query: exp.Expr, tables: Tables, functions: Functions | None = Non
 
 
 def scope_of(select: exp.Select, tables: Tables, functions: Functions | None = None) -> Scope:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     found: dict[str, Columns | None] = {}
     origin = select.args.get("from_") or select.args.get("from")
@@ -120,7 +120,7 @@ def scope_of(select: exp.Select, tables: Tables, functions: Functions | None = N
 
 def projected(projection: exp.Expr, scope: Scope, functions: Functions | None) -> dict[str, ColumnType | None] | None:
     """The columns that one item of a SELECT produces."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(projection, exp.Star):
         return starred(projection, scope.all_columns()) if scope.is_known and not scope.extra else None
@@ -154,7 +154,7 @@ def starred_table(column: exp.Column, scope: Scope) -> Columns | None:
 
 def type_of(expression: exp.Expr, scope: Scope, functions: Functions | None) -> ColumnType | None:
     """The type of an expression; without `functions` only of a column."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if functions is not None or isinstance(expression, exp.Column):
         return Typing(scope, functions or Functions()).type_of(expression)
@@ -163,7 +163,7 @@ def type_of(expression: exp.Expr, scope: Scope, functions: Functions | None) -> 
 
 def unknown_columns(query: exp.Expr, tables: Tables) -> Iterator[UnknownColumn]:
     """Columns that a query names and its tables do not have; nested SELECTs are left to Spark."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     tables = with_ctes(query, tables)
     if isinstance(query, exp.SetOperation):
@@ -188,7 +188,7 @@ def unknown_columns(query: exp.Expr, tables: Tables) -> Iterator[UnknownColumn]:
 
 def unknown_in_expression(expression: exp.Expr, columns: Columns) -> Iterator[UnknownColumn]:
     """Columns that an expression names and its table does not have."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if expression.find(exp.Query) is not None:
         return
@@ -198,7 +198,7 @@ def unknown_in_expression(expression: exp.Expr, columns: Columns) -> Iterator[Un
 
 def missing(column: exp.Column, columns: Columns, scope: Scope, aliases: set[str]) -> Iterator[UnknownColumn]:
     """The first part of `table.struct.field` that does not exist."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     parts = list(column.parts)
     found: Columns | None = columns

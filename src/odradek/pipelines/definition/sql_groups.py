@@ -37,14 +37,14 @@ def plain_nodes() -> tuple[type[exp.Expr], ...]:
 
 def below(node: exp.Expr) -> Iterator[exp.Expr]:
     """A node and those below it that belong to the same SELECT."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     yield from node.walk(prune=lambda each: isinstance(each, exp.Query) and each is not node)
 
 
 def function_of_over(window: exp.Expr) -> exp.Expr:
     """The function that OVER applies to."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     found: exp.Expr = window.this
     while isinstance(found, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
@@ -68,7 +68,7 @@ class Grouping:
 
     def aggregates(self, node: exp.Expr | None) -> list[exp.Expr]:
         """The aggregate functions below a node that OVER does not apply to."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if node is None:
             return []
@@ -77,12 +77,12 @@ class Grouping:
         return [each for each in inside if self._is(each, AGGREGATE) and id(each) not in over]
 
     def _is(self, node: exp.Expr, kind: str) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         return isinstance(node, exp.Anonymous) and self.functions.kind(name_of(node)) == kind
 
     def _is_scalar(self, node: exp.Expr) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if not isinstance(node, exp.Anonymous) or not self.functions.is_spark(name_of(node)):
             return False
@@ -94,7 +94,7 @@ class Grouping:
 
     def misplaced(self) -> Iterator[Finding]:
         """Aggregate functions where none is allowed, and functions that need OVER."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         select = self.select
         where = select.args.get("where")
@@ -127,7 +127,7 @@ class Grouping:
 
     def _keys(self) -> list[exp.Expr] | None:
         """The grouping expressions; None if they are not plain expressions (ALL, ROLLUP, CUBE, GROUPING SETS)."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         group = self.select.args.get("group")
         if group is None:
@@ -175,7 +175,7 @@ class Grouping:
 
     def _star(self, keys: list[exp.Expr]) -> Iterator[Finding]:
         """`*` among groups: every column of the tables must be grouped."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         stars = [each for each in self.select.expressions if isinstance(each, exp.Star) and not any(each.args.values())]
         grouped = {self._path(each)[0] for each in keys if isinstance(each, exp.Column)}
@@ -190,7 +190,7 @@ class Grouping:
 
     def _loose(self, node: exp.Expr, texts: set[str], keys: list[exp.Expr]) -> Iterator[exp.Expr]:
         """Columns below a node that are neither grouped nor inside an aggregate function."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if self._canonical(node) in texts or self._is(node, AGGREGATE):
             return
@@ -202,7 +202,7 @@ class Grouping:
                 yield from self._loose(child, texts, keys)
 
     def _is_loose(self, column: exp.Expr, keys: list[exp.Expr]) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         path = self._path(column)
         if not self.scope.is_known or not self.scope.tables_with(path[0]) or path[0] in WINDOWS:
@@ -217,7 +217,7 @@ class Grouping:
 
     def _canonical(self, node: exp.Expr) -> str:
         """A text that is equal for expressions that Spark may consider equal, such as `a + b` and `B + t.a`."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if isinstance(node, exp.Column) and not is_star(node):
             return "column " + ".".join(self._path(node))

@@ -68,7 +68,7 @@ def parse_query(text: str) -> exp.Expr:
 @functools.lru_cache(maxsize=1024)
 def parse_expression(text: str) -> exp.Expr:
     """Parses a text that is one expression, or raises `SqlError`."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     prefix = "SELECT "
     try:
@@ -88,7 +88,7 @@ def parse_expression(text: str) -> exp.Expr:
 @functools.cache
 def reading_dialect() -> Any:
     """sqlglot's Spark dialect, changed to read a doubled quote as an escaped one, as Spark 4 does."""
-    from sqlglot.dialects import Spark  # noqa: PLC0415
+    from sqlglot.dialects import Spark  # noqa: PLC0415 - takes long to import
 
     class Spark4(Spark):  # type: ignore[misc]  # the dialects of sqlglot are built by an untyped metaclass
         class Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
@@ -118,8 +118,8 @@ def writing_dialect() -> Any:
 
 
 def _parsed(text: str) -> list[exp.Expr]:
-    import sqlglot  # noqa: PLC0415
-    from sqlglot.errors import SqlglotError, TokenError  # noqa: PLC0415
+    import sqlglot  # noqa: PLC0415 - takes long to import
+    from sqlglot.errors import SqlglotError, TokenError  # noqa: PLC0415 - takes long to import
 
     readable = WINDOW_NAME.sub(WINDOW_STAND_IN, text)
     found: list[Any] = []
@@ -142,7 +142,7 @@ def _parsed(text: str) -> list[exp.Expr]:
 
 def with_window_columns(statement: exp.Expr) -> exp.Expr:
     """The statement, in which columns are called `window` again; calls of the function keep the stand-in."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     for each in statement.find_all(exp.Identifier):
         if each.name == WINDOW_STAND_IN:
@@ -206,7 +206,7 @@ def _start_of(text: str) -> tuple[int, int]:
 
 def tables_read(query: exp.Expr) -> list[TableRead]:
     """The tables that a query names, in the order of the text, without its own CTEs."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     named = {each.alias.lower() for each in query.find_all(exp.CTE)}
     found = []
@@ -230,7 +230,7 @@ def place_in(identifier: exp.Expr) -> tuple[int, int]:
 
 def is_aggregation(query: exp.Expr) -> bool:
     """Whether the query aggregates: GROUP BY, DISTINCT, or an aggregate function without OVER."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return any(
         select.args.get("group") or select.args.get("distinct") or aggregate_functions(select)
@@ -239,7 +239,7 @@ def is_aggregation(query: exp.Expr) -> bool:
 
 
 def aggregate_functions(expression: exp.Expr) -> list[exp.Expr]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     calls = [
         each for each in expression.find_all(exp.AggFunc, exp.Any) if not isinstance(each, exp.Any) or is_any(each)
@@ -249,6 +249,6 @@ def aggregate_functions(expression: exp.Expr) -> list[exp.Expr]:
 
 def is_any(node: exp.Expr) -> bool:
     """Whether this is a call of the aggregate function `any`; sqlglot has one class for it and for LIKE ANY."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return isinstance(node, exp.Any) and not isinstance(node.parent, exp.Like | exp.ILike)

@@ -68,7 +68,7 @@ class Typing:
 
     def type_of(self, node: exp.Expr) -> ColumnType | None:
         """The type of an expression; None if it is not known."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if type(node) in operators():
             return self._operator(node, operators()[type(node)])
@@ -87,7 +87,7 @@ class Typing:
         return self._other(node)
 
     def _other(self, node: exp.Expr) -> ColumnType | None:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if isinstance(node, exp.Not | exp.Neg):
             operator = "not" if isinstance(node, exp.Not) else "-"
@@ -134,7 +134,7 @@ class Typing:
             self.report(node, f"{clause} is given {shown(kind)}, not a BOOLEAN", "write a condition, such as a > 0")
 
     def _operator(self, node: exp.Expr, operator: str) -> ColumnType | None:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         left, right = self.type_of(node.this), self.type_of(node.expression)
         if operator in {"+", "-"} and isinstance(node.expression, exp.Interval):
@@ -160,7 +160,7 @@ class Typing:
         return target
 
     def _case(self, node: exp.Expr) -> ColumnType | None:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         subject = node.args.get("this") if isinstance(node, exp.Case) else None
@@ -190,7 +190,7 @@ class Typing:
         return found
 
     def _column(self, node: exp.Column) -> ColumnType | None:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         parts = list(node.parts)
         if any(isinstance(part, exp.Star) for part in parts):
@@ -225,7 +225,7 @@ class Typing:
         return None
 
     def _dot(self, node: exp.Dot) -> ColumnType | None:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         kind = self.type_of(node.this)
         return self.field(kind, node.expression, node) if isinstance(node.expression, exp.Identifier) else None
@@ -246,7 +246,7 @@ class Typing:
         return None
 
     def _call(self, node: exp.Anonymous) -> ColumnType | None:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         name = name_of(node)
         arguments = arguments_of(node)

@@ -103,7 +103,7 @@ def is_unique(column: str, scope: Scope) -> bool:
 def length_findings(call: exp.Expr) -> Iterator[Finding]:
     """What is wrong with the lengths of a window, size, slide and start, or with the gap of a session, which may be any
     text of an interval."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     name, lengths = name_of(call), call.expressions[1:]
     refused = (exp.Interval, exp.Column, exp.Anonymous, exp.Cast) if name == "window" else (exp.Interval,)
@@ -128,7 +128,7 @@ def length_findings(call: exp.Expr) -> Iterator[Finding]:
 
 def length_us(node: exp.Expr) -> int | None:
     """The length that a text says, in microseconds; None for expressions and for what Spark does not take."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     match = INTERVAL.fullmatch(node.name) if isinstance(node, exp.Literal) and node.is_string else None
     if match is None:

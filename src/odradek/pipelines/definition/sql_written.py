@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def written_query(text: str) -> exp.Expr | None:
     """The query, or None if it cannot be parsed in this way. The result is cached: do not modify it."""
     import sqlglot  # noqa: PLC0415 - takes 0.2 s, which only definitions with SQL need
-    from sqlglot import exp  # noqa: PLC0415
-    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415 - takes long to import
 
     try:
         found = sqlglot.parse(WINDOW_NAME.sub(WINDOW_STAND_IN, text), read=writing_dialect())
@@ -56,14 +56,14 @@ def start_of(node: exp.Expr) -> tuple[int, int]:
 
 def is_star(node: exp.Expr) -> bool:
     """Whether it is `*` or `table.*`."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
 def excepted_columns(star: exp.Expr) -> list[exp.Expr]:
     """The columns that EXCEPT leaves out of `*` or `table.*`."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     inner = star.this if isinstance(star, exp.Column) else star
     found: list[exp.Expr] = inner.args.get("except_") or inner.args.get("except") or []

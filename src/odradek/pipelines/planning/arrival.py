@@ -271,7 +271,7 @@ def mixes_rows(query: exp.Expr, key: Collection[str], streams: Streams) -> bool:
 
 def is_correlated(subquery: exp.Expr, streams: Streams) -> bool:
     """Whether a subquery in an expression names a column of the query around it, so that Spark runs it as a join."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     tables = list(subquery.find_all(exp.Table))
     inner = {alias_of(each) for each in (*tables, *subquery.find_all(exp.Subquery, exp.CTE))}

@@ -211,7 +211,7 @@ def distinguishes(node: exp.Expr) -> bool:
 
 def group_expressions(select: exp.Expr) -> list[exp.Expr]:
     """The expressions that a SELECT groups by, with ordinals, aliases and ALL replaced by what they stand for."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     group = select.args.get("group")
     if group is None:
@@ -231,7 +231,7 @@ def group_expressions(select: exp.Expr) -> list[exp.Expr]:
 def resolved(node: exp.Expr, select: exp.Expr) -> list[exp.Expr]:
     """What an expression of GROUP BY stands for: an ordinal or an alias stands for a selected expression. An ordinal
     that does not exist stands for none."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.Literal) and not node.is_string:
         at = int(node.name) - 1 if node.name.isdigit() else -1
@@ -245,7 +245,7 @@ def resolved(node: exp.Expr, select: exp.Expr) -> list[exp.Expr]:
 def is_new_name(node: exp.Expr, select: exp.Expr) -> bool:
     """Whether GROUP BY can use this as the alias of an expression: Spark prefers a column of the input, of which the
     expression may be a field, and groups by no aggregate."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if not isinstance(node, exp.Alias) or any(map(is_aggregate, node.walk())):
         return False
@@ -271,7 +271,7 @@ def part_finder(expressions: Sequence[exp.Expr], tables: Collection[str]) -> Cal
 
 def group_part(node: exp.Expr, tables: Collection[str]) -> str:
     """The text of an expression, in which columns are without the names of these tables, and names in lower case."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     def plain(each: exp.Expr) -> exp.Expr:
         if isinstance(each, exp.Column):

@@ -54,7 +54,7 @@ def ends_of(group: exp.Expr) -> list[exp.Expr]:
 
 def leaves(node: exp.Expr) -> list[exp.Expr]:
     """The expressions of a part of GROUP BY."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.Paren):
         return leaves(node.this)

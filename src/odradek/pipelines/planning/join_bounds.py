@@ -73,7 +73,7 @@ def bounds_of(join: JoinFound, sides: Sides) -> Bounds:
 
 def condition_terms(join: JoinFound) -> Iterator[exp.Expr]:
     """The terms of ON; those of WHERE too for an inner join, of whose condition Spark makes them a part."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     above = join.node.find_ancestor(exp.Select) if join.type is JoinType.INNER else None
     for condition in (join.node.args.get("on"), None if above is None else above.args.get("where")):
@@ -83,7 +83,7 @@ def condition_terms(join: JoinFound) -> Iterator[exp.Expr]:
 
 def ordered_pairs(term: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
     """The comparisons of a term, each with the greater side first."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(term, exp.GT | exp.GTE):
         return [(term.this, term.expression)]
@@ -97,7 +97,7 @@ def ordered_pairs(term: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]]:
 
 
 def add_equality(made: Bounds, term: exp.Expr, sides: Sides) -> None:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     compared = [term.this.unnest(), term.expression.unnest()]
     found = [[sides.find(column) for column in each.find_all(exp.Column)] for each in compared]
@@ -157,7 +157,7 @@ def add_bound(made: Bounds, greater: exp.Expr, lesser: exp.Expr, sides: Sides) -
 
 def signed_columns(node: exp.Expr, sign: int) -> Signed | None:
     """The columns of a sum with their signs; None for what Spark derives no bound from."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.Column):
         return [(node, sign)]
@@ -178,7 +178,7 @@ def signed_columns(node: exp.Expr, sign: int) -> Signed | None:
 
 def has_number(*sides: exp.Expr) -> bool:
     """Whether a literal of these sides is a number, or a text that Spark takes for one; those of intervals are not."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     literals = [each for side in sides for each in side.find_all(exp.Literal)]
     numbers = [each for each in literals if each.is_number or NUMBER.fullmatch(each.name)]

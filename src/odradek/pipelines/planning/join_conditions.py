@@ -48,7 +48,7 @@ def is_equality(term: Term) -> bool:
 
 def own_columns(node: exp.Expr) -> list[exp.Column]:
     """The columns that an expression names, without those in its subqueries."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     parts = node.walk(prune=lambda each: isinstance(each, exp.Query))
     return [each for each in parts if isinstance(each, exp.Column)]
@@ -93,7 +93,7 @@ def conditions_in(condition: exp.Expr | None, scope: Scope) -> list[Condition]:
 
 
 def condition_of(term: Term, scope: Scope) -> Condition:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     node, is_negated = term
     equal = exp.NEQ if is_negated else exp.EQ

@@ -46,7 +46,7 @@ def columns_read(join: exp.Expr, sides: Sides, *, is_left: bool) -> set[str]:
 
 def terms_above(join: exp.Expr, select: exp.Expr, scope: Scope, *, is_left: bool) -> Iterator[exp.Expr]:
     """The terms of the conditions of a SELECT that are applied to the rows of a side in a join with other rows."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     joins = [(each, each.args.get("on")) for each in own_joins(select)]
     for owner, condition in [(select, select.args.get("where")), *joins]:
@@ -73,7 +73,7 @@ def columns_selected(select: exp.Expr, scope: Scope) -> set[str]:
 
 def names_outside(select: exp.Expr) -> set[str] | None:
     """The names of columns in the query around a subquery, which may leave out its others; None if it has all."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     root = select.root()
     around = [each for each in root.walk(prune=lambda node: node is select) if each is not select]
@@ -84,21 +84,21 @@ def names_outside(select: exp.Expr) -> set[str] | None:
 
 
 def is_all_columns(node: exp.Expr) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
 
 
 def has_column_names(node: exp.Expr) -> bool:
     """Whether it is the alias of a table with names for its columns."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return isinstance(node, exp.TableAlias) and bool(node.args.get("columns"))
 
 
 def named_in(node: exp.Expr, scope: Scope) -> set[str]:
     """The columns of these tables that an expression names."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     columns = [each for each in node.find_all(exp.Column) if not is_star(each)]
     return {found for each in columns if (found := found_in(names_of(each), scope)) is not None}
@@ -121,7 +121,7 @@ def found_in(names: list[str], scope: Scope) -> str | None:
 
 def starred(star: exp.Expr, scope: Scope) -> set[str]:
     """The columns of these tables that `*` or `table.*` stands for, each name once."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     only = star.parts[0].name.lower() if isinstance(star, exp.Column) else None
     left_out = {each.name.lower() for each in excepted_columns(star)}

@@ -146,7 +146,7 @@ class Scope:
 
     def starred(self, star: exp.Expr) -> Rows:
         """The columns of `*` or `table.*`; those of `struct.*` and `table.struct.*` are not known."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         left_out = {each.name.lower() for each in excepted_columns(star)}
         if isinstance(star, exp.Column):
@@ -173,7 +173,7 @@ def non_null_columns(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 def tested_for_null(term: exp.Expr, *, is_negated: bool) -> exp.Expr | None:
     """What a condition such as `x IS NOT NULL` (negated) or `x IS NULL` tests."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(term, exp.Paren):
         return tested_for_null(term.this, is_negated=is_negated)
@@ -189,7 +189,7 @@ def tested_for_null(term: exp.Expr, *, is_negated: bool) -> exp.Expr | None:
 
 def may_be_null(node: exp.Expr, column: Callable[[exp.Column], Column]) -> bool:
     """Whether an expression over these columns may be null."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.Paren | exp.Alias):
         return may_be_null(node.this, column)

@@ -57,7 +57,7 @@ def compared_columns(condition: exp.Expr) -> list[str]:
 
 def computed_keys(condition: exp.Expr) -> list[str]:
     """The sides of equalities that are computed from columns and may be null if these columns are not."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     sides = [side for term, side in compared_sides(condition) if isinstance(term, exp.EQ)]
     computed = [each for each in sides if not plain_columns(each) or any(map(is_try_cast, each.find_all(exp.Cast)))]
@@ -71,7 +71,7 @@ def is_try_cast(node: exp.Expr) -> bool:
 
 def compared_sides(condition: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
     """The comparisons that must hold, each with one of its sides."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     for term in terms_of(condition):
         if isinstance(term, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ | exp.Between):
@@ -80,7 +80,7 @@ def compared_sides(condition: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
 
 def plain_columns(side: exp.Expr) -> list[exp.Expr]:
     """The columns of a sum, of which each makes the sum null if it is null."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(side, exp.Add | exp.Sub):
         return plain_columns(side.this) + plain_columns(side.expression)

@@ -93,7 +93,7 @@ class NullQueries(Reading[Rows, Scope]):
         return self._distinct(union, rows) if union.args.get("distinct") else rows
 
     def selected(self, node: exp.Select, scope: Scope, _read: Callable[[exp.Expr], Rows]) -> Rows:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         where = node.args.get("where")
         if where is not None:
@@ -134,7 +134,7 @@ class NullQueries(Reading[Rows, Scope]):
 
 def is_session(node: exp.Expr, scope: Scope) -> bool:
     """Whether this is a column of sessions of another step."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     found = scope.column(node) if isinstance(node, exp.Column) else None
     return found is not None and found.kind is Time.SESSION and found.time is not None
@@ -149,7 +149,7 @@ def own_windows(calls: list[exp.Expr], scope: Scope) -> Windows:
 
 def event_time(node: exp.Expr, scope: Scope, windows: Windows) -> str | None:
     """The event time that Spark knows an expression as: a column or a window of it, nothing else that it is part of."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     node = node.unnest()
     if isinstance(node, exp.Column):
@@ -161,7 +161,7 @@ def event_time(node: exp.Expr, scope: Scope, windows: Windows) -> str | None:
 
 def shown(node: exp.Expr, scope: Scope) -> str:
     """A text that is the same for the same column, with and without its table."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.Column):
         return ".".join(next(iter(scope.find(node)), (node.name,)))
@@ -175,7 +175,7 @@ def null_times(columns: Iterable[Column]) -> list[NullTime]:
 
 def join(node: exp.Expr, scope: Scope, right: Scope) -> None:
     """Joins the tables of a scope with others."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     kind, on = join_type(node), node.args.get("on")
     shared = [exp.column(each.name.lower()) for each in node.args.get("using") or ()]
@@ -198,7 +198,7 @@ def join(node: exp.Expr, scope: Scope, right: Scope) -> None:
 
 def selected_columns(node: exp.Select, scope: Scope, windows: Windows) -> Rows:
     """The columns that a SELECT with these windows selects."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     rows = Rows()
     for each in node.expressions:
@@ -219,7 +219,7 @@ def selected_columns(node: exp.Select, scope: Scope, windows: Windows) -> Rows:
 
 def window_column(name: str, item: exp.Expr, windows: Windows) -> Column:
     """The column of a window of the SELECT, or of its start, its end or its time."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     kind, time = Time.WINDOW, windows.time
     if is_window_time(item):
@@ -231,7 +231,7 @@ def window_column(name: str, item: exp.Expr, windows: Windows) -> Column:
 
 def selected_column(name: str, item: exp.Expr, scope: Scope) -> Column:
     """The column of an expression: a column of a table, the end or the time of a window of a table, or another."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     may_be_missing = may_be_null(item, scope.column)
     if is_window_time(item):
@@ -249,7 +249,7 @@ def selected_column(name: str, item: exp.Expr, scope: Scope) -> Column:
 
 def is_window(item: exp.Expr, scope: Scope, windows: Windows) -> bool:
     """Whether this is a window of the SELECT, or its start, its end or its time."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if is_window_time(item):
         return any(is_window(each, scope, windows) for each in item.expressions)

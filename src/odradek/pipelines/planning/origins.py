@@ -60,7 +60,7 @@ def origin_tables(query: exp.Expr, with_origins: Collection[str]) -> list[str] |
 
 def is_condition(subquery: exp.Expr) -> bool:
     """Whether this is the query of an IN, with named columns."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return isinstance(subquery.parent, exp.In) and subquery.find(exp.Star) is None
 
@@ -118,7 +118,7 @@ def depth_at(tokens: Sequence[Token], index: int) -> int:
 
 def reads_one_table(query: exp.Expr) -> bool:
     """Whether all columns in scope are those of one table."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     is_single = len(list(query.find_all(exp.Table))) == 1 and len(list(query.find_all(exp.Select))) == 1
     return is_single and not query.args.get("laterals")
@@ -126,7 +126,7 @@ def reads_one_table(query: exp.Expr) -> bool:
 
 def stars_of(query: exp.Expr, table: str) -> int:
     """The number of stars among the columns of a SELECT that stand for all columns of a table."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     tables = [each for each in query.find_all(exp.Table) if each.name.lower() == table.lower()]
     names = {(each.alias or each.name).lower() for each in tables}

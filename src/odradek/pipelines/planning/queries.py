@@ -64,7 +64,7 @@ def join_type(node: exp.Expr) -> JoinType:
 
 def has_parentheses(node: exp.Expr) -> bool:
     """Whether a part of FROM is in parentheses that are not those of a subquery."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return isinstance(node, exp.Subquery) and (
         isinstance(node.this, exp.Subquery) or not isinstance(node.this, exp.Query)
@@ -73,7 +73,7 @@ def has_parentheses(node: exp.Expr) -> bool:
 
 def terms_of(condition: exp.Expr) -> Iterator[exp.Expr]:
     """The conditions that all hold wherever this one does: the terms of AND, also of those in parentheses."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(condition, exp.Paren | exp.Where | exp.Having):
         yield from terms_of(condition.this)
@@ -85,7 +85,7 @@ def terms_of(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def is_negated(node: exp.Expr) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     parent = node.parent
     while isinstance(parent, exp.Paren):
@@ -95,7 +95,7 @@ def is_negated(node: exp.Expr) -> bool:
 
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
     """The expressions of a SELECT that are not its tables, and not inside a subquery."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     skipped = {"from", "from_", "joins", "with", "with_"}
     waiting = [child for key in node.args if key not in skipped for child in children(node.args[key])]
@@ -109,20 +109,20 @@ def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def children(value: object) -> list[exp.Expr]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, exp.Expr)]
 
 
 def own_queries(node: exp.Expr) -> list[exp.Expr]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return [each for each in own_nodes(node) if isinstance(each, exp.Query)]
 
 
 def own_joins(select: exp.Expr) -> list[exp.Expr]:
     """The joins of the FROM of a SELECT, without those of its subqueries."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return [each for each in select.find_all(exp.Join) if each.find_ancestor(exp.Select) is select]
 
@@ -134,20 +134,20 @@ def has_sessions(query: exp.Expr) -> bool:
 
 def window_calls(node: exp.Expr) -> list[exp.Expr]:
     """The calls of `window` and `session_window`."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return [each for each in node.find_all(exp.Anonymous) if each.name.lower() in {WINDOW_STAND_IN, "session_window"}]
 
 
 def is_window_time(node: exp.Expr) -> bool:
     """Whether this is a call of `window_time`, the event time of a window."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return isinstance(node, exp.Anonymous) and node.name.lower() == "window_time"
 
 
 def has_aggregates(node: exp.Expr) -> bool:
     """Whether a SELECT has an aggregate function without OVER."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return any(is_aggregate(each) and each.find_ancestor(exp.Window, exp.Select) is node for each in own_nodes(node))

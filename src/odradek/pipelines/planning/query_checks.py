@@ -138,7 +138,7 @@ def check_clauses(step: Step, operation: Sql, query: exp.Expr, static: Sequence[
 
 def runs_once(clause: exp.Expr, static: Sequence[exp.Expr]) -> bool:
     """Whether a clause is of a part of the query that reads no stream; samples of a table differ between batches."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     owner = clause.find_ancestor(exp.Select, exp.SetOperation)
     return not isinstance(clause, exp.TableSample | exp.Pivot) and is_one_of(owner, static)
@@ -296,14 +296,14 @@ def check_static_join(step: Step, operation: Sql, join: JoinFound, problems: Pro
 
 def in_stream(found: exp.Expr) -> bool:
     """Whether the clause applies to the stream; ORDER BY inside an aggregate or OVER sorts a group only."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return not isinstance(found, exp.Order) or isinstance(found.parent, exp.Query)
 
 
 def place_below(operation: Sql, found: exp.Expr) -> Place:
     """The place of the first identifier in a part of a query; sqlglot records positions of identifiers only."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     name = next((each for each in found.find_all(exp.Identifier) if "line" in each.meta), None)
     return operation.place if name is None else operation.place.inside(*place_in(name))

@@ -143,7 +143,7 @@ class _StreamReading(Reading[_Stream, _Stream]):
 
     def _subquery(self, node: exp.Expr, *, is_stream: bool, is_inner: bool) -> None:
         """A subquery in an expression: IN and EXISTS are joins, any other is a scalar subquery."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         owner = node.find_ancestor(exp.In, exp.Exists, exp.Select)
         if isinstance(owner, exp.In | exp.Exists):

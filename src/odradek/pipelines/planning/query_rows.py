@@ -153,7 +153,7 @@ class QueryRows(Reading[Rows, Scope]):
 
     def exploded(self, lateral: exp.Expr, tables: Scope) -> Scope:
         """LATERAL VIEW: a row for each element."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         found = tables.changing(lateral.this.find_all(exp.Column))
         self.removals += [] if lateral.args.get("outer") else found[:1]
@@ -167,13 +167,13 @@ class QueryRows(Reading[Rows, Scope]):
         return tables
 
     def _remove_by(self, condition: exp.Expr, scope: Scope) -> None:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         self.removals += scope.changing(condition.find_all(exp.Column))[:1]
 
     def _grouped(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT with groups: those that it selects, with what it groups by as their identity."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         expressions = group_expressions(node)
         part_of = part_finder(expressions, scope.by_name)
@@ -208,7 +208,7 @@ class QueryRows(Reading[Rows, Scope]):
         return Rows(columns, held | totals)
 
     def _merges_hours(self, node: exp.Expr, scope: Scope, resolve: Callable[[exp.Expr], Column | None]) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if not self._repeats_hours or not isinstance(node, exp.Cast | exp.TimeToStr | exp.UnixToStr):
             return False
@@ -216,7 +216,7 @@ class QueryRows(Reading[Rows, Scope]):
 
     def _projected(self, node: exp.Expr, scope: Scope) -> Rows:
         """The rows of a SELECT without groups."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         def resolve(each: exp.Expr) -> Column | None:
             if self._merges_hours(each, scope, scope.resolve):
@@ -244,7 +244,7 @@ class QueryRows(Reading[Rows, Scope]):
 def totals_of(select: exp.Expr, scope: Scope) -> frozenset[str]:
     """The parts of a group's identity that say for which expressions it is a total: ROLLUP, CUBE and GROUPING SETS have
     groups in which they are null. If rows with null are left out, null says it."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     part_of = part_finder(group_expressions(select), scope.by_name)
     where = select.args.get("where")
@@ -266,7 +266,7 @@ def name_of(item: exp.Expr, at: int) -> str:
 
 def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bool]) -> list[str]:
     """The columns of a condition over these rows that change, and the fields of structs that do."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     paths = [[part.name.lower() for part in each.parts] for each in condition.find_all(exp.Column)]
     named = [path[1:] if len(path) > 1 and is_table(path[0]) else path for path in paths]
@@ -275,7 +275,7 @@ def changing_paths(condition: exp.Expr, rows: Rows, is_table: Callable[[str], bo
 
 def has_own_literals(union: exp.Expr, at: int) -> bool:
     """Whether the column at this position is another literal in each SELECT of a UNION."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     selects = [each for side in (union.this, union.expression) for each in selects_of(side)]
     items = [each.expressions[at].unalias() if at < len(each.expressions) else None for each in selects]
@@ -284,7 +284,7 @@ def has_own_literals(union: exp.Expr, at: int) -> bool:
 
 
 def selects_of(node: exp.Expr) -> list[exp.Expr]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.SetOperation):
         return [*selects_of(node.this), *selects_of(node.expression)]

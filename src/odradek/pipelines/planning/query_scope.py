@@ -84,7 +84,7 @@ class Scope:
 
     def shared(self, join: exp.Expr, tables: Collection[str]) -> list[list[exp.Column]]:
         """The pairs of columns that USING or NATURAL equates in a join with these tables."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         names = [each.name.lower() for each in join.args.get("using") or ()]
         if join.args.get("method"):
@@ -156,14 +156,14 @@ class Scope:
         return [each.name for each in columns if not self._is_inner(each) and (self.resolve(each) or Column()).kind]
 
     def _is_inner(self, column: exp.Column) -> bool:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         tables = {alias_of(each) for each in column.root().find_all(exp.Table)} - set(self.by_name)
         return len(column.parts) > 1 and column.parts[0].name.lower() in tables
 
     def starred(self, star: exp.Expr) -> Rows:
         """The columns of `*`, `table.*` or `struct.*`."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         left_out = {each.name.lower() for each in excepted_columns(star)}
         rows = self.rows
@@ -175,7 +175,7 @@ class Scope:
 
 def leaves_out_fractions(node: exp.Expr, type_of: TypeOf) -> bool:
     """Whether this is a cast of a column to a type with fewer digits after the point: 0.001 and 0.002 are both 0.00."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if not isinstance(node, exp.Cast) or not isinstance(node.this.unnest(), exp.Column):
         return False
@@ -189,7 +189,7 @@ def leaves_out_fractions(node: exp.Expr, type_of: TypeOf) -> bool:
 def shows_local_hours(node: exp.Expr, kind: ColumnType | None, column: Column) -> bool:
     """Whether this is the text of a time in the session's zone, with hours, without the offset from UTC: where clocks
     are set back, two times have the same. The type and the column are those of what it is made from."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.TimeToStr | exp.UnixToStr):
         return unit_left(node) not in {"day", COARSE} and not shows_offset(node)
@@ -200,7 +200,7 @@ def shows_local_hours(node: exp.Expr, kind: ColumnType | None, column: Column) -
 
 def equated(condition: exp.Expr) -> list[list[exp.Column]]:
     """The pairs of columns that are equal wherever the condition holds."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     terms = [each for each in terms_of(condition) if isinstance(each, exp.EQ)]
     pairs = [[side for side in (each.this, each.expression) if isinstance(side, exp.Column)] for each in terms]
@@ -227,7 +227,7 @@ def without_joins(node: exp.Expr) -> exp.Expr:
 
 def types_of(select: exp.Expr | None, tables: Tables) -> TypeOf:
     """The types of the columns of a SELECT, whose tables may be those of the WITH clauses around it."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if not isinstance(select, exp.Select):
         return lambda _column: None
@@ -242,7 +242,7 @@ def types_of(select: exp.Expr | None, tables: Tables) -> TypeOf:
 
 def with_plain_tables(select: exp.Select) -> exp.Select:
     """A SELECT whose FROM has the tables of this one without parentheses, to look up their columns."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     clause = argument(select, "from")
     tables = [] if clause is None else tables_in(clause.this)

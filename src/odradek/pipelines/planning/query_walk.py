@@ -118,7 +118,7 @@ class Walk(Generic[R, S]):
         return tables
 
     def _rows_of_table(self, node: exp.Expr, named: Mapping[str, R]) -> R:
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             name = node.name.lower()

@@ -77,7 +77,7 @@ def drops_unmatched(join: exp.Expr, sides: Sides, conditions: Iterable[Condition
 
 def conditions_of(join: exp.Expr, sides: Sides) -> list[Condition]:
     """The conditions of ON, USING or NATURAL."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     both = {**sides.left, **sides.right}
     names = [each.name.lower() for each in join.args.get("using") or ()]

@@ -43,7 +43,7 @@ class Subquery:
     def is_run_by_equality(self) -> bool:
         """Whether Spark runs the subquery without a join, or by a join with an equality; assumed if the table of one of
         its columns is not known."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if None in self._columns.values():
             return True
@@ -68,7 +68,7 @@ class Subquery:
     def _is_equality(self, term: Term, *, is_plain: bool = False) -> bool:
         """Whether a term equates an expression of the SELECT around with one of the subquery, or with a plain column of
         it."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if not is_equality(term):
             return False
@@ -80,7 +80,7 @@ class Subquery:
 
     def _is_separable(self) -> bool:
         """Whether Spark can move all conditions with columns of the SELECT around from the subquery to the join."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         used = {id(column) for _, term in self._terms for column in own_columns(term[0])}
         if isinstance(self._owner, exp.Exists):
@@ -93,7 +93,7 @@ class Subquery:
         """Whether Spark can move a term of a SELECT. It moves none out of a UNION, nor, for IN and EXISTS, out of an
         aggregate without groups; out of other groups only equalities of plain columns, and terms without a column of
         the subquery."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         around = [select]
         while around[-1] is not self._query and around[-1].parent is not None:
@@ -131,7 +131,7 @@ def terms_of(select: exp.Expr) -> Iterator[Term]:
 
 def is_null_aware(owner: exp.Expr) -> bool:
     """Whether IN is negated, also by a NOT of the conditions around it."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     count, node = 0, owner.parent
     while isinstance(node, exp.Not | exp.Paren | exp.And | exp.Or):
@@ -142,7 +142,7 @@ def is_null_aware(owner: exp.Expr) -> bool:
 
 def is_own_condition(owner: exp.Expr) -> bool:
     """Whether IN is a term of WHERE or of ON."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     clause = owner.find_ancestor(exp.Where, exp.Join, exp.Select)
     if clause is None or isinstance(clause, exp.Select):

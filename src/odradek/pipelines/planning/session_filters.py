@@ -81,7 +81,7 @@ def sessions_in(query: exp.Expr) -> list[exp.Select]:
 
 def names_session(condition: exp.Expr, select: exp.Select) -> bool:
     """Whether a condition names the sessions of a SELECT, or what it computes from them."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     def is_named(node: exp.Expr) -> bool:
         columns = [part.name.lower() for each in node.find_all(exp.Column) for part in each.parts]
@@ -94,7 +94,7 @@ def names_session(condition: exp.Expr, select: exp.Select) -> bool:
 
 def readers_of(select: exp.Expr, query: exp.Expr) -> Iterator[exp.Expr]:
     """The SELECTs that read the rows of another one, directly, through others or by a name of WITH."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     above = select.parent
     while above is not None:

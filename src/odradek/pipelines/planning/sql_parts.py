@@ -35,13 +35,13 @@ SKETCHES = frozenset(  # aggregate functions that fingerprints before version 3 
     schema_of_variant_agg theta_intersection_agg theta_sketch_agg theta_union_agg tuple_intersection_agg_double
     tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
     tuple_union_agg_integer vector_avg vector_sum
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905 - a list would have a line for each name
 )
 ENDS = frozenset(  # of a clause
     """
     where group having order sort cluster distribute limit offset union intersect except minus window qualify lateral
     select from
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905 - a list would have a line for each name
 )
 BARE_CALLS = frozenset(("current_date", "current_timestamp", "current_time", "localtimestamp"))
 MODIFIERS = frozenset(("left", "right", "full", "inner", "cross", "outer", "semi", "anti", "natural"))

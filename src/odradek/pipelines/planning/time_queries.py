@@ -137,7 +137,7 @@ class TimeQueries(Reading[Rows, Scope]):
     def _selected_time(self, item: exp.Expr, tables: Scope) -> Time:
         """Event time stays that under another name; a sum is another time. Of other expressions nothing is said, but
         windows of loose times are loose."""
-        from sqlglot import exp  # noqa: PLC0415
+        from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
         if isinstance(item, exp.Column):
             found = Sides(tables, {}).find(item)
@@ -160,6 +160,6 @@ def groups_rows(select: exp.Select) -> bool:
 
 def named_columns(*nodes: exp.Expr) -> set[str]:
     """The names of all columns in these parts of a query, in lower case."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     return {column.name.lower() for node in nodes for column in node.find_all(exp.Column)}

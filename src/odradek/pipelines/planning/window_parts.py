@@ -70,7 +70,7 @@ def told_apart(parts: frozenset[str], unit: str) -> frozenset[str]:
 
 def step_of(node: exp.Expr) -> str | None:
     """The unit that values of a function are apart which returns dates or truncated times; None for others."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     unit = None if isinstance(node, exp.TimeToStr | exp.UnixToStr) else unit_left(node)
     if unit == COARSE:
@@ -80,7 +80,7 @@ def step_of(node: exp.Expr) -> str | None:
 
 def unit_left(node: exp.Expr) -> str | None:
     """The smallest unit of time in the result of a function of a time; None for other expressions."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.TsOrDsToDate) or (isinstance(node, exp.Cast) and node.to.this.name == "DATE"):
         return "day"
@@ -96,7 +96,7 @@ def unit_left(node: exp.Expr) -> str | None:
 
 def is_number_of_seconds(node: exp.Expr, parts: Collection[str]) -> bool:
     """Whether this is the seconds of a window with these parts: a cast to a whole number, or unix_timestamp."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     is_whole = isinstance(node, exp.Cast) and node.to.this.name in WHOLE_NUMBERS
     return (is_whole or isinstance(node, exp.StrToUnix)) and bool(parts) and all(map(WINDOW_PART.fullmatch, parts))
@@ -104,7 +104,7 @@ def is_number_of_seconds(node: exp.Expr, parts: Collection[str]) -> bool:
 
 def format_of(node: exp.Expr) -> str:
     """The format of a text of a time, as that of strftime; empty if it is not a literal."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     written = node.args.get("format")
     return written.name if isinstance(written, exp.Literal) else ""

@@ -106,7 +106,7 @@ class Item:
 
 
 def projection(node: exp.Expr, columns: Columns) -> Iterator[Item]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if is_star(node):
         if not isinstance(node, exp.Star) or any(node.args.values()):
@@ -128,7 +128,7 @@ def projection(node: exp.Expr, columns: Columns) -> Iterator[Item]:
 
 
 def aggregate(node: exp.Expr, call: exp.Expr, columns: Columns) -> Item:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     name, arguments = name_of(call), call.expressions
     if name not in {"count", "min", "max", "sum"} or len(arguments) != 1:
@@ -152,7 +152,7 @@ def aggregate(node: exp.Expr, call: exp.Expr, columns: Columns) -> Item:
 
 
 def sort_key(node: exp.Expr, columns: Columns, aliases: set[str]) -> Any:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if not isinstance(node, exp.Ordered) or not isinstance(node.this, exp.Column) or node.this.name.lower() in aliases:
         raise NotDirect("it sorts by an expression")
@@ -162,7 +162,7 @@ def sort_key(node: exp.Expr, columns: Columns, aliases: set[str]) -> Any:
 
 
 def condition(node: exp.Expr, columns: Columns) -> Any:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.Paren):
         return condition(node.this, columns)
@@ -189,7 +189,7 @@ def condition(node: exp.Expr, columns: Columns) -> Any:
 
 
 def is_null(node: exp.Expr, columns: Columns) -> Any:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if not isinstance(node.this, exp.Column) or not isinstance(node.expression, exp.Null):
         raise NotDirect("it has IS of another form than IS NULL")
@@ -207,7 +207,7 @@ def truth(node: exp.Expr, columns: Columns) -> Any:
 
 
 def compared(operator: Any, left: exp.Expr, right: exp.Expr, columns: Columns) -> Any:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     flipped = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
     if not isinstance(left, exp.Column):
@@ -232,7 +232,7 @@ def compared(operator: Any, left: exp.Expr, right: exp.Expr, columns: Columns) -
 
 def literal(node: exp.Expr, kind: str, column: Any) -> Any:
     """A constant as a value of the column's kind."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if isinstance(node, exp.Boolean) and kind == "boolean":
         return sa.literal(bool(node.this), sa.Boolean)

@@ -103,7 +103,7 @@ def statement_of(query: exp.Expr, columns: Columns) -> tuple[sa.Select[Any], lis
 
 
 def grouping_keys(group: exp.Expr, columns: Columns) -> list[str]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     if any(value for key, value in group.args.items() if key != "expressions"):
         raise NotDirect("it has GROUP BY of another form")
@@ -120,7 +120,7 @@ def grouping_keys(group: exp.Expr, columns: Columns) -> list[str]:
 
 
 def ordered(statement: sa.Select[Any], query: exp.Expr, columns: Columns, *, is_plain: bool) -> sa.Select[Any]:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - takes long to import
 
     order, limit = query.args.get("order"), query.args.get("limit")
     if order is not None:
