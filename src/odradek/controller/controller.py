@@ -197,7 +197,7 @@ class Controller:
         try:
             return decided._replace(version=await self.cluster.repair())
         except StoreError as problem:  # a later repair does it: until then the leaders commit nothing
-            log.warning("eligible leader sets of earlier settings stay", reason=str(problem))
+            log.warning("eligible leader sets of earlier settings stay", reason=problem)
             return decided
 
     async def alter_client_quotas(
