@@ -1,5 +1,7 @@
-"""While eligible leader replicas are kept (KIP-966), `min.insync.replicas` is a setting of the cluster: the controller and
-all leaders count with the same."""
+"""While eligible leader replicas are kept (KIP-966), `min.insync.replicas` is a setting of the cluster.
+
+The controller and all leaders count with the same.
+"""
 
 from tests.clients.conftest import APACHE_KAFKA, Target
 from tests.clients.wire.configs import BROKER_RESOURCE, alter_config, describe_configs
