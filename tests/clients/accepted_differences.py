@@ -42,24 +42,6 @@ BATCHES = (
     AcceptedDifference("fewer compressed records than counted", ("NONE",), _RECORDS_UNREAD),
 )
 
-TOPIC_SETTINGS = (
-    AcceptedDifference(
-        "min.insync.replicas",
-        (
-            {
-                "value": "1",
-                "type": "INT",
-                "source": "DEFAULT_CONFIG",
-                "synonyms": [["min.insync.replicas", "1", "DEFAULT_CONFIG"]],
-                "read_only": False,
-                "sensitive": False,
-            },
-        ),
-        "a new KRaft cluster writes this setting for all brokers when it turns eligible leader replicas on (KIP-966); "
-        "Odradek has no such list and leaves the setting at its default, which is the same value",
-    ),
-)
-
 
 def accepted_answers(broker_name: str, where: str, differences: tuple[AcceptedDifference, ...]) -> tuple[Json, ...]:
     """What a broker may answer besides what Apache Kafka does; nothing for Apache Kafka itself."""

@@ -2,7 +2,6 @@
 what Apache Kafka describes for a topic that was created without settings.
 """
 
-from tests.clients.accepted_differences import TOPIC_SETTINGS, accepted_answers
 from tests.clients.conftest import APACHE_KAFKA, Target
 from tests.clients.recorded import record_settings, recorded_settings
 from tests.clients.wire.configs import describe_topic_configs
@@ -21,4 +20,4 @@ def test_settings_of_a_topic_are_kafkas(target: Target, connection: Connection, 
         record_settings(described)
     assert described.keys() == recorded.keys()
     for name, expected in recorded.items():
-        assert described[name] in (expected, *accepted_answers(target.name, name, TOPIC_SETTINGS)), name
+        assert described[name] == expected, name

@@ -122,7 +122,8 @@ async def test_broker_settings_change_the_configuration_and_survive(tmp_path: Pa
         assert cache.broker_config.values["message.max.bytes"] == 300
     async with running(tmp_path) as (controller, cache):
         assert cache.broker_config.values["message.max.bytes"] == 300
-        await controller.alter_configs([ConfigReplacement(BROKER, "0", []), ConfigReplacement(BROKER, "", [])])
+        kept = [("min.insync.replicas", "1")]
+        await controller.alter_configs([ConfigReplacement(BROKER, "0", []), ConfigReplacement(BROKER, "", kept)])
         assert cache.broker_config.values["message.max.bytes"] == 1048588
 
 

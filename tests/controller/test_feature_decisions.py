@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.controller.feature_decisions import FeatureUpdate, UpgradeType, decide_feature_updates
-from odradek.metadata.changes import FeatureLevelChanged
+from odradek.controller.partition_rules import MIN_IN_SYNC
+from odradek.metadata.changes import ConfigsChanged, FeatureLevelChanged
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS as ELIGIBLE
 from odradek.metadata.features import SUPPORTED_FEATURES
 from odradek.protocol.errors import ErrorCode
 from tests.controller.clusters import after, cluster_of, image_of
 
+BROKER = ConfigResourceType.BROKER
 UP, SAFE, UNSAFE = UpgradeType
 PREFIX = "The update failed for all features since the following feature had an error: Invalid update version "
 WITHOUT_TYPE = (
@@ -37,8 +40,17 @@ def test_a_level_is_lowered_and_raised_again(downgrade: UpgradeType) -> None:
     lowered = decide_feature_updates([FeatureUpdate(ELIGIBLE, 0, downgrade)], CLUSTER)
     assert lowered == (None, [FeatureLevelChanged(ELIGIBLE, 0)])
     raised = decide_feature_updates([FeatureUpdate(ELIGIBLE, 1)], DISABLED)
-    assert raised == (None, [FeatureLevelChanged(ELIGIBLE, 1)])
+    assert raised == (None, [FeatureLevelChanged(ELIGIBLE, 1), ConfigsChanged(BROKER, "", {MIN_IN_SYNC: "1"})])
     assert after(DISABLED, raised[1]).image.feature_level(ELIGIBLE) == 1
+
+
+def test_all_brokers_have_one_minimum_while_eligible_leaders_are_kept() -> None:
+    own = after(DISABLED, [ConfigsChanged(BROKER, "1", {MIN_IN_SYNC: "3"})])
+    _, changes = decide_feature_updates([FeatureUpdate(ELIGIBLE, 1)], own)
+    enabled = after(own, changes).image
+    assert (enabled.configs_of(BROKER, "1"), enabled.configs_of(BROKER, "")) == ({}, {MIN_IN_SYNC: "1"})
+    chosen = after(DISABLED, [ConfigsChanged(BROKER, "", {MIN_IN_SYNC: "2"})])
+    assert decide_feature_updates([FeatureUpdate(ELIGIBLE, 1)], chosen) == (None, [FeatureLevelChanged(ELIGIBLE, 1)])
 
 
 @pytest.mark.parametrize("upgrade_type", UpgradeType)

@@ -221,7 +221,18 @@ def test_a_brokers_settings_are_reported_with_their_source() -> None:
     assert value(broker, BROKER_RESOURCE, "0", "message.max.bytes") == ("1048588", DEFAULT_SOURCE)
     assert setting(broker, BROKER_RESOURCE, "0", "num.partitions").read_only
     assert not setting(broker, BROKER_RESOURCE, "0", "message.max.bytes").read_only
-    assert describe(broker, BROKER_RESOURCE, "").configs == []
+    assert [each.name for each in describe(broker, BROKER_RESOURCE, "").configs] == ["min.insync.replicas"]
+    broker.close()
+
+
+def test_the_minimum_of_the_first_start_is_that_of_all_brokers() -> None:
+    """The controller and all leaders must count with one minimum (KIP-966): another one in the properties of a broker
+    has no effect."""
+    broker = SimulatedBroker(min_insync_replicas="2")
+    assert value(broker, BROKER_RESOURCE, "0", "min.insync.replicas") == ("2", BROKER_DEFAULT_SOURCE)
+    create_topic(broker, "t")
+    assert value(broker, TOPIC_RESOURCE, "t", "min.insync.replicas") == ("2", BROKER_DEFAULT_SOURCE)
+    assert alter_configs(broker, BROKER_RESOURCE, "0", min_insync_replicas="1") is ErrorCode.INVALID_CONFIG
     broker.close()
 
 

@@ -47,6 +47,17 @@ SOURCE = image(
 )
 
 
+def test_the_minimum_of_in_sync_replicas_is_that_of_the_cluster() -> None:
+    """The one of a single broker was written at its first start."""
+    name = "min.insync.replicas"
+    source = SOURCE.apply_all([ConfigsChanged(ConfigResourceType.BROKER, "", {name: "1", "message.max.bytes": "9"})])
+    target = image(ConfigsChanged(ConfigResourceType.BROKER, "", {name: "2"}))
+    migration = decide_migration(source, target, 1)
+    assert (migration.collisions, migration.settings) == ([], 2)
+    after = target.apply_all(migration.changes)
+    assert after.configs_of(ConfigResourceType.BROKER, "") == {name: "2", "message.max.bytes": "9"}
+
+
 def test_everything_arrives_in_an_empty_cluster_as_it_was() -> None:
     migration = decide_migration(SOURCE, empty_image("other"), 1)
     assert not migration.collisions

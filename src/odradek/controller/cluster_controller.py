@@ -103,7 +103,7 @@ class ClusterController:
         try:
             return Decided(None, await self.repair())
         except StoreError as problem:  # the broker is unregistered, so that another attempt would be refused
-            log.warning("partitions of an unregistered broker wait for a later repair", reason=str(problem))
+            log.warning("partitions of an unregistered broker wait for a later repair", reason=problem)
             return decided
 
     async def _write_broker(self, decide: Callable[[Cluster], BrokerDecision]) -> Decided[ErrorCode]:

@@ -17,7 +17,9 @@ from odradek.configuration.dynamic_configs import check_dynamic_configs, check_d
 from odradek.configuration.group_configs import GROUP_CONFIGS, check_group_configs
 from odradek.configuration.known_properties import KNOWN_PROPERTIES
 from odradek.configuration.topic_configs import TOPIC_CONFIGS, check_topic_configs
+from odradek.controller.partition_rules import MIN_IN_SYNC
 from odradek.metadata.changes import ConfigsChanged
+from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.metadata.image import merge
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
@@ -203,7 +205,9 @@ def _decide(
             f"{MAX_VALUE_LENGTH} bytes.",
         )
     after = merge(current, changes)
-    refusal = _check(resource_type, name, after, image, config)
+    refusal = _check(resource_type, name, after, image, config) or _check_min_in_sync(
+        resource_type, name, changes, image
+    )
     if refusal is not None:
         return refusal
     real = {key: value for key, value in changes.items() if current.get(key) != value}
@@ -223,6 +227,20 @@ def _check(
             return Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         return check_group_configs(values, config)
     return check_client_metrics_configs(name, values)
+
+
+def _check_min_in_sync(
+    resource_type: ConfigResourceType, name: str, changes: Mapping[str, str | None], image: MetadataImage
+) -> Refusal | None:
+    """While eligible leaders are kept, all brokers have one default (`feature_decisions.decide_one_min_in_sync`)."""
+    keeps_eligible_leaders = image.feature_level(ELIGIBLE_LEADER_REPLICAS) > 0
+    if resource_type is not ConfigResourceType.BROKER or MIN_IN_SYNC not in changes or not keeps_eligible_leaders:
+        return None
+    if name:
+        return Refusal(ErrorCode.INVALID_CONFIG, f"Broker-level {MIN_IN_SYNC} cannot be altered while ELR is enabled.")
+    if changes[MIN_IN_SYNC] is None:
+        return Refusal(ErrorCode.INVALID_CONFIG, f"Cluster-level {MIN_IN_SYNC} cannot be removed while ELR is enabled.")
+    return None
 
 
 def _check_topic(name: str, values: Mapping[str, str], image: MetadataImage, config: BrokerConfig) -> Refusal | None:

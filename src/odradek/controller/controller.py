@@ -18,7 +18,7 @@ from odradek.controller.acl_decisions import (
 )
 from odradek.controller.cluster_controller import ClusterController
 from odradek.controller.config_decisions import may_change_setting
-from odradek.controller.feature_decisions import decide_feature_updates
+from odradek.controller.feature_decisions import decide_feature_updates, decide_one_min_in_sync
 from odradek.controller.metadata_writer import MetadataWriter
 from odradek.controller.partition_rules import MIN_IN_SYNC
 from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS, write_request
@@ -86,7 +86,11 @@ class Controller:
         elected = ControllerElected(self._node_id, self._writer.controller_epoch)
 
         def decide(cluster: Cluster) -> tuple[None, list[Change]]:
-            return None, [elected, *decide_new_leader_epochs(cluster.image, self._node_id)]
+            return None, [
+                elected,
+                *decide_new_leader_epochs(cluster.image, self._node_id),
+                *decide_one_min_in_sync(cluster.image, cluster.config),
+            ]
 
         await self._writer.write(decide)
 
@@ -95,7 +99,9 @@ class Controller:
         self._writer.known_levels = None
         await self._writer.begin(controller_epoch)
         elected = ControllerElected(self._node_id, controller_epoch)
-        await self._writer.write(lambda _: (None, [elected]))
+        await self._writer.write(
+            lambda cluster: (None, [elected, *decide_one_min_in_sync(cluster.image, cluster.config)])
+        )
 
     async def stop_writing(self) -> None:
         """Finish the writes in progress, and accept no others."""
@@ -197,7 +203,7 @@ class Controller:
         try:
             return decided._replace(version=await self.cluster.repair())
         except StoreError as problem:  # a later repair does it: until then the leaders commit nothing
-            log.warning("eligible leader sets of earlier settings stay", reason=str(problem))
+            log.warning("eligible leader sets of earlier settings stay", reason=problem)
             return decided
 
     async def alter_client_quotas(

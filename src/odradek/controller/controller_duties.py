@@ -62,7 +62,7 @@ class ControllerDuties:
             if controller is not None and controller.is_active:
                 await self._run_duties(controller)
         except StoreError as problem:
-            log.warning("duties of the controller were interrupted", reason=str(problem))
+            log.warning("duties of the controller were interrupted", reason=problem)
         except Exception as problem:
             log.error("duties of the controller failed", exc_info=problem)
         finally:

@@ -62,7 +62,7 @@ class Election:
             if stat is not None and stat.ephemeral_owner == self._session.session_id:
                 await self._session.delete(CONTROLLER, stat.version)
         except ZooKeeperError as problem:
-            log.info("the claim of this controller ends with its session", reason=str(problem))
+            log.info("the claim of this controller ends with its session", reason=problem)
 
     def step_down(self) -> None:
         """Let another broker be the controller: this one reaches too few brokers. It stands again after a while."""
@@ -74,7 +74,7 @@ class Election:
         try:
             await self._store.claims.remove_claim_of(node_id)
         except ZooKeeperError as problem:
-            log.warning("the claim of a dead controller stays", broker=node_id, reason=str(problem))
+            log.warning("the claim of a dead controller stays", broker=node_id, reason=problem)
 
     def _follow_session(self, event: SessionEvent) -> None:
         if event is SessionEvent.EXPIRED:
@@ -95,11 +95,10 @@ class Election:
             except SessionClosed:
                 return
             except Exception as problem:
-                is_expected = isinstance(problem, (StoreError, ZooKeeperError, ValueError))
-                log.warning(
+                log.failure(
                     "the election of the controller was interrupted; retrying",
-                    reason=str(problem),
-                    exc_info=None if is_expected else problem,
+                    problem,
+                    expected=(StoreError, ZooKeeperError, ValueError),
                 )
                 await asyncio.sleep(RETRY_PAUSE_S)
                 self._may_have_changed.set()
@@ -153,7 +152,7 @@ class Election:
             except NoNode:
                 continue
             except MalformedMessage as problem:
-                log.error("a registration is ignored", broker=node_id, reason=str(problem))
+                log.error("a registration is ignored", broker=node_id, reason=problem)
                 continue
             live[node_id] = LiveBroker(
                 registration.broker, registration.previous_broker_epoch, registration.metadata_level

@@ -200,12 +200,9 @@ class FailureDetector:
             if await self._fence_as_controller(registrations):
                 return
         except Exception as problem:
-            is_expected = isinstance(problem, StoreError)
-            log.warning(
-                "brokers could not be fenced; retrying", brokers=sorted(registrations), reason=str(problem),
-                exc_info=None if is_expected else problem,
-            )  # fmt: skip
-            await asyncio.sleep(RETRY_PAUSE_S if is_expected else PAUSE_AFTER_DEFECT_S)
+            event = "brokers could not be fenced; retrying"
+            log.failure(event, problem, expected=StoreError, brokers=sorted(registrations))
+            await asyncio.sleep(RETRY_PAUSE_S if isinstance(problem, StoreError) else PAUSE_AFTER_DEFECT_S)
         self._fenced.clear()
         self._judge()  # some of them may have answered in the pause
 

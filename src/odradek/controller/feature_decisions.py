@@ -9,16 +9,21 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.metadata.changes import FeatureLevelChanged
-from odradek.metadata.features import SUPPORTED_FEATURES
+from odradek.configuration.broker_config_table import BROKER_CONFIGS
+from odradek.configuration.config_types import ConfigResourceType, format_value
+from odradek.controller.partition_rules import MIN_IN_SYNC
+from odradek.metadata.changes import ConfigsChanged, FeatureLevelChanged
+from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS, SUPPORTED_FEATURES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.topic_decisions import Cluster
     from odradek.metadata.changes import Change
+    from odradek.metadata.image import MetadataImage
 
 
 class UpgradeType(enum.IntEnum):
@@ -50,7 +55,25 @@ def decide_feature_updates(updates: Sequence[FeatureUpdate], cluster: Cluster) -
             ), []
         if update.level != cluster.image.feature_level(update.name):
             changes.append(FeatureLevelChanged(update.name, update.level))
+    if changes:
+        changes += decide_one_min_in_sync(cluster.image.apply_all(changes), cluster.config)
     return None, changes
+
+
+def decide_one_min_in_sync(image: MetadataImage, config: BrokerConfig) -> list[Change]:
+    """While eligible leaders are kept, the controller and all brokers have one default of `min.insync.replicas`: a
+    setting of the cluster, which begins as that of the controller's properties, and of no single broker."""
+    if image.feature_level(ELIGIBLE_LEADER_REPLICAS) == 0:
+        return []
+    changes: list[Change] = [
+        ConfigsChanged(resource.type, resource.name, {MIN_IN_SYNC: None})
+        for resource, values in image.configs.items()
+        if resource.type is ConfigResourceType.BROKER and resource.name and MIN_IN_SYNC in values
+    ]
+    if MIN_IN_SYNC not in image.configs_of(ConfigResourceType.BROKER, ""):
+        value = config.static_values.get(MIN_IN_SYNC) or format_value(BROKER_CONFIGS[MIN_IN_SYNC].default)
+        changes.append(ConfigsChanged(ConfigResourceType.BROKER, "", {MIN_IN_SYNC: value}))
+    return changes
 
 
 def _reason_against(update: FeatureUpdate, cluster: Cluster) -> str | None:

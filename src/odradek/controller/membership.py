@@ -85,7 +85,7 @@ class Membership:
             except SessionClosed:
                 return
             except (StoreError, ZooKeeperError, MalformedMessage) as problem:
-                log.error("this broker could not register again; retrying", reason=str(problem))
+                log.error("this broker could not register again; retrying", reason=problem)
                 await asyncio.sleep(RETRY_PAUSE_S)
                 self._has_new_session.set()
 

@@ -218,7 +218,7 @@ class MetadataWriter:
                     log.error("the outcome of a metadata commit is unknown: its history is gone", version=version)
                 return newest.version == version and newest == after
         except Exception as problem:
-            log.error("the outcome of a metadata commit is unknown", version=version, exc_info=problem)
+            log.failure("the outcome of a metadata commit is unknown", problem, expected=StoreError, version=version)
             return False
         if not commits:
             return False
@@ -244,7 +244,5 @@ class MetadataWriter:
 def _log_failure(write: asyncio.Task[Decided[T]]) -> None:
     """Report the exception of a write that nobody awaits."""
     problem = None if write.cancelled() else write.exception()
-    if isinstance(problem, StoreError):
-        log.warning("a metadata write failed after its caller was cancelled", reason=str(problem))
-    elif problem is not None:
-        log.error("a metadata write failed after its caller was cancelled", exc_info=problem)
+    if isinstance(problem, Exception):
+        log.failure("a metadata write failed after its caller was cancelled", problem, expected=StoreError)

@@ -57,7 +57,7 @@ async def handle(request: DeleteRecordsRequest, context: RequestContext) -> Dele
         await table.checkpoint_log_start_offsets({partition.directory for partition in changed})
     except OSError as problem:
         log.error(
-            "log start offsets could not be checkpointed: deleted records may return after a crash", reason=str(problem)
+            "log start offsets could not be checkpointed: deleted records may return after a crash", reason=problem
         )
         return _refuse_all(response)
     for partition in changed:

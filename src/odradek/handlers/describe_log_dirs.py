@@ -64,7 +64,7 @@ async def _describe(directory: LogDirectory, topics: list[DescribeLogDirsTopic],
     except TimeoutError:
         log.warning("the space of a log directory could not be read in time", path=directory.path)
     except OSError as problem:
-        log.warning("the space of a log directory could not be read", path=directory.path, reason=str(problem))
+        log.warning("the space of a log directory could not be read", path=directory.path, reason=problem)
         return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
     return described
 

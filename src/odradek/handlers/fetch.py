@@ -321,7 +321,7 @@ def _read_one(wanted: FetchedPartition, partition: Partition, round_: _Round, ma
     except OSError as problem:
         if not (is_readable_follower(partition) if is_follower_read else partition.is_leader):
             return FetchResult(partition.absence)  # its files were removed while a worker read
-        log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+        log.error("read failed", topic=partition.topic, partition=partition.index, reason=problem)
         return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 
 

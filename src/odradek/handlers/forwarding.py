@@ -158,7 +158,7 @@ async def decide_locally(api: Api, request: Request, context: RequestContext) ->
     try:
         response: Response = await api.handle(request, context)
     except StoreError as problem:
-        log.warning("the controller could not decide a request", api=api.name, reason=str(problem))
+        log.warning("the controller could not decide a request", api=api.name, reason=problem)
         return None
     errors = error_finder(type(response))(response)
     return None if errors and ErrorCode.NOT_CONTROLLER in errors else response

@@ -42,7 +42,7 @@ class IssuerKeys:
         try:
             self._by_url[url] = await self._host.workers.run(self._read, url)
         except (OSError, MalformedKeys) as problem:
-            log.warning("the keys of the token issuer cannot be read", url=url, reason=str(problem))
+            log.warning("the keys of the token issuer cannot be read", url=url, reason=problem)
 
     def _read(self, url: str) -> Keys:
         if not has_library():

@@ -104,7 +104,7 @@ async def _by_time(
             found = await lookups.run(partition, search, deadline)
     except (OSError, MalformedMessage) as problem:
         if partition.log_state is not LogState.RETIRED:  # else its files were removed during the look-up
-            log.warning("look-up failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            log.warning("look-up failed", topic=partition.topic, partition=partition.index, reason=problem)
             is_malformed = isinstance(problem, MalformedMessage)
             return _error(asked, ErrorCode.CORRUPT_MESSAGE if is_malformed else ErrorCode.KAFKA_STORAGE_ERROR)
         found = None

@@ -1,8 +1,10 @@
 """Metadata, versions 0 to 13: the addresses of the brokers, and the leader of each partition.
 
-Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it, unless
-that takes more than 2 s; Kafka answers that request with an error that makes the client retry. A broker is listed for
-15 s after it was fenced, except to Kafka's Java clients.
+A request that creates topics is answered as if it did not, so that clients retry it, and that one which asks whether a
+deleted topic is gone learns that it is.
+
+Departures from Kafka: that answer waits until the topics are created, for at most 2 s. A broker is listed for 15 s
+after it was fenced, except to Kafka's Java clients.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
+from odradek.coordinator.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
 from odradek.handlers.broker_endpoints import listed_brokers
 from odradek.handlers.partition_state import partition_state
 from odradek.handlers.turns import ELEMENTS_PER_TURN, each_in_turn
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
-from odradek.metadata.topic_names import illegal_name_reason
+from odradek.metadata.topic_names import illegal_name_reason, is_internal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
     MetadataRequest,
@@ -88,26 +91,29 @@ def _allows_creation(name: str, context: RequestContext) -> bool:
 async def _create_then_answer(
     request: MetadataRequest, context: RequestContext, missing: list[str]
 ) -> MetadataResponse:
-    """The answer has no topic that could not be created in time. The requests behind it on the connection, and the
-    other topics, do not wait for a controller that is away."""
+    """Clients find the topics when they retry, and cannot begin more creations than they have connections. The requests
+    behind it on the connection do not wait for a controller that is away."""
+    response = await _answer_in_turns(request, context)
     try:
         async with asyncio.timeout(CREATION_TIMEOUT_S):
             await _create(missing, context)
     except (StoreError, TimeoutError) as problem:
         reason = str(problem) or f"not within {CREATION_TIMEOUT_S:g} s"
         log.warning("topics could not be created on demand", count=len(missing), reason=reason)
-    return await _answer_in_turns(request, context)
+    return response
 
 
 async def _create(missing: list[str], context: RequestContext) -> None:
     services = context.services
     if OFFSETS_TOPIC in missing:
         await services.groups.topic.ensure()  # it has settings of its own, also when it is created here
+    if TRANSACTIONS_TOPIC in missing:
+        await services.transactions.topic.ensure()
     mutations = context.mutation_quota(strict_from=0)
     ordinary = [
         NewTopic(name=name)
         for name in dict.fromkeys(missing)
-        if name != OFFSETS_TOPIC and mutations.allows(services.config.num_partitions)
+        if name not in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC) and mutations.allows(services.config.num_partitions)
     ]
     if ordinary:
         await services.audited_requests.begin(_create_ordinary(ordinary, context, mutations))
@@ -198,7 +204,8 @@ def _one_topic(
         return _describe(topic, request, context)
     is_legal = illegal_name_reason(name) is None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
-    return _with_operations(MetadataResponseTopic(error_code=error, name=name), name, request, context)
+    missing = MetadataResponseTopic(error_code=error, name=name, is_internal=is_internal(name))
+    return _with_operations(missing, name, request, context)
 
 
 def _describe(topic: TopicImage, request: MetadataRequest, context: RequestContext) -> MetadataResponseTopic:

@@ -231,7 +231,7 @@ async def _answer_when_flushed(answers: list[TopicProduceResponse], appends: Req
             appends.has_errors = True
             response.error_code, response.base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
         except OSError as problem:
-            log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            log.error("flush failed", topic=partition.topic, partition=partition.index, reason=problem)
             response.error_code, response.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, -1
     appends.context.add_wait(LOG, began_ms)
     return _answer(answers, appends)

@@ -168,7 +168,7 @@ class RequestAppends:
         try:
             return partition.append(records, self.acks, verification=guard, conversion=conversion)
         except OSError as problem:
-            log.error("append failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            log.error("append failed", topic=partition.topic, partition=partition.index, reason=problem)
             return None
 
     def _finish(

@@ -39,7 +39,7 @@ def refusing_store_failures(handle: Handle) -> Handle:
         except StoreError as problem:
             if context.services.forwarder is not None:
                 raise
-            log.error("metadata could not be written", api=context.api_name, reason=str(problem))
+            log.error("metadata could not be written", api=context.api_name, reason=problem)
             refusal = Refusal(ErrorCode.REQUEST_TIMED_OUT, f"The metadata could not be written: {problem}")
             return await refuse_request(handle, request, context, refusal)
 

@@ -16,7 +16,7 @@ _FIELDS = "odradek_fields"
 
 
 class Logger:
-    """Events with named fields."""
+    """Events with named fields. An exception as a field is written as its text, or its type if it has none."""
 
     __slots__ = ("_logger",)
 
@@ -35,9 +35,28 @@ class Logger:
     def error(self, event: str, *, exc_info: BaseException | None = None, **fields: object) -> None:
         self._write(logging.ERROR, event, fields, exc_info)
 
+    def failure(
+        self,
+        event: str,
+        problem: Exception,
+        *,
+        expected: type[Exception] | tuple[type[Exception], ...],
+        **fields: object,
+    ) -> None:
+        """A warning with the reason if the exception is of an expected kind, otherwise an error with its traceback."""
+        if isinstance(problem, expected):
+            self.warning(event, **fields, reason=problem)
+        else:
+            self.error(event, exc_info=problem, **fields)
+
     def _write(self, level: int, event: str, fields: dict[str, object], exc_info: BaseException | None = None) -> None:
         if self._logger.isEnabledFor(level):
-            self._logger.log(level, event, exc_info=exc_info, extra={_FIELDS: fields})
+            texts = {name: _reason(value) if isinstance(value, Exception) else value for name, value in fields.items()}
+            self._logger.log(level, event, exc_info=exc_info, extra={_FIELDS: texts})
+
+
+def _reason(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__
 
 
 def get_logger(name: str) -> Logger:

@@ -101,14 +101,17 @@ class MetadataCache:
         return await done
 
     async def close(self) -> None:
-        """Apply everything that is committed, run the jobs, then stop following the store."""
+        """Apply everything that is committed, run the jobs, then stop following the store. A caller that does not wait
+        for a store that hangs cancels this."""
         if self._image is not None:
             self._notice_commits()
-        if self._applier is not None:
-            await asyncio.wait([self._applier])
-        self._is_closed = True
-        self._cancel_retry()
-        self._fail_waiting(StoreError("the broker is stopping"))
+        try:
+            if self._applier is not None:
+                await asyncio.wait([self._applier])
+        finally:
+            self._is_closed = True
+            self._cancel_retry()
+            self._fail_waiting(StoreError("the broker is stopping"))
 
     def _notice_commits(self) -> None:
         self._has_new_commits = True
@@ -144,8 +147,11 @@ class MetadataCache:
             self._has_failed = False
             self._cancel_retry()
         except Exception as problem:
+            if self._is_closed:
+                return
             if not self._has_failed:
-                log.error("metadata could not be read; retrying", version=self.image.version, exc_info=problem)
+                event = "metadata could not be read; retrying"
+                log.failure(event, problem, expected=StoreError, version=self.image.version)
             self._has_failed = True
             self._fail_waiting(problem)
             self._cancel_retry()  # each commit that is noticed while reads fail would add a timer

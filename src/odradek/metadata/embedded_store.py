@@ -235,7 +235,7 @@ class EmbeddedStore:
                 progress = progress.after_commit(size_bytes)
             self._progress = self._take_snapshot(database) if progress.is_snapshot_due else progress
         except sqlite3.Error as problem:
-            log.warning("metadata snapshot failed", path=self._path, reason=str(problem))
+            log.warning("metadata snapshot failed", path=self._path, reason=problem)
 
     def _take_snapshot(self, database: sqlite3.Connection) -> SnapshotProgress:
         with Transaction(database):

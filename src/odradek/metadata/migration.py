@@ -1,7 +1,7 @@
 """The changes that bring the metadata of a single broker into a cluster. Pure.
 
 Topics keep their ids, and partitions their replicas and epochs, because the logs stay where they are.
-The cluster's levels of features stay as they are.
+The cluster's levels of features stay as they are, and its default of `min.insync.replicas`, which follows from them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.changes import AclsAdded, ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated, TopicCreated
+from odradek.metadata.image import ConfigResource
 from odradek.metadata.topic_names import collision_key
 from odradek.metadata.users import decide_user_migration
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
 
 V = TypeVar("V")
+
+MIN_IN_SYNC = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int)
             collisions.append(f"topic {topic.name} (the cluster has {similar}, which differs in . and _ only)")
         else:
             changes.append(TopicCreated(topic))
-    for resource, values in source.configs.items():
+    settings = _settings_to_migrate(source)
+    for resource, values in settings.items():
         merged, differing = _merge(values, target.configs.get(resource, {}))
         name = f"{resource.type.name.lower()} {resource.name or 'defaults'}"
         collisions += [f"setting {setting} of {name}" for setting in differing]
@@ -82,13 +87,19 @@ def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int)
         collisions,
         topics=len(source.topics),
         partitions=sum(len(topic.partitions) for topic in source.topics.values()),
-        settings=sum(map(len, source.configs.values())),
+        settings=sum(map(len, settings.values())),
         quotas=sum(map(len, source.client_quotas.values())),
         users=len({key.user for key in source.users.scram_credentials}),
         tokens=len(source.users.delegation_tokens),
         rules=len(source.acls.bindings),
         present_topics=present,
     )
+
+
+def _settings_to_migrate(source: MetadataImage) -> dict[ConfigResource, Mapping[str, str]]:
+    defaults = ConfigResource(ConfigResourceType.BROKER, "")
+    kept = {name: value for name, value in source.configs.get(defaults, {}).items() if name != MIN_IN_SYNC}
+    return {**source.configs, defaults: kept}
 
 
 def _merge(ours: Mapping[str, V], theirs: Mapping[str, V]) -> tuple[dict[str, V], list[str]]:

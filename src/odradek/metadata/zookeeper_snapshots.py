@@ -97,7 +97,7 @@ class Snapshots:
         try:
             await self.take(await find_fence())
         except (ZooKeeperError, StoreError, MalformedMessage, Fenced) as problem:
-            log.warning("metadata snapshot failed", reason=str(problem) or type(problem).__name__)
+            log.warning("metadata snapshot failed", reason=problem)
         except Exception as problem:
             log.error("metadata snapshot failed", exc_info=problem)
 

@@ -202,7 +202,7 @@ class ZooKeeperStore:
                 async with self._readable_errors():
                     await self.read_head(self._head_may_have_changed.set)
             except StoreError as problem:
-                log.debug("the metadata in ZooKeeper cannot be watched; retrying", reason=str(problem))
+                log.debug("the metadata in ZooKeeper cannot be watched; retrying", reason=problem)
                 await asyncio.sleep(RETRY_PAUSE_S)
                 self._head_may_have_changed.set()
             else:

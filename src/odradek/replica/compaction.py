@@ -177,11 +177,11 @@ class Compaction:
         name = f"{partition.topic}-{partition.index}"
         if isinstance(problem, DamagedSegment):
             self._damaged.add(partition)
-            log.error("a log is damaged and is not compacted: run `odradek log verify`", log=name, reason=str(problem))
+            log.error("a log is damaged and is not compacted: run `odradek log verify`", log=name, reason=problem)
         elif isinstance(problem, FileNotFoundError | _Overtaken):
             log.info("compaction was interrupted by a deletion and will be tried again", log=name)
         elif isinstance(problem, OSError | BackgroundEnded):
-            log.error("a log could not be compacted and will be tried again", log=name, reason=str(problem))
+            log.error("a log could not be compacted and will be tried again", log=name, reason=problem)
             if isinstance(problem, OSError) and partition.log is partition_log:  # otherwise of another log directory
                 partition.report_failure(problem)
         else:
@@ -299,7 +299,7 @@ class Compaction:
         try:
             offsets = await self._files(directory).run(directory.cleaner_offsets.read)
         except (MalformedMessage, OSError) as problem:  # without it all logs count as dirty
-            log.warning("checkpoint ignored", path=directory.cleaner_offsets.path, reason=str(problem))
+            log.warning("checkpoint ignored", path=directory.cleaner_offsets.path, reason=problem)
         for (topic, index), offset in offsets.items():
             partition = self._table.find(topic, index)
             if partition is not None and partition.directory is directory:
@@ -323,7 +323,7 @@ class Compaction:
         try:
             await self._files(directory).run(directory.cleaner_offsets.write, offsets)
         except OSError as problem:
-            log.error("checkpoint could not be written", path=directory.cleaner_offsets.path, reason=str(problem))
+            log.error("checkpoint could not be written", path=directory.cleaner_offsets.path, reason=problem)
 
 
 class _Overtaken(Exception):

@@ -86,7 +86,7 @@ class FailedReplicas:
                 await self._channel.report_offline(list(taken))
                 self._reported |= taken
         except Exception as problem:
-            log.warning("replicas on failed log directories could not be reported; retrying", reason=str(problem))
+            log.warning("replicas on failed log directories could not be reported; retrying", reason=problem)
             self._retry_timer = self._clock.call_after(RETRY_AFTER_MS, self._retry)
         finally:
             self._reporting = None

@@ -138,7 +138,7 @@ class FollowerFetcher:
                 self._is_fetching, self._has_interrupted = True, False
                 await self._fetch(changes)
             except BrokerUnavailable as problem:
-                log.info("a leader cannot be reached", leader=str(self.client.address), reason=str(problem))
+                log.info("a leader cannot be reached", leader=str(self.client.address), reason=problem)
                 self._session.reset()
                 self._is_fetching = False
                 await self._pause(self._retry_ms)
@@ -285,7 +285,7 @@ class FollowerFetcher:
         except (OSError, BrokerUnavailable) as problem:
             log.warning(
                 "a follower could not align its log with the leader's", topic=followed.partition.topic,
-                partition=followed.partition.index, reason=str(problem),
+                partition=followed.partition.index, reason=problem,
             )  # fmt: skip
             self._delay(followed)
         except Exception as problem:

@@ -150,7 +150,7 @@ class Housekeeping:
         try:
             await self._table.checkpoint([directory])
         except OSError as problem:
-            log.error("checkpoints could not be written", path=directory.path, reason=str(problem))
+            log.error("checkpoints could not be written", path=directory.path, reason=problem)
 
     async def _flush(self, partition: Partition) -> None:
         """A failed flush of one partition does not stop the others. It is logged once: a log whose fsync failed stays
@@ -161,7 +161,7 @@ class Housekeeping:
         except OSError as problem:
             if is_known:
                 return
-            log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            log.error("flush failed", topic=partition.topic, partition=partition.index, reason=problem)
 
     def _must_flush(self, partition: Partition, now_ms: float) -> bool:
         """Rolled segments in the next round, as in Kafka; the active segment when `flush.ms` has passed, or when a
@@ -196,4 +196,4 @@ class Housekeeping:
             except FileNotFoundError:  # removed with its topic
                 continue
             except OSError as problem:
-                log.error("a removed file stays until the next start", path=path, reason=str(problem))
+                log.error("a removed file stays until the next start", path=path, reason=problem)

@@ -64,7 +64,7 @@ class InSyncRequests:
         try:
             results = await self._channel.propose([proposal for _, proposal in sent])
         except Exception as problem:
-            log.warning("in-sync sets could not be changed; retrying", partitions=len(sent), reason=str(problem))
+            log.warning("in-sync sets could not be changed; retrying", partitions=len(sent), reason=problem)
             results = [InSyncResult(ErrorCode.UNKNOWN_SERVER_ERROR)] * len(sent)
         refusals = Counter(result.error.name for result in results if result.error is not ErrorCode.NONE)
         if refusals:

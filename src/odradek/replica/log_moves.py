@@ -222,7 +222,7 @@ class LogMoves:
         if not (move.is_cancelled and isinstance(problem, MoveFailed)):  # files of removed partitions may be gone
             log.error(
                 "a replica could not be moved", topic=move.partition.topic, partition=move.partition.index,
-                target=move.target.path, reason=str(problem), exc_info=None if is_known else problem,
+                target=move.target.path, reason=problem, exc_info=None if is_known else problem,
             )  # fmt: skip
         if isinstance(problem, OSError) and not is_refusal(problem):
             self._table.fail_directory(move.target, problem)
@@ -237,13 +237,13 @@ class LogMoves:
             if move.target.failure is None:
                 await self._workers(move.target).files.run(remove_if_present, move.path, self._host)
         except OSError as problem:
-            log.error("an incomplete copy stays until the next start", path=move.path, reason=str(problem))
+            log.error("an incomplete copy stays until the next start", path=move.path, reason=problem)
         finally:
             self._moves.pop(move, None)
         try:
             await self._table.checkpoint([move.target])  # without the copy
         except OSError as problem:
-            log.error("checkpoints could not be written", path=move.target.path, reason=str(problem))
+            log.error("checkpoints could not be written", path=move.target.path, reason=problem)
         finally:
             move.ended.set()
 

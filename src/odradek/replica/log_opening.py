@@ -181,7 +181,7 @@ def open_logs(
         except OSError as problem:
             log.error(
                 "a partition cannot be opened", topic=each.topic.name, partition=each.partition.index,
-                directory=each.directory.path, reason=str(problem), others_not_tried=len(pending) - number - 1,
+                directory=each.directory.path, reason=problem, others_not_tried=len(pending) - number - 1,
             )  # fmt: skip
             return opened, [rest._replace(problem=problem) for rest in pending[number:]]
     return opened, []

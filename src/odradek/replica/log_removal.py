@@ -29,7 +29,7 @@ def rename_for_deletion(partitions: Iterable[Partition]) -> list[str]:
         except OSError as problem:
             log.error(
                 "a deleted partition could not be removed: the next start sets it aside", topic=each.topic,
-                partition=each.index, reason=str(problem),
+                partition=each.index, reason=problem,
             )  # fmt: skip
     return renamed
 
@@ -45,9 +45,7 @@ def remove_trees(disk: Disk, paths: Iterable[str], must_stop: Callable[[], bool]
         except FileNotFoundError:
             continue
         except OSError as problem:
-            log.error(
-                "a deleted partition could not be removed: the next start removes it", path=path, reason=str(problem)
-            )
+            log.error("a deleted partition could not be removed: the next start removes it", path=path, reason=problem)
 
 
 def close_logs(partitions: Iterable[Partition]) -> bool:
@@ -58,9 +56,7 @@ def close_logs(partitions: Iterable[Partition]) -> bool:
             partition.log.close()
         except OSError as problem:
             is_clean = False
-            log.error(
-                "a log could not be closed", topic=partition.topic, partition=partition.index, reason=str(problem)
-            )
+            log.error("a log could not be closed", topic=partition.topic, partition=partition.index, reason=problem)
     return is_clean
 
 
@@ -68,4 +64,4 @@ def close_directory(directory: LogDirectory, is_clean: bool) -> None:
     try:
         directory.close(is_clean=is_clean)
     except OSError as problem:
-        log.error("a log directory could not be closed", path=directory.path, reason=str(problem))
+        log.error("a log directory could not be closed", path=directory.path, reason=problem)

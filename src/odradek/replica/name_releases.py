@@ -56,7 +56,7 @@ class NameReleases:
         try:
             await self._write_checkpoints(self._checkpoints.directories_with_stale(keys))
         except OSError as problem:
-            log.error("checkpoints could not be written", reason=str(problem))
+            log.error("checkpoints could not be written", reason=problem)
 
     def _end(self, task: asyncio.Task[None]) -> None:
         del self._running[task]

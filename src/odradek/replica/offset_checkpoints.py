@@ -112,5 +112,5 @@ def read_checkpoint(checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
     try:
         return checkpoint.read()
     except MalformedMessage as problem:
-        log.warning("checkpoint ignored", path=checkpoint.path, reason=str(problem))
+        log.warning("checkpoint ignored", path=checkpoint.path, reason=problem)
         return {}

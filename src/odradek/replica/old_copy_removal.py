@@ -80,7 +80,7 @@ class OldCopyRemoval:
                 if move.target.failure is not None or not is_refusal(problem):
                     raise
                 if not has_warned:
-                    log.warning("a moved replica is not durable", path=move.new_path, reason=str(problem))
+                    log.warning("a moved replica is not durable", path=move.new_path, reason=problem)
                 has_warned = True
             else:
                 return True
@@ -131,7 +131,7 @@ class OldCopyRemoval:
             await self._files(move.target).run(unmark_new_copy, move.new_path, self._host)
             await self._table.checkpoint([move.source, move.target])
         except OSError as problem:  # the next checkpoint, and the next start, have the same effect
-            log.error("the end of a move could not be recorded", path=move.new_path, reason=str(problem))
+            log.error("the end of a move could not be recorded", path=move.new_path, reason=problem)
         if self.after_move is not None:
             await self.after_move(move.partition, move.source)
 

@@ -316,7 +316,7 @@ class PartitionTable(HostedPartitions):
             return
         directory.failure = str(problem)
         log.error(
-            "log directory failed", path=directory.path, reason=str(problem),
+            "log directory failed", path=directory.path, reason=problem,
             partitions=self._partition_counts[directory],
         )  # fmt: skip
         for partition in self:
@@ -384,6 +384,6 @@ class PartitionTable(HostedPartitions):
         try:
             await self.checkpoint([directory])
         except OSError as problem:
-            log.error("checkpoints could not be written", path=directory.path, reason=str(problem))
+            log.error("checkpoints could not be written", path=directory.path, reason=problem)
             is_clean = False
         await files.run(close_directory, directory, is_clean)

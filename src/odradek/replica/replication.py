@@ -232,7 +232,7 @@ class Replication:
         try:
             client = self._clients.to(address, PURPOSE)
         except BrokerUnavailable as problem:
-            log.warning("a leader cannot be followed", leader=leader, reason=str(problem))
+            log.warning("a leader cannot be followed", leader=leader, reason=problem)
             return None
         fetcher = self._fetchers[leader] = FollowerFetcher(
             client,

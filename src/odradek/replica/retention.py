@@ -72,7 +72,7 @@ class Retention:
         except OSError as problem:
             log.error(
                 "expired segments stay: the log start offsets could not be checkpointed", path=directory.path,
-                reason=str(problem),
+                reason=problem,
             )  # fmt: skip
             return False
         return True
@@ -120,4 +120,4 @@ async def remove_old_segments(partition: Partition) -> None:
 
 
 def _log_failure(partition: Partition, problem: OSError) -> None:
-    log.error("retention failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+    log.error("retention failed", topic=partition.topic, partition=partition.index, reason=problem)

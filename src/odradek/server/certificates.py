@@ -80,7 +80,7 @@ class Certificates:
             log.error(
                 "the dynamic settings of a certificate cannot be used: the properties file applies",
                 listener=listener,
-                reason=str(problem),
+                reason=problem,
             )
 
     def of_listener(self, name: str) -> ListenerTls | None:

@@ -195,7 +195,7 @@ class ClusterMember:
         try:
             await self._host.workers.run(write_epoch, self._directories, self._host, broker_epoch)
         except OSError as problem:  # the file names an earlier epoch: the next start counts as an unclean one
-            log.warning("the registration could not be written to a log directory", reason=str(problem))
+            log.warning("the registration could not be written to a log directory", reason=problem)
 
     async def _start_replication(self, table: PartitionTable) -> None:
         """Runs between two commits, so that replication misses none."""
@@ -224,9 +224,9 @@ class ClusterMember:
             try:
                 await self._repeat(self._session.unfence)
             except StaleBrokerEpoch as problem:  # another registration follows, or the end of this one
-                log.warning("this broker stays fenced", reason=str(problem))
+                log.warning("this broker stays fenced", reason=problem)
             except (BrokerUnavailable, StoreError) as problem:
-                log.warning("this broker stays fenced; retrying", reason=str(problem))
+                log.warning("this broker stays fenced; retrying", reason=problem)
                 await asyncio.sleep(UNFENCING_PAUSE_S)
                 continue
             return
@@ -255,7 +255,8 @@ class ClusterMember:
                     await wait_until_replaced(topic, self.metadata, self._clients, self._listener_name)
                 await self.election.stop()
         except (TimeoutError, StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
-            log.warning("the leaderships of this broker were not handed over", reason=str(problem))
+            reason = f"not within {HAND_OVER_TIMEOUT_MS / 1000:g} s" if isinstance(problem, TimeoutError) else problem
+            log.warning("the leaderships of this broker were not handed over", reason=reason)
 
     async def leave(self) -> None:
         self.replication.stop()

@@ -335,7 +335,7 @@ class Connection(asyncio.BufferedProtocol):
             self._proceed()
 
     def _output_failed(self, error: OSError) -> None:
-        log.debug("client disconnected", client=self._client.host, reason=str(error))
+        log.debug("client disconnected", client=self._client.host, reason=error)
         self._transport.abort()
 
     def _proceed(self) -> None:

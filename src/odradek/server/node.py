@@ -329,7 +329,7 @@ def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id
             except OSError as problem:
                 if not directories:
                     raise
-                log.error("log directory failed", path=path, reason=str(problem))
+                log.error("log directory failed", path=path, reason=problem)
                 directory = LogDirectory.unusable(path, host, str(problem))
             directories.append(directory)
     except BaseException:

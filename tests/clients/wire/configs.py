@@ -1,4 +1,4 @@
-"""DescribeConfigs (version 3) by hand: every setting of a topic with its type, source and synonyms."""
+"""DescribeConfigs (version 3) by hand: every setting with its type, source and synonyms; changes of one setting."""
 
 from typing import Any
 
@@ -7,12 +7,27 @@ from tests.clients.scenario.steps import CONFIG_SOURCES
 from tests.clients.wire.connection import Connection, Reader, array, int8, int32, string
 from tests.clients.wire.requests import DESCRIBE_CONFIGS
 
-TOPIC_RESOURCE = 2
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+SET, DELETE = 0, 1
+INCREMENTAL_ALTER_CONFIGS = 44
 TYPES = ("UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 
 
 def describe_topic_configs(connection: Connection, topic: str) -> dict[str, dict[str, Any]]:
-    resource = int8(TOPIC_RESOURCE) + string(topic) + int32(-1)
+    return describe_configs(connection, TOPIC_RESOURCE, topic)
+
+
+def alter_config(connection: Connection, resource: tuple[int, str], name: str, value: str | None) -> tuple[str, str]:
+    """(error, message) of a setting that is set, or deleted without a value."""
+    change = string(name) + int8(SET if value is not None else DELETE) + string(value)
+    entry = int8(resource[0]) + string(resource[1]) + array([change])
+    answer = connection.ask(INCREMENTAL_ALTER_CONFIGS, 0, array([entry]) + int8(0))
+    answer.int32(), answer.int32()  # throttle time, one resource
+    return error_name(answer.int16()), answer.string() or ""
+
+
+def describe_configs(connection: Connection, resource_type: int, resource_name: str) -> dict[str, dict[str, Any]]:
+    resource = int8(resource_type) + string(resource_name) + int32(-1)
     answer = connection.ask(DESCRIBE_CONFIGS, 3, array([resource]) + int8(1) + int8(0))
     answer.int32(), answer.int32()  # throttle time, one resource
     if (error := error_name(answer.int16())) != "NONE":

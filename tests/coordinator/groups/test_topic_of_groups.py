@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -64,10 +66,13 @@ def test_groups_stay_where_they_are_when_their_topic_grows(world: GroupWorld) ->
     world.run(scenario())
 
 
-def test_asking_for_the_topic_of_groups_makes_it_as_it_must_be() -> None:
-    properties = {"auto.create.topics.enable": "true", "offsets.topic.num.partitions": str(PARTITION_COUNT)}
-    world = GroupWorld(1, properties)
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)], allow_auto_topic_creation=True)
+@pytest.mark.parametrize("name", [OFFSETS_TOPIC, "__transaction_state"])
+def test_asking_for_the_topic_of_a_coordinator_makes_it_as_it_must_be(name: str) -> None:
+    numbers = ("offsets.topic.num.partitions", "transaction.state.log.num.partitions")
+    world = GroupWorld(1, {"auto.create.topics.enable": "true", **dict.fromkeys(numbers, str(PARTITION_COUNT))})
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+    (missing,) = world.run(world.call(request, MetadataResponse, 9)).topics
+    assert (missing.error_code, missing.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
     (topic,) = world.run(world.call(request, MetadataResponse, 9)).topics
     assert (topic.error_code, len(topic.partitions)) == (ErrorCode.NONE, PARTITION_COUNT)
     world.close()

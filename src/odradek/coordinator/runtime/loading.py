@@ -53,7 +53,7 @@ async def replay_log(machine: StateMachine, shard_log: ShardLog, pending: Pendin
         try:
             machine.replay(key, value)
         except MalformedMessage as problem:
-            log.error("a coordinator record cannot be read", partition=latest.name, reason=str(problem))
+            log.error("a coordinator record cannot be read", partition=latest.name, reason=problem)
         if number % SLICE_RECORDS == 0:
             await asyncio.sleep(0)
     return latest.count

@@ -187,7 +187,7 @@ class Shard(Generic[M]):
             try:
                 self.machine.replay(record.key, record.value)
             except MalformedMessage as problem:  # loaded from the log of another version: as when it is loaded
-                logger.error("a coordinator record cannot be read", partition=self.log.name, reason=str(problem))
+                logger.error("a coordinator record cannot be read", partition=self.log.name, reason=problem)
         return error
 
     def write_each(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:

@@ -194,7 +194,7 @@ class PartitionShardLog:
         return coordinator_error(error)
 
     def _storage_error(self, problem: OSError) -> ErrorCode:
-        log.error("append failed", topic=self.partition.topic, partition=self.index, reason=str(problem))
+        log.error("append failed", topic=self.partition.topic, partition=self.index, reason=problem)
         return _ERRORS[ErrorCode.KAFKA_STORAGE_ERROR]
 
     async def read(self, offset: int, end_offset: int) -> bytes | None:

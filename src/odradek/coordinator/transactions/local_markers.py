@@ -48,7 +48,7 @@ class LocalMarkers:
         try:
             result = hosted.append_marker(marker, transaction_version=version)
         except OSError as problem:
-            log.error("a transaction marker could not be written", topic=topic, partition=index, reason=str(problem))
+            log.error("a transaction marker could not be written", topic=topic, partition=index, reason=problem)
             return ErrorCode.KAFKA_STORAGE_ERROR
         if result.error is not ErrorCode.NONE or result.last_offset < hosted.high_watermark:
             return result.error

@@ -98,7 +98,7 @@ class Outbox(Generic[T]):
                 try:
                     await self._sender.send(address, sending, lane)
                 except BrokerUnavailable as problem:
-                    log.debug("a broker is not reached", broker=address.node_id, reason=str(problem))
+                    log.debug("a broker is not reached", broker=address.node_id, reason=problem)
                     self._sender.give_up(sending)
                 finally:
                     timer.cancel()

@@ -122,6 +122,6 @@ class AuditLog:
                 self._rate.left_out += sum(event_count for _, event_count in lines)
                 self._report_later()
                 if not self._has_failed:
-                    log.error("the audit log could not be written", path=self._path, reason=str(problem))
+                    log.error("the audit log could not be written", path=self._path, reason=problem)
                 self._has_failed = True
         self._writing = None
