@@ -57,6 +57,18 @@ def epoch_not_raised_at_the_end(patch: MonkeyPatch) -> None:
     patch.setattr(transaction_rules, "end_transaction", end)
 
 
+def next_transaction_fenced_before_the_markers(patch: MonkeyPatch) -> None:
+    """A client that goes on with its next epoch while the last transaction is being marked is taken for a fenced one."""
+    original = transaction_rules.end_transaction
+
+    def end(current: Any, producer: ProducerIdentity, *rest: Any, **how: Any) -> Any:
+        is_next = current is not None and current.state.is_ending and producer.epoch == current.producer_epoch
+        fenced = transaction_rules.Outcome(ErrorCode.PRODUCER_FENCED)
+        return fenced if is_next else original(current, producer, *rest, **how)
+
+    patch.setattr(transaction_rules, "end_transaction", end)
+
+
 def epochs_not_compared(patch: MonkeyPatch) -> None:
     """The coordinator takes requests of a producer that was fenced."""
     check = transaction_rules.check_producer
@@ -164,6 +176,7 @@ MUTATIONS: list[Callable[[MonkeyPatch], None]] = [
     answers_before_commit,
     complete_before_markers,
     epoch_not_raised_at_the_end,
+    next_transaction_fenced_before_the_markers,
     epochs_not_compared,
     partitions_not_verified,
     guard_ignored,
