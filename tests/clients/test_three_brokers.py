@@ -1,5 +1,5 @@
-"""Transactions of every client on a cluster, where other brokers than the coordinator write most of the markers: a client
-that goes on at once finds its last transaction unfinished.
+"""Transactions of every client on a cluster, where other brokers than the coordinator write most of the markers: a
+client that goes on at once finds its last transaction unfinished.
 
 `make test` runs one client of each test, `make soak` all.
 """

@@ -47,8 +47,8 @@ class FaultyNetwork:
         self.is_faulty = True
         self.requests = 0
         self.starts: Counter[str] = Counter()
-        """By transactional id, how often a producer's start has reached the broker or has left it: as long as this stays
-        the same, no producer of the id fences another one."""
+        """By transactional id, how often a producer's start has reached the broker or has left it: as long as this
+        stays the same, no producer of the id fences another one."""
         self._late: set[asyncio.Task[bytes | None]] = set()
 
     def connect(self, on_late_request: Callable[[], None] = lambda: None) -> FaultyConnection:

@@ -58,7 +58,7 @@ def epoch_not_raised_at_the_end(patch: MonkeyPatch) -> None:
 
 
 def next_transaction_fenced_before_the_markers(patch: MonkeyPatch) -> None:
-    """A client that goes on with its next epoch while the last transaction is being marked is taken for a fenced one."""
+    """A client that goes on with its next epoch while markers are written is taken for a fenced one."""
     original = transaction_rules.end_transaction
 
     def end(current: Any, producer: ProducerIdentity, *rest: Any, **how: Any) -> Any:

@@ -20,9 +20,8 @@ from odradek.handlers.context import ClientConnection
 from odradek.server.node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-
     import random
+    from collections.abc import Callable, Coroutine, Mapping
 
     from odradek.coordinator.transactions.local_markers import LocalMarkers
     from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
