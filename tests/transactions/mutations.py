@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pytest import MonkeyPatch  # noqa: PT013 - only its type
 
 
+_end_transaction = transaction_rules.end_transaction
+
+
 def markers_before_prepare_is_committed(patch: MonkeyPatch) -> None:
     def write(self: TransactionShard, transactional_id: str, transaction: Any) -> None:
         self.write_markers(transactional_id, transaction)
@@ -57,16 +60,15 @@ def epoch_not_raised_at_the_end(patch: MonkeyPatch) -> None:
     patch.setattr(transaction_rules, "end_transaction", end)
 
 
-def next_transaction_fenced_before_the_markers(patch: MonkeyPatch) -> None:
+def end_or_fence(current: Any, producer: ProducerIdentity, *rest: Any, **how: Any) -> Any:
     """A client that goes on with its next epoch while markers are written is taken for a fenced one."""
-    original = transaction_rules.end_transaction
+    is_next = current is not None and current.state.is_ending and producer.epoch == current.producer_epoch
+    fenced = transaction_rules.Outcome(ErrorCode.PRODUCER_FENCED)
+    return fenced if is_next else _end_transaction(current, producer, *rest, **how)
 
-    def end(current: Any, producer: ProducerIdentity, *rest: Any, **how: Any) -> Any:
-        is_next = current is not None and current.state.is_ending and producer.epoch == current.producer_epoch
-        fenced = transaction_rules.Outcome(ErrorCode.PRODUCER_FENCED)
-        return fenced if is_next else original(current, producer, *rest, **how)
 
-    patch.setattr(transaction_rules, "end_transaction", end)
+def next_transaction_fenced_before_the_markers(patch: MonkeyPatch) -> None:
+    patch.setattr(transaction_rules, "end_transaction", end_or_fence)
 
 
 def epochs_not_compared(patch: MonkeyPatch) -> None:
