@@ -1,7 +1,8 @@
 """Transactions of every client on a cluster, where other brokers than the coordinator write most of the markers: a
 client that goes on at once finds its last transaction unfinished.
 
-`make test` runs one client of each test, `make soak` all.
+`make test` runs one client of each test, `make soak` all. franz-go meets an unfinished transaction in almost every
+round, librdkafka rarely.
 """
 
 from collections import Counter
@@ -29,7 +30,8 @@ from tests.pipelines.committed import committed_records
 BROKERS = 3
 PARTITIONS = 30
 ROUNDS_OF_A_PRODUCER = 20
-IN_EVERY_RUN = "confluent-kafka"
+SCENARIO_IN_EVERY_RUN = "confluent-kafka"
+ROUNDS_IN_EVERY_RUN = "franz-go"
 PROPERTIES: dict[str, str | int] = {
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 3,
@@ -61,7 +63,7 @@ def driver(client: str, cluster: RunningCluster, request: pytest.FixtureRequest)
 
 
 @pytest.mark.parametrize(
-    "client", [_parameter(name, soaks=name != IN_EVERY_RUN) for name in DRIVERS if name != "kafka-tools"]
+    "client", [_parameter(name, soaks=name != SCENARIO_IN_EVERY_RUN) for name in DRIVERS if name != "kafka-tools"]
 )
 def test_a_cluster_gives_the_answers_of_the_scenario(client: str, driver: Driver, cluster: RunningCluster) -> None:
     steps = [
@@ -80,7 +82,7 @@ def test_a_cluster_gives_the_answers_of_the_scenario(client: str, driver: Driver
 @pytest.mark.parametrize(
     ("client", "producers"),
     [
-        _parameter(IN_EVERY_RUN, 1, soaks=False),
+        _parameter(ROUNDS_IN_EVERY_RUN, 1, soaks=False),
         *(_parameter(name, 15, soaks=True) for name in ("java", "confluent-kafka", "franz-go")),
     ],
 )
