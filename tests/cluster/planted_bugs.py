@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.runtime import runtime
 from odradek.coordinator.runtime.loading import replay_log
+from odradek.coordinator.transactions import transaction_rules
 from odradek.coordinator.transactions.cluster_markers import ClusterMarkers
 from odradek.coordinator.transactions.local_markers import LocalMarkers
 from odradek.protocol.errors import ErrorCode
 from tests.replication.planted_bugs import BUGS as BUGS_OF_REPLICATION
+from tests.transactions.mutations import end_or_fence
 
 if TYPE_CHECKING:
     from odradek.coordinator.runtime.pending_transactions import PendingTransactions
@@ -50,4 +52,5 @@ BUGS: dict[str, list[tuple[Any, str, Any]]] = {
     "markers are written only by the coordinator's own broker": [
         (ClusterMarkers, "append_marker", _append_on_this_broker)
     ],
+    "the next transaction is fenced before the markers": [(transaction_rules, "end_transaction", end_or_fence)],
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.transactions.requests import Lost
 from tests.wire import decode_response, encode_request
 
@@ -25,6 +27,12 @@ class Broker(Protocol):
         """The answer, with its size in front; None when the connection ends without one."""
 
 
+class _Frame(NamedTuple):
+    data: bytes
+    starts: str | None
+    """The transactional id whose earlier producers it fences."""
+
+
 class FaultyNetwork:
     """A client waits `client_timeout_s` for a request that is lost; one that is late comes up to `latest_s` later. Some
     clients do not wait for answers that take long."""
@@ -38,12 +46,15 @@ class FaultyNetwork:
         self._chance = chance
         self.is_faulty = True
         self.requests = 0
+        self.starts: Counter[str] = Counter()
+        """By transactional id, how often a producer's start has reached the broker or has left it: as long as this
+        stays the same, no producer of the id fences another one."""
         self._late: set[asyncio.Task[bytes | None]] = set()
 
     def connect(self, on_late_request: Callable[[], None] = lambda: None) -> FaultyConnection:
         return FaultyConnection(self, on_late_request)
 
-    async def carry(self, frame: bytes, connection: FaultyConnection) -> bytes:
+    async def carry(self, frame: _Frame, connection: FaultyConnection) -> bytes:
         """One request and its answer."""
         self.requests += 1
         chance = self._chance
@@ -87,11 +98,17 @@ class FaultyNetwork:
         while self._late:
             await asyncio.wait(self._late)
 
-    async def _deliver(self, frame: bytes, delay_s: float) -> bytes | None:
+    async def _deliver(self, frame: _Frame, delay_s: float) -> bytes | None:
         await asyncio.sleep(delay_s)  # a poll's pause
-        return await self._broker.handle(frame)
+        if frame.starts is None:
+            return await self._broker.handle(frame.data)
+        self.starts[frame.starts] += 1
+        try:
+            return await self._broker.handle(frame.data)
+        finally:
+            self.starts[frame.starts] += 1
 
-    def _deliver_late(self, frame: bytes, delay_s: float) -> None:
+    def _deliver_late(self, frame: _Frame, delay_s: float) -> None:
         self._keep(asyncio.ensure_future(self._deliver(frame, delay_s)))
 
     def _keep(self, task: asyncio.Task[bytes | None]) -> None:
@@ -102,18 +119,21 @@ class FaultyNetwork:
 class FaultyConnection:
     def __init__(self, network: FaultyNetwork, on_late_request: Callable[[], None]) -> None:
         self._network = network
-        self._held: list[bytes] = []
+        self._held: list[_Frame] = []
         self.on_late_request = on_late_request
 
     async def call(self, request: Request, response: type[AnyResponse], version: int) -> AnyResponse:
-        frame = encode_request(request, version)[4:]
-        data = await self._network.carry(frame, self)
+        starts = request.transactional_id if isinstance(request, InitProducerIdRequest) else None
+        data = await self._network.carry(_Frame(encode_request(request, version)[4:], starts), self)
         return decode_response(response, data[4:], version)
 
-    def hold(self, frame: bytes) -> None:
+    def starts(self, transactional_id: str) -> int:
+        return self._network.starts[transactional_id]
+
+    def hold(self, frame: _Frame) -> None:
         self.on_late_request()
         self._held.append(frame)
 
-    def take_held(self) -> list[bytes]:
+    def take_held(self) -> list[_Frame]:
         held, self._held = self._held, []
         return held

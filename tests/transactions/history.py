@@ -82,6 +82,7 @@ class History:
     unstable: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     """Last stable offset and high watermark, where they differ at the end."""
     problems: list[str] = field(default_factory=list)  # that were seen at once
+    clock_jumps: int = 0  # after one of them a transaction may reach its timeout early
     has_new_leaders: bool = False
     """A new leader learns what is committed by the fetches of its followers: until then, its end may be a smaller one
     than the last leader's."""

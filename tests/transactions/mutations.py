@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pytest import MonkeyPatch  # noqa: PT013 - only its type
 
 
+_end_transaction = transaction_rules.end_transaction
+
+
 def markers_before_prepare_is_committed(patch: MonkeyPatch) -> None:
     def write(self: TransactionShard, transactional_id: str, transaction: Any) -> None:
         self.write_markers(transactional_id, transaction)
@@ -55,6 +58,17 @@ def epoch_not_raised_at_the_end(patch: MonkeyPatch) -> None:
         return original(current, producer, TransactionVersion.V1, now_ms, **how)
 
     patch.setattr(transaction_rules, "end_transaction", end)
+
+
+def end_or_fence(current: Any, producer: ProducerIdentity, *rest: Any, **how: Any) -> Any:
+    """A client that goes on with its next epoch while markers are written is taken for a fenced one."""
+    is_next = current is not None and current.state.is_ending and producer.epoch == current.producer_epoch
+    fenced = transaction_rules.Outcome(ErrorCode.PRODUCER_FENCED)
+    return fenced if is_next else _end_transaction(current, producer, *rest, **how)
+
+
+def next_transaction_fenced_before_the_markers(patch: MonkeyPatch) -> None:
+    patch.setattr(transaction_rules, "end_transaction", end_or_fence)
 
 
 def epochs_not_compared(patch: MonkeyPatch) -> None:
@@ -164,6 +178,7 @@ MUTATIONS: list[Callable[[MonkeyPatch], None]] = [
     answers_before_commit,
     complete_before_markers,
     epoch_not_raised_at_the_end,
+    next_transaction_fenced_before_the_markers,
     epochs_not_compared,
     partitions_not_verified,
     guard_ignored,

@@ -100,6 +100,9 @@ class Producer:
         self._timeout_ms = timeout_ms
         self._pause_ms = pause_ms
         self._identity = NOBODY
+        self._starts = 0  # of producers with this transactional id, when this one got its identity
+        self._began_s = 0.0
+        self._clock_jumps = 0  # when the transaction began
         self._sequences: dict[TopicPartition, int] = {}
         self._joined: set[TopicPartition | str] = set()
         self._position = 0
@@ -107,7 +110,8 @@ class Producer:
     async def run(self) -> None:
         while not self.is_stopping:
             try:
-                await self._pause()
+                if self._chance.random() < 0.5:  # otherwise in the moment of the last answer
+                    await self._pause()
                 if self._identity == NOBODY:
                     await self._init(NOBODY)
                 await self._transact()
@@ -133,6 +137,7 @@ class Producer:
 
     async def _init(self, expected: Identity) -> None:
         while not self.is_stopping:
+            starts = self._connection.starts(self.transactional_id)
             try:
                 error, identity = await requests.init_producer(
                     self._connection, self.transactional_id, self._timeout_ms, expected, self._versions.init
@@ -141,8 +146,7 @@ class Producer:
                 expected = NOBODY
                 continue
             if error is ErrorCode.NONE:
-                self._identity = identity
-                self._sequences = {}
+                self._take(identity, starts + 2)  # with this one
                 self._has_late_requests = False
                 break
             if error in FENCED:
@@ -151,6 +155,23 @@ class Producer:
                 self._history.report(f"unexpected error: {error.name} for InitProducerId of {self.name}")
             await self._pause()
         await self._fetch_position()
+
+    def _take(self, identity: Identity, starts: int) -> None:
+        self._identity = identity
+        self._starts = starts
+        self._sequences = {}
+
+    def _report_if_undeserved(self, error: ErrorCode, name: str) -> None:
+        """A producer is fenced by another start with its transactional id, or when its transaction took too long. Of
+        version 1 a late request may have begun a transaction."""
+        is_deserved = (
+            self._connection.starts(self.transactional_id) != self._starts
+            or asyncio.get_running_loop().time() - self._began_s >= self._timeout_ms / 1000
+            or self._history.clock_jumps != self._clock_jumps
+            or (self._has_late_requests and not self._versions.joins_implicitly)
+        )
+        if error in FENCED and not is_deserved:
+            self._history.report(f"fenced without a cause: {error.name} for {name} of {self.name}")
 
     async def _fetch_position(self) -> None:
         while not self.is_stopping:
@@ -172,19 +193,24 @@ class Producer:
             return
         chance = self._chance
         transaction = self._history.begin(self.name, self.transactional_id)
+        self._began_s = asyncio.get_running_loop().time()
+        self._clock_jumps = self._history.clock_jumps
         self._joined = set()
+        fewest_sends = 0 if self._versions.joins_implicitly else 1  # version 1 ends what has begun only
         commits = chance.random() < 0.75
         try:
-            for number in range(chance.randint(1, 4)):
+            for number in range(chance.randint(fewest_sends, 4)):
                 await self._send(transaction, number, chance.choice(self._outputs))
                 if chance.random() < 0.04:
                     raise Gone
-            if chance.random() < 0.6:
+            if transaction.writes and chance.random() < 0.6:
                 await self._consume(transaction)
             if chance.random() < 0.05:
                 await self._pause(100)  # longer than the timeout of transactions
         except MustAbort:
             commits = False
+        if not transaction.writes:
+            commits = False  # clients commit only what has begun
         await self._end(transaction, commits=commits)
 
     async def _send(self, transaction: Transaction, number: int, partition: TopicPartition) -> None:
@@ -261,6 +287,7 @@ class Producer:
             if error is ErrorCode.NONE:
                 return
             if error in FENCED:
+                self._report_if_undeserved(error, name)
                 raise MustInit
             if error in ABORTED:
                 break
@@ -277,6 +304,7 @@ class Producer:
         if commits:
             transaction.commit_requested_at = self._history.now()
         is_unknown = False
+        starts = self._connection.starts(self.transactional_id)
         while True:
             try:
                 error, identity = await requests.end(
@@ -285,8 +313,9 @@ class Producer:
             except Lost:
                 error, identity = ErrorCode.REQUEST_TIMED_OUT, NOBODY
             if error is ErrorCode.NONE:
-                self._finish(transaction, identity, commits=commits)
+                self._finish(transaction, identity, starts, commits=commits)
                 return
+            self._report_if_undeserved(error, "EndTxn")
             is_refused = error in FENCED or error in ABORTED
             if not is_refused:
                 is_unknown = True
@@ -298,11 +327,10 @@ class Producer:
                 self._history.report(f"unexpected error: {error.name} for EndTxn of {self.name}")
             await self._pause()
 
-    def _finish(self, transaction: Transaction, identity: Identity, *, commits: bool) -> None:
+    def _finish(self, transaction: Transaction, identity: Identity, starts: int, *, commits: bool) -> None:
         self._history.end(transaction, Ending.COMMITTED if commits else Ending.ABORTED)
         if self._versions.joins_implicitly:
-            self._identity = identity
-            self._sequences = {}
+            self._take(identity, starts)
         if commits:
             for consumed in transaction.consumed:
                 self._position = consumed.end_offset

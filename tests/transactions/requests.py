@@ -54,6 +54,9 @@ class Connection(Protocol):
     async def call(self, request: Request, response: type[AnyResponse], version: int) -> AnyResponse:
         """Lost when no answer comes."""
 
+    def starts(self, transactional_id: str) -> int:
+        """As long as it stays the same, no producer of the id fences another one."""
+
 
 class Identity(NamedTuple):
     producer_id: int = -1

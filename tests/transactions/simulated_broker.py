@@ -20,8 +20,10 @@ from odradek.handlers.context import ClientConnection
 from odradek.server.node import Node
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable, Coroutine, Mapping
 
+    from odradek.coordinator.transactions.local_markers import LocalMarkers
     from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
     from tests.simulation.simulated_host import Simulation
 
@@ -54,13 +56,29 @@ def delay_verification(transactions: TransactionCoordinator, delay_s: Callable[[
     transactions.verify_partitions = verify  # type: ignore[method-assign, assignment]  # answers late
 
 
+def delay_markers(leaders: LocalMarkers, chance: random.Random, delay_s: Callable[[], float]) -> None:
+    """Every other marker goes to a partition that another broker leads."""
+    original = leaders.append_marker
+
+    def append(*args: Any, **how: Any) -> Any:
+        return asyncio.ensure_future(send(*args, **how)) if chance.random() < 0.5 else original(*args, **how)
+
+    async def send(*args: Any, **how: Any) -> Any:
+        await asyncio.sleep(delay_s())  # a poll's pause: simulated time
+        outcome = original(*args, **how)
+        return await outcome if inspect.isawaitable(outcome) else outcome
+
+    leaders.append_marker = append  # type: ignore[method-assign]  # writes late
+
+
 class SimulatedBroker:
     def __init__(
-        self, simulation: Simulation, properties: Mapping[str, str], answer_delay_s: Callable[[], float] | None = None
+        self, simulation: Simulation, properties: Mapping[str, str], message_delay_s: Callable[[], float] | None = None
     ) -> None:
-        """`answer_delay_s`: how long an answer of the coordinator to a partition is under way, as between brokers."""
+        """`message_delay_s`: how long what the coordinator and a partition say to each other is under way, as between
+        brokers."""
         self._simulation = simulation
-        self._answer_delay_s = answer_delay_s
+        self._message_delay_s = message_delay_s
         self._config = BrokerConfig.from_properties(dict(properties))
         self._client = ClientConnection("PLAINTEXT", "simulated")
         self.life = 0
@@ -95,8 +113,10 @@ class SimulatedBroker:
         self.node = Node(self._config, self._simulation.host)
         await self.node.start()
         await self.node.serve({"PLAINTEXT": Endpoint("simulated", 9092)})
-        if self._answer_delay_s is not None:
-            delay_verification(self.node.dispatcher._services.transactions, self._answer_delay_s)
+        if self._message_delay_s is not None:
+            transactions = self.node.dispatcher._services.transactions
+            delay_verification(transactions, self._message_delay_s)
+            delay_markers(transactions.leaders, self._simulation.chance, self._message_delay_s)
 
     async def stop(self) -> None:
         """Shut down in order, with clients in the middle of their requests."""

@@ -36,7 +36,7 @@ OUTPUTS: list[TopicPartition] = [("a", 0), ("a", 1), ("b", 0)]
 SOURCE: TopicPartition = ("input", 0)
 FAULTY_S = 30.0
 SLOWEST_FLUSHES_S = (0.05, 0.5)  # of fast and of slow disks
-SLOWEST_ANSWER_S = 0.5  # between the coordinator and the leader of a partition
+SLOWEST_MESSAGE_S = 0.5  # between the coordinator and the leader of a partition
 LONGEST_TRANSACTION_MS = 20_000
 QUIET_S = 90.0  # the last transactions reach their timeout, and retries their longest delay
 HOUR_MS = 3_600_000
@@ -81,12 +81,12 @@ class Story:
         self._chance = self._simulation.chance
         self._is_flushed = self._chance.random() < 0.5  # then the broker waits for fsync, and may lose power
         self._history = History()
-        self._broker = SimulatedBroker(self._simulation, self._properties(), self._answer_delay_s)
+        self._broker = SimulatedBroker(self._simulation, self._properties(), self._message_delay_s)
         self._network = FaultyNetwork(self._broker, self._chance)
         self._clients: list[Producer | Reader] = []
 
-    def _answer_delay_s(self) -> float:
-        return self._chance.random() ** 3 * SLOWEST_ANSWER_S
+    def _message_delay_s(self) -> float:
+        return self._chance.random() ** 3 * SLOWEST_MESSAGE_S
 
     def _properties(self) -> dict[str, str]:
         properties = {
@@ -176,6 +176,7 @@ class Story:
         """The wall clock is set, by people or NTP."""
         jump_ms = self._chance.choice([-2 * HOUR_MS, -5_000, 5_000, 2 * HOUR_MS])
         self._simulation.clock.wall_offset_ms += jump_ms
+        self._history.clock_jumps += 1
 
     async def _fill_disk(self) -> None:
         disk = self._simulation.disk

@@ -25,6 +25,18 @@ class ConfluentTransactions:
         _end(producer, arguments)
         return {"offsets": offsets}
 
+    def alternate(self, arguments: dict[str, Json]) -> Json:
+        """Each round commits a transaction and aborts the next one, both with a record in every partition and without
+        a pause: the broker still ends one of them when the other begins."""
+        producer = self._transactional_producer(arguments)
+        for _ in range(arguments["rounds"]):
+            for commits in (True, False):
+                producer.begin_transaction()
+                for partition in range(arguments["partitions"]):
+                    producer.produce(arguments["topic"], b"kept" if commits else b"dropped", partition=partition)
+                _end(producer, {"commits": commits})
+        return {"rounds": arguments["rounds"]}
+
     def copy(self, arguments: dict[str, Json]) -> Json:
         producer = self._transactional_producer(arguments)
         settings = {"group.id": arguments["group"], "auto.offset.reset": "earliest", "enable.auto.commit": False}

@@ -50,6 +50,7 @@ type arguments struct {
 	Commits           bool               `json:"commits"`
 	Target            string             `json:"target"`
 	Group             string             `json:"group"`
+	Rounds            int                `json:"rounds"`
 }
 
 type driver struct {
@@ -73,6 +74,7 @@ func main() {
 		"describe_configs": d.describeConfigs, "alter_configs": d.alterConfigs, "replace_configs": d.replaceConfigs,
 		"delete_records": d.deleteRecords, "produce": d.produce, "consume": d.consume, "consume_new": d.consumeNew,
 		"produce_in_transaction": d.produceInTransaction, "copy": d.copy, "committed": d.committed, "fence": d.fence,
+		"alternate": d.alternate,
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 16<<20)

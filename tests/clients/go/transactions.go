@@ -55,6 +55,36 @@ func (d *driver) produceInTransaction(ctx context.Context, a arguments) (any, er
 	return object{"offsets": offsets}, client.EndTransaction(ctx, end(a))
 }
 
+// alternate commits a transaction and aborts the next one in each round, without a pause between them.
+func (d *driver) alternate(ctx context.Context, a arguments) (any, error) {
+	client, err := d.newClient(d.transactionalOptions(a)...)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	for range a.Rounds {
+		for _, each := range []struct {
+			value string
+			ends  kgo.TransactionEndTry
+			clear func(context.Context) error
+		}{{"kept", kgo.TryCommit, client.Flush}, {"dropped", kgo.TryAbort, client.AbortBufferedRecords}} {
+			if err := client.BeginTransaction(); err != nil {
+				return nil, err
+			}
+			for partition := range a.Partitions {
+				client.Produce(ctx, &kgo.Record{Topic: a.Topic, Partition: partition, Value: []byte(each.value)}, nil)
+			}
+			if err := each.clear(ctx); err != nil {
+				return nil, err
+			}
+			if err := client.EndTransaction(ctx, each.ends); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return object{"rounds": a.Rounds}, nil
+}
+
 func (d *driver) copy(ctx context.Context, a arguments) (any, error) {
 	options := append(d.transactionalOptions(a),
 		kgo.ConsumerGroup(a.Group), kgo.ConsumeTopics(a.Topic), kgo.FetchIsolationLevel(kgo.ReadCommitted()),

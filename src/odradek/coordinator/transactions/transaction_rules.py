@@ -2,6 +2,10 @@
 
 They are those of Kafka's TransactionCoordinator with `transaction.version` 2 (KIP-890). The version of a request shows
 that of its client: before version 2 the epoch stays the same from one transaction to the next.
+
+EndTxn is answered when the end is decided, so a client that goes on at once, with its next epoch or producer id, finds
+the markers unwritten. What would change the transaction is therefore answered with CONCURRENT_TRANSACTIONS until they
+are, whoever asks: only the completed transaction can tell a fenced producer from the one that goes on.
 """
 
 from __future__ import annotations
@@ -53,12 +57,10 @@ def init_producer(
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
         current = Transaction(producer_id=new_producer_id, timeout_ms=timeout_ms, last_update_ms=now_ms)
-    if expected is not None and _awaits_markers(current, expected):
+    if current.state.is_ending:
         return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     if expected is not None and not _may_continue(current, expected):
         return Outcome(ErrorCode.PRODUCER_FENCED)
-    if current.state.is_ending:
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     if current.state is _ONGOING:
         # The client asks again, and finds the transaction aborted.
         return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS, abort_by_coordinator(current, now_ms))
@@ -102,17 +104,8 @@ def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
     )
 
 
-def _awaits_markers(current: Transaction, producer: ProducerIdentity) -> bool:
-    """Whether the end of the transaction has given the client this producer id, which it has once the markers of the
-    former one are written."""
-    has_next_id = current.state.is_ending and current.next_producer_id != NO_PRODUCER_ID
-    return has_next_id and producer == answer_identity(current)
-
-
 def check_producer(current: Transaction | None, producer: ProducerIdentity) -> ErrorCode:
-    """Whether this producer may change the transaction."""
-    if current is not None and _awaits_markers(current, producer):
-        return ErrorCode.CONCURRENT_TRANSACTIONS
+    """Whether this is the producer of the transaction, and its end is not being written."""
     if current is None or current.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if current.producer_epoch != producer.epoch:
@@ -128,6 +121,8 @@ def add_partitions(
     now_ms: int,
 ) -> Outcome:
     """The first partition begins the transaction."""
+    if current is not None and current.state.is_ending:
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     error = check_producer(current, producer)
     if error is not ErrorCode.NONE or current is None:
         return Outcome(error)
@@ -173,8 +168,6 @@ def end_transaction(
     """The version of the request chooses the rules, whatever the version of the requests before was."""
     if current is None:
         return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if _awaits_markers(current, producer):
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
     error = (
         _check_end(current, producer, commits) if version.raises_epoch else _check_end_v1(current, producer, commits)
     )
@@ -193,6 +186,8 @@ def _check_end(current: Transaction, producer: ProducerIdentity, commits: bool) 
     """None when the end is to be written. The epoch rises at every end, so it tells a retry, whose answer was lost,
     from the next end. It is a retry only if the last end raised the epoch: a client of version 1 that took over the
     transactional id ends its transactions at the epoch that fenced the caller."""
+    if current.state.is_ending:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     has_new_id = (
         producer.producer_id == current.previous_producer_id
         and producer.epoch == LAST_PRODUCER_EPOCH
@@ -201,14 +196,11 @@ def _check_end(current: Transaction, producer: ProducerIdentity, commits: bool) 
     if current.producer_id != producer.producer_id and not has_new_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     # A retry is answered with the raised epoch or a new producer id, never with the epoch of the coordinator.
-    has_answer = current.producer_epoch < LARGEST_EPOCH or current.next_producer_id != NO_PRODUCER_ID
+    has_answer = current.producer_epoch < LARGEST_EPOCH
     is_raised = current.client_version.raises_epoch and current.producer_epoch == producer.epoch + 1 and has_answer
-    is_current = current.producer_epoch == producer.epoch
-    if current.state.is_ending:
-        return _answer_to_ended(current, commits) if is_raised else ErrorCode.PRODUCER_FENCED
     if current.state.is_complete and (is_raised or has_new_id):
-        return _answer_to_ended(current, commits)
-    if not is_current:
+        return _answer_to_complete(current, commits)
+    if current.producer_epoch != producer.epoch:
         return ErrorCode.PRODUCER_FENCED
     # A producer that sent nothing may abort nevertheless, to get its next epoch.
     return ErrorCode.INVALID_TXN_STATE if commits and current.state is not _ONGOING else None
@@ -216,20 +208,17 @@ def _check_end(current: Transaction, producer: ProducerIdentity, commits: bool) 
 
 def _check_end_v1(current: Transaction, producer: ProducerIdentity, commits: bool) -> ErrorCode | None:
     """None when the end is to be written. A retry has the epoch of the transaction."""
-    if current.producer_id != producer.producer_id:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    if current.producer_epoch != producer.epoch:
-        return ErrorCode.PRODUCER_FENCED
+    error = check_producer(current, producer)
+    if error is not ErrorCode.NONE:
+        return error
     if current.state is _EMPTY:
         return ErrorCode.INVALID_TXN_STATE
-    return None if current.state is _ONGOING else _answer_to_ended(current, commits)
+    return None if current.state is _ONGOING else _answer_to_complete(current, commits)
 
 
-def _answer_to_ended(current: Transaction, commits: bool) -> ErrorCode:
-    """The answer to a request to end a transaction whose end is decided."""
-    if commits != (current.state in (_PREPARE_COMMIT, _COMPLETE_COMMIT)):
-        return ErrorCode.INVALID_TXN_STATE
-    return ErrorCode.CONCURRENT_TRANSACTIONS if current.state.is_ending else ErrorCode.NONE
+def _answer_to_complete(current: Transaction, commits: bool) -> ErrorCode:
+    """The answer to a repeated request to end a transaction."""
+    return ErrorCode.NONE if commits == (current.state is _COMPLETE_COMMIT) else ErrorCode.INVALID_TXN_STATE
 
 
 def _prepare(

@@ -37,6 +37,7 @@ final class TransactionVerbs {
 
     void addTo(Map<String, ClientDriver.Verb> verbs) {
         verbs.put("produce_in_transaction", this::produceInTransaction);
+        verbs.put("alternate", this::alternate);
         verbs.put("copy", this::copy);
         verbs.put("committed", this::committed);
         verbs.put("fence", this::fence);
@@ -69,8 +70,8 @@ final class TransactionVerbs {
         return offsets;
     }
 
-    private static void end(Producer<byte[], byte[]> producer, JsonNode arguments) {
-        if (arguments.get("commits").asBoolean()) {
+    private static void end(Producer<byte[], byte[]> producer, boolean commits) {
+        if (commits) {
             producer.commitTransaction();
         } else {
             producer.abortTransaction();
@@ -81,9 +82,28 @@ final class TransactionVerbs {
         try (Producer<byte[], byte[]> producer = producer(arguments)) {
             producer.beginTransaction();
             List<Long> offsets = send(producer, arguments, arguments.get("records"));
-            end(producer, arguments);
+            end(producer, arguments.get("commits").asBoolean());
             return Map.of("offsets", offsets);
         }
+    }
+
+    /** Each round commits a transaction and aborts the next one, without a pause between them. */
+    private Object alternate(JsonNode arguments) {
+        String topic = arguments.get("topic").asText();
+        int rounds = arguments.get("rounds").asInt();
+        try (Producer<byte[], byte[]> producer = producer(arguments)) {
+            for (int round = 0; round < rounds; round++) {
+                for (boolean commits : new boolean[] {true, false}) {
+                    byte[] value = (commits ? "kept" : "dropped").getBytes(StandardCharsets.ISO_8859_1);
+                    producer.beginTransaction();
+                    for (int partition = 0; partition < arguments.get("partitions").asInt(); partition++) {
+                        producer.send(new ProducerRecord<>(topic, partition, null, value));
+                    }
+                    end(producer, commits);
+                }
+            }
+        }
+        return Map.of("rounds", rounds);
     }
 
     private Object copy(JsonNode arguments) {
@@ -116,7 +136,7 @@ final class TransactionVerbs {
             long next = records.get(records.size() - 1).offset() + 1;
             producer.sendOffsetsToTransaction(
                 Map.of(new TopicPartition(topic, 0), new OffsetAndMetadata(next)), consumer.groupMetadata());
-            end(producer, arguments);
+            end(producer, arguments.get("commits").asBoolean());
             return Map.of("copied", records.size());
         }
     }
