@@ -1,16 +1,31 @@
-"""The cases in which the records of a batch must be read before it is appended: a compacted topic requires keys, and
-`compression.type` may require another codec than the producer's. Every decompression is bounded. A few small batches of
-a request are converted on the event loop, the others on a worker: both ways give the same bytes and errors."""
+"""The cases in which the records of a batch must be read before it is appended: a compacted topic requires keys,
+`compression.type` may require another codec than the producer's, and the timestamps of a header may be doubtful. Every
+decompression is bounded. A few small batches of a request are converted on the event loop, the others on a worker: both
+ways give the same bytes and errors."""
 
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from odradek.log.append_result import CONVERT_FIRST, AppendResult
-from odradek.log.log_config import LogConfig
-from odradek.protocol.batch import COMPRESSION_MASK, HEADER_SIZE_BYTES, BatchHeader, read_batch_header, replace_records
+from odradek.log.log_config import LogConfig, TimestampType
+from odradek.protocol.batch import (
+    COMPRESSION_MASK,
+    HEADER_SIZE_BYTES,
+    BatchHeader,
+    read_batch_header,
+    replace_records,
+    set_max_timestamp,
+)
 from odradek.protocol.compression import compress, decompress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import SMALLEST_RECORD_BYTES, Pause, check_records, every_record_has_a_key
+from odradek.protocol.records import (
+    SMALLEST_RECORD_BYTES,
+    Pause,
+    check_records,
+    every_record_has_a_key,
+    read_times_of,
+)
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 _SMALLEST_LIMIT_BYTES = 1 << 20
 # For each request, the records that are read on the event loop, as they are sent and decompressed.
@@ -101,7 +116,11 @@ def _convert_within(
 
 
 def needs_no_conversion(header: BatchHeader, config: LogConfig) -> bool:
-    return is_stored_as_built(header, config) and not config.is_compacted
+    return is_stored_as_built(header, config) and not config.is_compacted and not _must_read_timestamps(header, config)
+
+
+def _must_read_timestamps(header: BatchHeader, config: LogConfig) -> bool:
+    return header.has_doubtful_timestamps and config.message_timestamp_type is TimestampType.CREATE_TIME
 
 
 def convert_batch(
@@ -135,6 +154,8 @@ def _convert_records(
             return ErrorCode.INVALID_RECORD
         if not is_kept:
             read_count = check_records(records, header.record_count, pause)
+        if _must_read_timestamps(header, config):
+            header = _correct_max_timestamp(records, batch, header, pause)
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
     finally:
@@ -148,6 +169,15 @@ def _convert_records(
     if len(converted) > config.segment_bytes:
         return ErrorCode.RECORD_LIST_TOO_LARGE
     return memoryview(converted)
+
+
+def _correct_max_timestamp(records: bytes, batch: memoryview, header: BatchHeader, pause: Pause | None) -> BatchHeader:
+    """Gives the batch the largest timestamp of its records, -1 if they have none, so that retention, look-ups by time,
+    followers and tools see what Kafka's files have."""
+    max_timestamp = max(NO_TIMESTAMP, *(timestamp for _, timestamp in read_times_of(records, header, pause)))
+    if max_timestamp != header.max_timestamp:
+        set_max_timestamp(batch, 0, max_timestamp)
+    return header._replace(max_timestamp=max_timestamp)
 
 
 def is_stored_as_built(header: BatchHeader, config: LogConfig) -> bool:

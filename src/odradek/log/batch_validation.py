@@ -93,12 +93,20 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     return header
 
 
+def is_valid_timestamp(timestamp: int, config: LogConfig, now_ms: int) -> bool:
+    """For the largest timestamp of a batch, when it was read from the records."""
+    if config.message_timestamp_type is not _CREATE_TIME or timestamp == NO_TIMESTAMP:
+        return True
+    age_ms = now_ms - timestamp
+    return -config.message_timestamp_after_max_ms <= age_ms <= config.message_timestamp_before_max_ms
+
+
 def _is_too_old(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
+    """A doubtful largest timestamp is judged once it has been read from the records."""
     oldest_ms = now_ms - config.message_timestamp_before_max_ms
-    return any(
-        timestamp != NO_TIMESTAMP and timestamp < oldest_ms
-        for timestamp in (header.base_timestamp, header.max_timestamp)
-    )
+    is_doubtful = header.has_doubtful_timestamps
+    timestamps = (header.base_timestamp,) if is_doubtful else (header.base_timestamp, header.max_timestamp)
+    return any(timestamp != NO_TIMESTAMP and timestamp < oldest_ms for timestamp in timestamps)
 
 
 def _judge_foreign_bytes(batch: memoryview) -> ErrorCode:

@@ -24,6 +24,7 @@ from odradek.protocol.varints import SINGLE_BYTE_LIMIT, SINGLE_BYTE_VARINTS, Byt
 # Length, attributes, timestamp delta, offset delta, key length, value length, header count: at least a byte each.
 SMALLEST_RECORD_BYTES = 7
 SMALLEST_HEADER_BYTES = 2
+LARGEST_TIMESTAMP = 2**63 - 1
 
 Pause: TypeAlias = Callable[[], None]
 """Lets other threads run; a loop over many records on a worker calls it. On the event loop it may end the loop, by an
@@ -93,10 +94,15 @@ def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) 
 
 
 def read_times(batch: Bytes, limit_bytes: int, pause: Pause | None = None) -> Iterator[tuple[int, int]]:
-    """Yields offset and timestamp of each record of a batch, as `read_records`; nothing else of a record is read, and
+    """Offset and timestamp of each record of a batch, as `read_records`; nothing else of a record is read, and
     no copies are made of it. DecompressedTooLarge if the records exceed `limit_bytes`. `pause`: see `check_records`."""
     header, section = _split_batch(batch)
     data = decompress_in_place(header.compression, section, limit_bytes) if section or header.record_count else b""
+    return read_times_of(data, header, pause)
+
+
+def read_times_of(data: Bytes, header: BatchHeader, pause: Pause | None = None) -> Iterator[tuple[int, int]]:
+    """As `read_times`, for the decompressed records of a batch."""
     _check_record_count(header.record_count, data)
     position = 0
     previous_delta = -1
@@ -114,6 +120,8 @@ def read_times(batch: Bytes, limit_bytes: int, pause: Pause | None = None) -> It
                 )
             previous_delta, position = delta, end
             timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + timestamp_delta
+            if timestamp > LARGEST_TIMESTAMP:
+                raise MalformedMessage(f"timestamp {timestamp} is longer than 64 bits")
             yield header.base_offset + delta, timestamp
 
 
