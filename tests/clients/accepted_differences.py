@@ -42,6 +42,12 @@ BATCHES = (
     AcceptedDifference("fewer compressed records than counted", ("NONE",), _RECORDS_UNREAD),
 )
 
+BATCH_HEADERS = (
+    AcceptedDifference("a largest timestamp below the last", ("stored as sent",), _RECORDS_UNREAD),
+    AcceptedDifference("a largest timestamp after the last", ("stored as sent",), _RECORDS_UNREAD),
+    AcceptedDifference("a largest timestamp in the future", ("INVALID_TIMESTAMP",), _RECORDS_UNREAD),
+)
+
 TOPIC_SETTINGS = (
     AcceptedDifference(
         "min.insync.replicas",

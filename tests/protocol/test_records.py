@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.batch import HEADER_SIZE_BYTES, has_valid_checksum, read_batch_header, replace_records
+from odradek.protocol.batch import (
+    HEADER_SIZE_BYTES,
+    clear_append_time,
+    has_valid_checksum,
+    read_batch_header,
+    replace_records,
+)
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import Record, build_batch, every_record_has_a_key, read_records
+from odradek.protocol.records import Record, build_batch, every_record_has_a_key, read_records, read_times
 from odradek.protocol.varints import encode_varlong
 from tests.protocol import kafka_python
 
@@ -210,3 +216,13 @@ def test_a_key_longer_than_its_record_and_offsets_out_of_order_are_malformed() -
         every_record_has_a_key(data[:4] + b"\x7e" + data[5:], 1)
     with pytest.raises(MalformedMessage, match="offset delta"):
         every_record_has_a_key(section(Record(1, 0, b"k", b"v")), 1)
+
+
+def test_timestamp_of_more_than_64_bits_is_malformed() -> None:
+    """A response could not hold it."""
+    batch = build_batch([Record(0, 1, None, None), Record(1, 2**63, None, None)], log_append_time=1)
+    clear_append_time(batch, 0)
+    times = read_times(batch, LIMIT)
+    assert next(times) == (0, 1)
+    with pytest.raises(MalformedMessage, match="64 bits"):
+        next(times)
