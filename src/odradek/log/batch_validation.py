@@ -1,9 +1,10 @@
-"""What a batch from a client must satisfy before it may be appended, judged by its header and checksum alone.
+"""What a batch from a client must satisfy before it may be appended, judged by its header, its checksum, and its first
+record if it is not compressed.
 The order of the checks and their error codes are Kafka's (ProduceRequest.validateRecords, UnifiedLog, LogValidator)."""
 
 from crc32c import crc32c
 
-from odradek.log.log_config import NO_LIMIT_MS, LogConfig, TimestampType
+from odradek.log.log_config import NO_LIMIT_MS, LogConfig, ProduceValidation, TimestampType
 from odradek.protocol.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
@@ -18,7 +19,7 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import SMALLEST_RECORD_BYTES
+from odradek.protocol.records import SMALLEST_RECORD_BYTES, begins_with_record
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
 _MAGIC_POSITION = 16
@@ -29,6 +30,7 @@ _UNUSUAL_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 # Looking up an attribute of an enum takes as long as several of these checks.
 _LAST_COMPRESSION = int(Compression.ZSTD)
 _CREATE_TIME = TimestampType.CREATE_TIME
+_HEADER_ALONE = ProduceValidation.HEADER
 
 
 def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order that decides which error wins
@@ -81,6 +83,9 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     # The batch is assigned `record_count` offsets, so the count must not exceed what the bytes can hold.
     records_bytes = config.decompressed_limit_bytes if compression else size_bytes - HEADER_SIZE_BYTES
     if record_count * SMALLEST_RECORD_BYTES > records_bytes:
+        return ErrorCode.INVALID_RECORD
+    is_unread = compression or config.produce_validation is _HEADER_ALONE
+    if not (is_unread or begins_with_record(batch, HEADER_SIZE_BYTES, record_count)):
         return ErrorCode.INVALID_RECORD
     if producer_id >= 0 and base_sequence < 0:
         return ErrorCode.INVALID_RECORD

@@ -205,6 +205,31 @@ def _skip_nullable_bytes(data: bytes, position: int, end: int) -> int:
     return position + max(size_bytes, 0)
 
 
+def begins_with_record(data: Bytes, position: int, record_count: int) -> bool:
+    """Whether these decompressed records begin with one that has offset delta 0, and that leaves as many bytes as the
+    others need: none, if it is the only one. Usual varints are decoded in place: this runs for every produced batch."""
+    try:
+        length = data[position]
+        start = position + 1
+        if length >= SINGLE_BYTE_LIMIT:
+            high = data[start]
+            start += 1
+            length += (high - 1) * SINGLE_BYTE_LIMIT
+            if high >= SINGLE_BYTE_LIMIT:
+                length, start = decode_varlong(data, position)
+                length <<= 1
+        end = start + (length >> 1)
+        rest_bytes = len(data) - end
+        if length & 1 or rest_bytes < SMALLEST_RECORD_BYTES * (record_count - 1) or (rest_bytes and record_count == 1):
+            return False
+        offset_delta = data[start + 2]
+        if data[start + 1]:  # the timestamp, after the attributes
+            offset_delta, _ = decode_varlong(data, decode_varlong(data, start + 1)[1])
+    except (IndexError, MalformedMessage):
+        return False
+    return offset_delta == 0 and end - start >= SMALLEST_RECORD_BYTES - 1
+
+
 def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None = None) -> bool:
     """Whether every decompressed record has a key, with offset deltas from 0 as a producer assigns them.
 
