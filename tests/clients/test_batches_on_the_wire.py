@@ -18,6 +18,7 @@ GZIP, ZSTD = 1, 4
 CONTROL, TRANSACTIONAL = 0x20, 0x10
 VALUES = [b"again " * 10] * 3
 CODECS = list(Compression)[1:]
+RUBBISH_AFTER_FIRST = plain_records(VALUES[:1]) + b"rubbish" * 10
 # Of no value: attributes, timestamp delta, offset delta, key, value, headers.
 AT_OFFSET_77 = bytes([14, 0, 0, 0x9A, 0x01, 1, 1, 0])
 
@@ -87,11 +88,19 @@ REFUSALS = [
     *(Refusal(f"{codec.name.lower()} that is cut off", cut_off(codec), "UNKNOWN_SERVER_ERROR") for codec in CODECS),
     Refusal("rubbish for records", Batch(records=b"\0\1\2").encode(), "INVALID_RECORD"),
     Refusal("more rubbish for records", Batch(records=b"uncompressed rubbish").encode(), "INVALID_RECORD"),
+    Refusal(
+        "rubbish after the first record", Batch(values=VALUES, records=RUBBISH_AFTER_FIRST).encode(), "INVALID_RECORD"
+    ),
     Refusal("bytes after the record", Batch(records=plain_records([b"v"]) + b"\0").encode(), "INVALID_RECORD"),
     Refusal("more records than counted", Batch(records=plain_records([b"v", b"w"])).encode(), "INVALID_RECORD"),
     Refusal("a key past the end of its record", Batch(records=b"\x12\0\0\0\x7ebytes").encode(), "INVALID_RECORD"),
     Refusal(
         "fewer compressed records than counted",
+        compressed(GZIP, VALUES, record_count=4, last_offset_delta=3).encode(),
+        "INVALID_RECORD",
+    ),
+    Refusal(
+        "far fewer compressed records than counted",
         compressed(GZIP, VALUES, record_count=100, last_offset_delta=99).encode(),
         "INVALID_RECORD",
     ),

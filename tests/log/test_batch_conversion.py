@@ -28,7 +28,9 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import RECORDS_BETWEEN_PAUSES, Record, build_batch, check_records, read_records
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.record_checks import check_records
+from odradek.protocol.records import RECORDS_BETWEEN_PAUSES, Record, build_batch, read_records
 from tests.log.batches import make_batch
 
 BOUNDED = LogConfig()
@@ -177,7 +179,11 @@ def test_many_records_that_are_only_decompressed_do_not_wait_for_a_worker() -> N
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=200)), min_size=1))
 def test_valid_records_are_accepted(pairs: list[tuple[bytes | None, bytes | None]]) -> None:
     batch = build_batch([Record(index, 1000 + index, *pair, [("h", b"x")]) for index, pair in enumerate(pairs)])
-    check_records(bytes(batch[HEADER_SIZE_BYTES:]), len(pairs))
+    records = bytes(batch[HEADER_SIZE_BYTES:])
+    check_records(records, len(pairs))
+    check_records(records.replace(b"\x02h", b"\x02\xff"), len(pairs))  # no UTF-8: Kafka stores it
+    with pytest.raises(MalformedMessage):
+        check_records(records[:-1], len(pairs))
 
 
 @st.composite

@@ -18,14 +18,8 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import (
-    Record,
-    begins_with_record,
-    build_batch,
-    every_record_has_a_key,
-    read_records,
-    read_times,
-)
+from odradek.protocol.record_checks import begins_with_record, every_record_has_a_key
+from odradek.protocol.records import Record, build_batch, read_records, read_times
 from odradek.protocol.varints import encode_varlong
 from tests.protocol import kafka_python
 

@@ -116,7 +116,6 @@ class BrokerConfig:
     zookeeper_connection_timeout_ms = _Setting["int | None"]("zookeeper.connection.timeout.ms")
     zookeeper_session_timeout_ms = _Setting[int]("zookeeper.session.timeout.ms")
     zookeeper_set_acl = _Setting[bool]("zookeeper.set.acl")
-    produce_validation = _Setting[str]("produce.validation")
     replica_lag_time_max_ms = _Setting[int]("replica.lag.time.max.ms")
     replica_fetch_backoff_ms = _Setting[int]("replica.fetch.backoff.ms")
     replica_fetch_max_bytes = _Setting[int]("replica.fetch.max.bytes")

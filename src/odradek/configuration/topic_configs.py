@@ -91,5 +91,5 @@ def log_config(topic_overrides: Mapping[str, str], broker: BrokerConfig) -> LogC
         flush_messages=number("flush.messages"),
         flush_ms=number("flush.ms"),
         min_insync_replicas=number("min.insync.replicas"),
-        produce_validation=ProduceValidation(broker.produce_validation),
+        produce_validation=ProduceValidation(broker.values["produce.validation"]),
     )

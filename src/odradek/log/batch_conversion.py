@@ -18,14 +18,8 @@ from odradek.protocol.batch import (
 from odradek.protocol.compression import DecompressedTooLarge, compress, decompress, decompress_in_place
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import (
-    SMALLEST_RECORD_BYTES,
-    Pause,
-    begins_with_record,
-    check_records,
-    every_record_has_a_key,
-    read_times_of,
-)
+from odradek.protocol.record_checks import begins_with_record, check_records, every_record_has_a_key
+from odradek.protocol.records import SMALLEST_RECORD_BYTES, Pause, read_times_of
 from odradek.protocol.sentinels import NO_TIMESTAMP
 from odradek.protocol.varints import Bytes
 

@@ -19,7 +19,8 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import SMALLEST_RECORD_BYTES, begins_with_record
+from odradek.protocol.record_checks import begins_with_record
+from odradek.protocol.records import SMALLEST_RECORD_BYTES
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
 _MAGIC_POSITION = 16
