@@ -15,9 +15,9 @@ class AcceptedDifference:
     reason: str
 
 
-_RECORDS_UNREAD = (
-    "a batch is bytes: the broker reads its header and checksum, not its records (they are read by consumers)"
-)
+_RECORDS_UNREAD = "a batch is bytes: the broker reads its header and its first record (docs/batch-validation.md)"
+_NO_SERVER_ERROR = "what a client can cause is no server error"
+_CODECS = ("gzip", "snappy", "lz4", "zstd")
 
 SCENARIO: tuple[AcceptedDifference, ...] = ()
 
@@ -30,16 +30,26 @@ BATCHES = (
     AcceptedDifference(
         "an unknown codec",
         ("INVALID_RECORD", "UNSUPPORTED_COMPRESSION_TYPE"),
-        "what a client can cause is no server error",
+        _NO_SERVER_ERROR,
     ),
     AcceptedDifference(
         "a length before the end",
         ("INVALID_RECORD",),
         "bytes after the batch are seen before its checksum is",
     ),
-    AcceptedDifference("rubbish for gzip", ("NONE",), _RECORDS_UNREAD),
-    AcceptedDifference("rubbish for records", ("NONE",), _RECORDS_UNREAD),
+    *(AcceptedDifference(f"rubbish for {codec}", ("INVALID_RECORD",), _NO_SERVER_ERROR) for codec in _CODECS),
+    *(AcceptedDifference(f"{codec} that is cut off", ("INVALID_RECORD",), _NO_SERVER_ERROR) for codec in _CODECS),
+    AcceptedDifference("a compressed record at another offset", ("INVALID_RECORD",), _NO_SERVER_ERROR),
+    AcceptedDifference("compressed records at one offset", ("NONE",), _RECORDS_UNREAD),
+    AcceptedDifference("a record at another offset", ("INVALID_RECORD",), "the offsets of a batch follow each other"),
     AcceptedDifference("fewer compressed records than counted", ("NONE",), _RECORDS_UNREAD),
+    AcceptedDifference("rubbish after the first record", ("NONE",), _RECORDS_UNREAD),
+)
+
+BATCH_HEADERS = (
+    AcceptedDifference("a largest timestamp below the last", ("stored as sent",), _RECORDS_UNREAD),
+    AcceptedDifference("a largest timestamp after the last", ("stored as sent",), _RECORDS_UNREAD),
+    AcceptedDifference("a largest timestamp in the future", ("INVALID_TIMESTAMP",), _RECORDS_UNREAD),
 )
 
 

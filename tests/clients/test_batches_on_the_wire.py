@@ -6,6 +6,7 @@ from typing import Any
 import cramjam
 import pytest
 
+from odradek.protocol.compression import Compression, compress
 from tests.clients.accepted_differences import BATCHES, accepted_answers
 from tests.clients.conftest import Target, wire_topic
 from tests.clients.wire.batches import Batch, plain_records, seen_batches
@@ -16,11 +17,24 @@ from tests.clients.wire.requests import PRODUCE, list_offset, produce, produce_b
 GZIP, ZSTD = 1, 4
 CONTROL, TRANSACTIONAL = 0x20, 0x10
 VALUES = [b"again " * 10] * 3
+CODECS = list(Compression)[1:]
+RUBBISH_AFTER_FIRST = plain_records(VALUES[:1]) + b"rubbish" * 10
+# Of no value: attributes, timestamp delta, offset delta, key, value, headers.
+AT_OFFSET_77 = bytes([14, 0, 0, 0x9A, 0x01, 1, 1, 0])
 
 
 def compressed(codec: int, values: list[bytes], **fields: Any) -> Batch:
     compress = {GZIP: cramjam.gzip.compress, ZSTD: cramjam.zstd.compress}[codec]
     return Batch(values=values, attributes=codec, records=bytes(compress(plain_records(values))), **fields)
+
+
+def gzip(records: bytes) -> bytes:
+    return bytes(cramjam.gzip.compress(records))
+
+
+def cut_off(codec: Compression) -> bytes:
+    values = [b"value %d" % each for each in range(500)]
+    return Batch(values=values, attributes=codec, records=compress(codec, plain_records(values))[:-9]).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +79,45 @@ REFUSALS = [
     Refusal("nothing", b"", "INVALID_RECORD"),
     Refusal("a torn batch", ONE[:-3], "INVALID_RECORD"),
     Refusal("too little for a header", b"\0" * 20, "CORRUPT_MESSAGE"),
-    Refusal("rubbish for gzip", Batch(attributes=GZIP, records=b"rubbish").encode(), "UNKNOWN_SERVER_ERROR"),
+    *(
+        Refusal(
+            f"rubbish for {codec.name.lower()}", Batch(attributes=codec, records=b"x").encode(), "UNKNOWN_SERVER_ERROR"
+        )
+        for codec in CODECS
+    ),
+    *(Refusal(f"{codec.name.lower()} that is cut off", cut_off(codec), "UNKNOWN_SERVER_ERROR") for codec in CODECS),
     Refusal("rubbish for records", Batch(records=b"\0\1\2").encode(), "INVALID_RECORD"),
+    Refusal("more rubbish for records", Batch(records=b"uncompressed rubbish").encode(), "INVALID_RECORD"),
+    Refusal(
+        "rubbish after the first record", Batch(values=VALUES, records=RUBBISH_AFTER_FIRST).encode(), "INVALID_RECORD"
+    ),
+    Refusal("bytes after the record", Batch(records=plain_records([b"v"]) + b"\0").encode(), "INVALID_RECORD"),
+    Refusal("more records than counted", Batch(records=plain_records([b"v", b"w"])).encode(), "INVALID_RECORD"),
+    Refusal("a key past the end of its record", Batch(records=b"\x12\0\0\0\x7ebytes").encode(), "INVALID_RECORD"),
     Refusal(
         "fewer compressed records than counted",
         compressed(GZIP, VALUES, record_count=4, last_offset_delta=3).encode(),
         "INVALID_RECORD",
+    ),
+    Refusal(
+        "far fewer compressed records than counted",
+        compressed(GZIP, VALUES, record_count=100, last_offset_delta=99).encode(),
+        "INVALID_RECORD",
+    ),
+    Refusal(
+        "more compressed records than counted",
+        compressed(GZIP, VALUES, record_count=1, last_offset_delta=0).encode(),
+        "INVALID_RECORD",
+    ),
+    Refusal(
+        "a compressed record at another offset",
+        Batch(attributes=GZIP, records=gzip(AT_OFFSET_77)).encode(),
+        "UNKNOWN_SERVER_ERROR",
+    ),
+    Refusal(
+        "compressed records at one offset",
+        Batch(values=VALUES[:2], attributes=GZIP, records=gzip(plain_records(VALUES[:1]) * 2)).encode(),
+        "UNKNOWN_SERVER_ERROR",
     ),
     Refusal("acks 2", ONE, "INVALID_REQUIRED_ACKS", acks=2),
     Refusal("zstd before version 7", compressed(ZSTD, VALUES).encode(), "UNSUPPORTED_COMPRESSION_TYPE", version=6),
@@ -87,6 +134,13 @@ def test_bad_batch_is_refused_and_nothing_is_written(
         return  # accepted, and said why in accepted_differences
     assert (answer.base_offset, answer.log_append_time_ms) == (-1, -1)
     assert list_offset(connection, topic, -1)[2] == 0
+
+
+def test_record_at_another_offset_is_stored_by_kafka_if_it_is_not_compressed(
+    target: Target, connection: Connection, topic: str
+) -> None:
+    error = produce(connection, topic, Batch(records=AT_OFFSET_77).encode()).error
+    assert error in {"NONE", *accepted_answers(target.name, "a record at another offset", BATCHES)}
 
 
 def test_refusal_without_acks_closes_the_connection(connection: Connection, topic: str) -> None:

@@ -1,5 +1,7 @@
 """Where records must be looked at: keys of compacted topics, and another codec than the producer's."""
 
+from dataclasses import replace
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ from odradek.log.batch_conversion import (
     convert_on_worker,
     largest_record_count,
 )
-from odradek.log.log_config import LogConfig
+from odradek.log.log_config import LogConfig, ProduceValidation
 from odradek.protocol.batch import (
     HEADER_SIZE_BYTES,
     BatchHeader,
@@ -26,9 +28,14 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import RECORDS_BETWEEN_PAUSES, Record, build_batch, check_records, read_records
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.record_checks import check_records
+from odradek.protocol.records import RECORDS_BETWEEN_PAUSES, Record, build_batch, read_records
 from tests.log.batches import make_batch
 
+BOUNDED = LogConfig()
+COMPLETE = LogConfig(produce_validation=ProduceValidation.COMPLETE)
+HEADER_ALONE = LogConfig(produce_validation=ProduceValidation.HEADER)
 NAMES = {
     "uncompressed": Compression.NONE,
     "gzip": Compression.GZIP,
@@ -129,13 +136,54 @@ def test_another_codec_needs_valid_records(data: bytes, count: int) -> None:
     """Kafka's LogValidator reads each record when it compresses a batch again."""
     batch, header = with_records(data, count)
     assert convert_batch(batch, header, LogConfig(compression_type="zstd")) is ErrorCode.INVALID_RECORD
-    assert convert_batch(batch, header, LogConfig(compression_type="gzip")) is batch
+    assert convert_batch(batch, header, COMPLETE) is ErrorCode.INVALID_RECORD
+    assert convert_batch(batch, header, replace(HEADER_ALONE, compression_type="gzip")) is batch
+
+
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_compressed_records_are_decompressed_and_the_first_is_checked(codec: Compression) -> None:
+    def convert(records: bytes, count: int, config: LogConfig = BOUNDED) -> memoryview | ErrorCode:
+        header = read_batch_header(make_batch([b"v"] * count))
+        batch = memoryview(replace_records(header, records, codec))
+        return convert_batch(batch, read_batch_header(batch), config)
+
+    many = records_of([b"value %d" % index for index in range(1_000)])
+    whole = compress(codec, many)
+    assert isinstance(convert(whole, 1_000), memoryview)
+    assert isinstance(convert(whole, 1_000, COMPLETE), memoryview)
+    damaged = [b"", b"x", whole[:-9], whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2)]
+    too_few, too_many = compress(codec, many[: len(many) // 2]), compress(codec, many * 2)
+    for records, count in [*((each, 1_000) for each in damaged), (too_few, 2_000), (too_many, 1)]:
+        assert convert(records, count) is ErrorCode.INVALID_RECORD
+        assert convert(records, count, COMPLETE) is ErrorCode.INVALID_RECORD
+        assert isinstance(convert(records, count, HEADER_ALONE), memoryview)
+
+
+@pytest.mark.parametrize(("config", "fits"), [("bounded", False), ("header", True)])
+def test_only_validation_waits_for_a_worker_if_the_batch_is_large(config: str, fits: bool) -> None:
+    batch = make_batch([b"v" * EVENT_LOOP_BYTES], compression=Compression.LZ4)
+    header = read_batch_header(batch)
+    log_config = LogConfig(produce_validation=ProduceValidation(config))
+    result = convert_at_append(batch, header, log_config, EventLoopBudget())
+    assert (result is batch) is fits
+    converted = convert_on_worker(batch, log_config, lambda: None)
+    assert convert_at_append(batch, header, log_config, converted) is batch
+
+
+def test_many_records_that_are_only_decompressed_do_not_wait_for_a_worker() -> None:
+    batch = make_batch([b""] * (EVENT_LOOP_RECORDS + 1), compression=Compression.LZ4)
+    assert convert_at_append(batch, read_batch_header(batch), BOUNDED, EventLoopBudget()) is batch
+    assert convert_at_append(batch, read_batch_header(batch), COMPLETE, EventLoopBudget()) is CONVERT_FIRST
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=200)), min_size=1))
 def test_valid_records_are_accepted(pairs: list[tuple[bytes | None, bytes | None]]) -> None:
     batch = build_batch([Record(index, 1000 + index, *pair, [("h", b"x")]) for index, pair in enumerate(pairs)])
-    check_records(bytes(batch[HEADER_SIZE_BYTES:]), len(pairs))
+    records = bytes(batch[HEADER_SIZE_BYTES:])
+    check_records(records, len(pairs))
+    check_records(records.replace(b"\x02h", b"\x02\xff"), len(pairs))  # no UTF-8: Kafka stores it
+    with pytest.raises(MalformedMessage):
+        check_records(records[:-1], len(pairs))
 
 
 @st.composite
@@ -245,7 +293,7 @@ def test_budget_of_the_event_loop_is_one_for_all_batches_of_a_request(compressio
     most = EVENT_LOOP_BYTES // SMALLEST_CHARGE_BYTES
     results = [convert_at_append(batch, header, config, budget) for _ in range(2 * most)]
     assert [each is CONVERT_FIRST for each in results] == [False] * most + [True] * most
-    assert convert_at_append(batch, header, LogConfig(), budget) is batch, "no conversion is needed"
+    assert convert_at_append(batch, header, HEADER_ALONE, budget) is batch, "no conversion is needed"
 
 
 def test_bomb_uses_the_budget_of_the_event_loop_up() -> None:

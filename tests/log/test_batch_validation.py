@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.log.batch_validation import check_batch
-from odradek.log.log_config import LogConfig, TimestampType
+from odradek.log.log_config import LogConfig, ProduceValidation, TimestampType
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, read_batch_header, write_batch
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -105,6 +105,15 @@ def test_no_changed_byte_makes_it_raise(position: int, value: int) -> None:
     batch = make_batch([b"x" * 100, b"y"], producer=(1, 0, 0))
     batch[position % len(batch)] = value
     check(batch)
+
+
+def test_first_record_must_be_one() -> None:
+    good = make_batch([b"value"])
+    header = read_batch_header(good)
+    for records in (b"uncompressed garbage", good[HEADER_SIZE_BYTES:].tobytes() + b"\0", bytes(20)):
+        batch = write_batch(header._replace(batch_length=49 + len(records)), records)
+        assert check(batch) is ErrorCode.INVALID_RECORD
+        assert isinstance(check(batch, LogConfig(produce_validation=ProduceValidation.HEADER)), BatchHeader)
 
 
 @pytest.mark.parametrize("compression", Compression)

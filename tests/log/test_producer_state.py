@@ -61,6 +61,11 @@ def test_an_unknown_producer_may_begin_anywhere() -> None:
     assert ProducerState().check(header(41)) is None
 
 
+def test_an_epoch_below_that_of_no_producer_is_refused() -> None:
+    assert ProducerState().check(header(0, epoch=-1)) is None
+    assert ProducerState().check(header(0, epoch=-2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 def test_sequences_must_follow_each_other() -> None:
     state = ProducerState()
     appended(state, header(0, 3), 0)

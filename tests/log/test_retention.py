@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.log.log_config import LogConfig
+from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.retention import expire_to, expired_offset, may_have_expired
+from odradek.protocol.batch import HEADER_SIZE_BYTES, has_valid_checksum, read_batch_header, write_batch
+from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all
 
@@ -62,6 +64,59 @@ def test_without_timestamps_the_file_tells_the_age(simulation: Simulation) -> No
     now_ms = simulation.clock.now_ms()
     assert expire(log, now_ms) == [0, 1]
     assert expire(log, now_ms + 1) == []
+
+
+def with_times(batch: memoryview, base_timestamp: int, max_timestamp: int) -> memoryview:
+    header = read_batch_header(batch)._replace(base_timestamp=base_timestamp, max_timestamp=max_timestamp)
+    return memoryview(write_batch(header, batch[HEADER_SIZE_BYTES:]))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LogConfig(retention_ms=10 * HOUR_MS),
+        LogConfig(retention_ms=10 * HOUR_MS, is_compacted=True),
+        LogConfig(retention_ms=10 * HOUR_MS, compression_type="zstd"),
+    ],
+    ids=["kept as sent", "compacted", "compressed again"],
+)
+@pytest.mark.parametrize(
+    ("timestamps", "false_maximum", "true_maximum"),
+    [([-1, -1], 0, -1), ([-1, -1], NOW_MS, -1), ([-1, NOW_MS], 0, NOW_MS), ([NOW_MS, NOW_MS + 7], 0, NOW_MS + 7)],
+)
+def test_a_doubtful_largest_timestamp_is_read_from_the_records(
+    simulation: Simulation, config: LogConfig, timestamps: list[int], false_maximum: int, true_maximum: int
+) -> None:
+    """librdkafka writes 0 for records without timestamps, by which they would be from 1970."""
+    for codec in Compression:
+        log = open_log(simulation.host, f"{DIRECTORY}{codec}", config)
+        batch = make_batch([b"a", b"b"], timestamps=timestamps, compression=codec)
+        append(log, with_times(batch, timestamps[0], false_maximum))
+        (stored,) = read_all(log)
+        header = read_batch_header(stored)
+        assert header.max_timestamp == true_maximum
+        assert has_valid_checksum(stored, 0, header)
+        assert log.segments[-1].load_max_timestamp() == true_maximum
+        assert expired_offset(log, log.log_end_offset, NOW_MS) is None
+
+
+def test_largest_timestamp_that_was_read_is_judged_by_the_limits_of_the_topic(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY, LogConfig(message_timestamp_before_max_ms=HOUR_MS))
+    times = {(-1, -1): ErrorCode.NONE, (-1, NOW_MS - HOUR_MS - 1): ErrorCode.INVALID_TIMESTAMP}
+    times |= {(-1, NOW_MS + HOUR_MS + 1): ErrorCode.INVALID_TIMESTAMP, (-1, NOW_MS): ErrorCode.NONE}
+    for timestamps, error in times.items():
+        batch = with_times(make_batch([b"a", b"b"], timestamps=timestamps), -1, 0)
+        assert log.append(batch, 0).error is error
+    overflow = with_times(make_batch([b"a", b"b"], timestamps=[NOW_MS, NOW_MS + 1]), 2**63 - 1, NOW_MS)
+    assert log.append(overflow, 0).error is not ErrorCode.NONE
+    assert log.log_end_offset == 4
+
+
+def test_topic_that_stamps_its_batches_does_not_read_their_timestamps(simulation: Simulation) -> None:
+    config = LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    log = open_log(simulation.host, DIRECTORY, config)
+    append(log, with_times(make_batch(), -1, 0))
+    assert log.segments[-1].load_max_timestamp() == simulation.clock.now_ms()
 
 
 def test_minus_one_keeps_records_for_ever(simulation: Simulation) -> None:

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.protocol.batch import HEADER_SIZE_BYTES, has_valid_checksum, read_batch_header, replace_records
+from odradek.protocol.batch import (
+    HEADER_SIZE_BYTES,
+    clear_append_time,
+    has_valid_checksum,
+    read_batch_header,
+    replace_records,
+)
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import Record, build_batch, every_record_has_a_key, read_records
+from odradek.protocol.record_checks import begins_with_record, every_record_has_a_key
+from odradek.protocol.records import Record, build_batch, read_records, read_times
 from odradek.protocol.varints import encode_varlong
 from tests.protocol import kafka_python
 
@@ -210,3 +217,36 @@ def test_a_key_longer_than_its_record_and_offsets_out_of_order_are_malformed() -
         every_record_has_a_key(data[:4] + b"\x7e" + data[5:], 1)
     with pytest.raises(MalformedMessage, match="offset delta"):
         every_record_has_a_key(section(Record(1, 0, b"k", b"v")), 1)
+
+
+def test_timestamp_of_more_than_64_bits_is_malformed() -> None:
+    """A response could not hold it."""
+    batch = build_batch([Record(0, 1, None, None), Record(1, 2**63, None, None)], log_append_time=1)
+    clear_append_time(batch, 0)
+    times = read_times(batch, LIMIT)
+    assert next(times) == (0, 1)
+    with pytest.raises(MalformedMessage, match="64 bits"):
+        next(times)
+
+
+@given(MANY_RECORDS, st.integers(0, 3))
+def test_valid_records_begin_with_a_record(records: list[Record], padding: int) -> None:
+    data = b"\0" * padding + section(*records)
+    assert begins_with_record(data, padding, len(records))
+    assert not begins_with_record(data[:-1], padding, 1)
+    assert not begins_with_record(data, padding, len(data))
+    assert begins_with_record(section(records[0]), 0, 1)
+    assert not begins_with_record(section(records[0]) + b"\0", 0, 1)
+
+
+@given(st.binary(max_size=30), st.integers(1, 3))
+def test_no_bytes_make_the_check_of_the_first_record_raise(data: bytes, count: int) -> None:
+    assert begins_with_record(data, 0, count) in (True, False)
+
+
+@pytest.mark.parametrize("value_bytes", [0, 50, 100, 9_000])
+def test_first_record_has_offset_delta_zero(value_bytes: int) -> None:
+    for timestamp, delta in ((0, 1), (0, 77), (1_000, 1)):
+        record = Record(delta, timestamp, b"key", bytes(value_bytes))
+        data = section(Record(0, 0, None, None), record)[len(section(Record(0, 0, None, None))) :]
+        assert not begins_with_record(data, 0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from odradek.testing import RunningBroker, broker
 
 PATIENCE_S = 60.0
 HOUR_MS = 3_600_000
+WEEK_HOURS = 7 * 24
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+NO_TIMESTAMP = -1
 
 
 def start_offset(running: RunningBroker, topic: str) -> int:
@@ -53,3 +57,36 @@ def test_a_consumer_that_is_behind_goes_on_at_the_new_start() -> None:
         running.kill()
         running.start()
         assert start_offset(running, "topic") == 2
+
+
+def test_records_without_a_timestamp_are_as_old_as_their_file() -> None:
+    with broker({"log.retention.check.interval.ms": 200, "log.retention.hours": WEEK_HOURS}) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+        for created in admin.create_topics([NewTopic(topic, 1) for topic in (*CODECS, "old")]).values():
+            created.result(30)
+        for codec in CODECS:
+            _produce(running, codec, [NO_TIMESTAMP] * 10, codec)
+        _produce(running, "old", [round(time.time() * 1000) - (WEEK_HOURS + 1) * HOUR_MS])
+        _await_start_offset(running, "old", 1)  # by now, retention has looked at the others
+        assert {codec: start_offset(running, codec) for codec in CODECS} == dict.fromkeys(CODECS, 0)
+        over_a_week_ago = time.time() - (WEEK_HOURS + 1) * 3600
+        for codec in CODECS:
+            for file in Path(running.data_directory, f"{codec}-0").glob("*.log"):
+                os.utime(file, (over_a_week_ago, over_a_week_ago))
+        for codec in CODECS:
+            _await_start_offset(running, codec, 10)
+
+
+def _produce(running: RunningBroker, topic: str, timestamps: list[int], codec: str = "none") -> None:
+    """One batch."""
+    producer = Producer({"bootstrap.servers": running.bootstrap_servers, "linger.ms": 1_000, "compression.type": codec})
+    for timestamp in timestamps:
+        producer.produce(topic, b"a value " * 10, partition=0, timestamp=timestamp)
+    assert producer.flush(30) == 0
+
+
+def _await_start_offset(running: RunningBroker, topic: str, offset: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while start_offset(running, topic) < offset:
+        assert time.monotonic() < deadline, f"records of {topic} are still there"
+        time.sleep(0.05)  # a poll's pause

@@ -5,7 +5,7 @@ nothing is authenticated, `log.dir` is a directory of our own, `queued.max.reque
 connections take little memory, and `broker.heartbeat.interval.ms`, `broker.session.timeout.ms` and
 `zookeeper.session.timeout.ms` are shorter, so that a broker that hangs is noticed within five seconds. Listeners cannot
 change while the broker runs. The properties of ZooKeeper are Kafka 3.9's; `zookeeper.auth`,
-`absent.broker.replacement.ms`, `audit.log.*`, `metrics.*` and `slow.request.ms` are our own.
+`absent.broker.replacement.ms`, `audit.log.*`, `metrics.*`, `produce.validation` and `slow.request.ms` are our own.
 """
 
 from odradek.configuration.config_table import read_table
@@ -201,6 +201,8 @@ node.id INT - [0,] -
     This broker's number in the cluster.
 num.partitions INT 1 [1,] -
     How many partitions a topic gets when its creator does not say.
+produce.validation STRING bounded {header,bounded,complete} cluster
+    Odradek's own: what is checked of a batch besides its header and checksum: nothing, a bounded part, or every record.
 producer.id.expiration.check.interval.ms INT 600000 [1,] internal
     How often forgotten producers are looked for.
 producer.id.expiration.ms INT 86400000 [1,] cluster

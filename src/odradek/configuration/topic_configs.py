@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from odradek.configuration.config_types import ConfigError, Value
 from odradek.configuration.topic_config_table import TOPIC_CONFIGS
-from odradek.log.log_config import NO_LIMIT_MS, LogConfig, TimestampType
+from odradek.log.log_config import NO_LIMIT_MS, LogConfig, ProduceValidation, TimestampType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 
@@ -91,4 +91,5 @@ def log_config(topic_overrides: Mapping[str, str], broker: BrokerConfig) -> LogC
         flush_messages=number("flush.messages"),
         flush_ms=number("flush.ms"),
         min_insync_replicas=number("min.insync.replicas"),
+        produce_validation=ProduceValidation(broker.values["produce.validation"]),
     )

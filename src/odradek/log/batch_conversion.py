@@ -1,16 +1,27 @@
-"""The cases in which the records of a batch must be read before it is appended: a compacted topic requires keys, and
-`compression.type` may require another codec than the producer's. Every decompression is bounded. A few small batches of
-a request are converted on the event loop, the others on a worker: both ways give the same bytes and errors."""
+"""The cases in which the records of a batch must be read before it is appended: a compacted topic requires keys,
+`compression.type` may require another codec than the producer's, the timestamps of a header may be doubtful, and
+`produce.validation` says what is checked. Every decompression is bounded. A few small batches of a request are read on
+the event loop, the others on a worker: both ways give the same bytes and errors."""
 
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from odradek.log.append_result import CONVERT_FIRST, AppendResult
-from odradek.log.log_config import LogConfig
-from odradek.protocol.batch import COMPRESSION_MASK, HEADER_SIZE_BYTES, BatchHeader, read_batch_header, replace_records
-from odradek.protocol.compression import compress, decompress
+from odradek.log.log_config import LogConfig, ProduceValidation, TimestampType
+from odradek.protocol.batch import (
+    COMPRESSION_MASK,
+    HEADER_SIZE_BYTES,
+    BatchHeader,
+    read_batch_header,
+    replace_records,
+    set_max_timestamp,
+)
+from odradek.protocol.compression import DecompressedTooLarge, compress, decompress, decompress_in_place
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import SMALLEST_RECORD_BYTES, Pause, check_records, every_record_has_a_key
+from odradek.protocol.record_checks import begins_with_record, check_records, every_record_has_a_key
+from odradek.protocol.records import SMALLEST_RECORD_BYTES, Pause, read_times_of
+from odradek.protocol.sentinels import NO_TIMESTAMP
+from odradek.protocol.varints import Bytes
 
 _SMALLEST_LIMIT_BYTES = 1 << 20
 # For each request, the records that are read on the event loop, as they are sent and decompressed.
@@ -73,7 +84,7 @@ def _convert(
         return convert_batch(batch, header, config)
     if needs_no_conversion(header, config):
         return batch
-    if header.record_count > largest_record_count(config):
+    if _has_too_many_records(header, config):
         return ErrorCode.INVALID_RECORD
     if isinstance(conversion, EventLoopBudget):
         return _convert_within(conversion, batch, header, config)
@@ -84,11 +95,13 @@ def _convert_within(
     budget: EventLoopBudget, batch: memoryview, header: BatchHeader, config: LogConfig
 ) -> memoryview | ErrorCode | None:
     """None if the budget is too small."""
-    if len(batch) > budget.bytes_left or header.record_count > budget.records_left:
+    if len(batch) > budget.bytes_left:
+        return None
+    if header.record_count > budget.records_left and _reads_every_record(header, config):
         return None
     limit_bytes = min(budget.bytes_left, config.decompressed_limit_bytes)
     try:
-        records = decompress(header.compression, batch[HEADER_SIZE_BYTES:], limit_bytes)
+        records = _decompress(batch, header, config, limit_bytes)
     except MalformedMessage:  # too large, or corrupt: the worker finds out which
         budget.bytes_left -= limit_bytes
         return None
@@ -101,7 +114,32 @@ def _convert_within(
 
 
 def needs_no_conversion(header: BatchHeader, config: LogConfig) -> bool:
-    return is_stored_as_built(header, config) and not config.is_compacted
+    is_unpacked = header.attributes & COMPRESSION_MASK and config.produce_validation is not ProduceValidation.HEADER
+    return not is_unpacked and not _reads_every_record(header, config)
+
+
+def _reads_every_record(header: BatchHeader, config: LogConfig) -> bool:
+    return (
+        config.is_compacted
+        or config.produce_validation is ProduceValidation.COMPLETE
+        or not is_stored_as_built(header, config)
+        or _must_read_timestamps(header, config)
+    )
+
+
+def _must_read_timestamps(header: BatchHeader, config: LogConfig) -> bool:
+    is_doubtful = header.has_doubtful_timestamps or config.produce_validation is ProduceValidation.COMPLETE
+    return is_doubtful and config.message_timestamp_type is TimestampType.CREATE_TIME
+
+
+def _has_too_many_records(header: BatchHeader, config: LogConfig) -> bool:
+    return header.record_count > largest_record_count(config) and _reads_every_record(header, config)
+
+
+def _decompress(batch: memoryview, header: BatchHeader, config: LogConfig, limit_bytes: int) -> Bytes:
+    """Loops over records are faster with bytes; without one, the copy is saved."""
+    unpack = decompress if _reads_every_record(header, config) else decompress_in_place
+    return unpack(header.compression, batch[HEADER_SIZE_BYTES:], limit_bytes)
 
 
 def convert_batch(
@@ -110,31 +148,38 @@ def convert_batch(
     """The batch as the topic configuration requires it to be stored: the same view when nothing has to change."""
     if needs_no_conversion(header, config):
         return batch
-    if header.record_count > largest_record_count(config):
+    if _has_too_many_records(header, config):
         return ErrorCode.INVALID_RECORD
     try:
-        records = decompress(header.compression, batch[HEADER_SIZE_BYTES:], config.decompressed_limit_bytes)
+        records = _decompress(batch, header, config, config.decompressed_limit_bytes)
+    except DecompressedTooLarge:
+        return ErrorCode.INVALID_RECORD if _reads_every_record(header, config) else batch
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
     return _convert_records(records, batch, header, config, None, pause)
 
 
 def _convert_records(
-    records: bytes,
+    records: Bytes,
     batch: memoryview,
     header: BatchHeader,
     config: LogConfig,
     budget: EventLoopBudget | None,
     pause: Pause | None,
 ) -> memoryview | ErrorCode:
+    if not _reads_every_record(header, config):
+        return batch if begins_with_record(records, 0, header.record_count) else ErrorCode.INVALID_RECORD
+    assert isinstance(records, bytes)
     codec = config.target_compression
     is_kept = is_stored_as_built(header, config)
     read_count = header.record_count
     try:
         if config.is_compacted and not every_record_has_a_key(records, header.record_count, pause):
             return ErrorCode.INVALID_RECORD
-        if not is_kept:
+        if not is_kept or config.produce_validation is ProduceValidation.COMPLETE:
             read_count = check_records(records, header.record_count, pause)
+        if _must_read_timestamps(header, config):
+            header = _correct_max_timestamp(records, batch, header, pause)
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
     finally:
@@ -148,6 +193,15 @@ def _convert_records(
     if len(converted) > config.segment_bytes:
         return ErrorCode.RECORD_LIST_TOO_LARGE
     return memoryview(converted)
+
+
+def _correct_max_timestamp(records: bytes, batch: memoryview, header: BatchHeader, pause: Pause | None) -> BatchHeader:
+    """Gives the batch the largest timestamp of its records, -1 if they have none, so that retention, look-ups by time,
+    followers and tools see what Kafka's files have."""
+    max_timestamp = max(NO_TIMESTAMP, *(timestamp for _, timestamp in read_times_of(records, header, pause)))
+    if max_timestamp != header.max_timestamp:
+        set_max_timestamp(batch, 0, max_timestamp)
+    return header._replace(max_timestamp=max_timestamp)
 
 
 def is_stored_as_built(header: BatchHeader, config: LogConfig) -> bool:

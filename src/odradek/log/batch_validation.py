@@ -1,9 +1,10 @@
-"""What a batch from a client must satisfy before it may be appended, judged by its header and checksum alone.
+"""What a batch from a client must satisfy before it may be appended, judged by its header, its checksum, and its first
+record if it is not compressed.
 The order of the checks and their error codes are Kafka's (ProduceRequest.validateRecords, UnifiedLog, LogValidator)."""
 
 from crc32c import crc32c
 
-from odradek.log.log_config import NO_LIMIT_MS, LogConfig, TimestampType
+from odradek.log.log_config import NO_LIMIT_MS, LogConfig, ProduceValidation, TimestampType
 from odradek.protocol.batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
@@ -18,6 +19,7 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.record_checks import begins_with_record
 from odradek.protocol.records import SMALLEST_RECORD_BYTES
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
@@ -29,6 +31,7 @@ _UNUSUAL_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 # Looking up an attribute of an enum takes as long as several of these checks.
 _LAST_COMPRESSION = int(Compression.ZSTD)
 _CREATE_TIME = TimestampType.CREATE_TIME
+_HEADER_ALONE = ProduceValidation.HEADER
 
 
 def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order that decides which error wins
@@ -82,6 +85,9 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     records_bytes = config.decompressed_limit_bytes if compression else size_bytes - HEADER_SIZE_BYTES
     if record_count * SMALLEST_RECORD_BYTES > records_bytes:
         return ErrorCode.INVALID_RECORD
+    is_unread = compression or config.produce_validation is _HEADER_ALONE
+    if not (is_unread or begins_with_record(batch, HEADER_SIZE_BYTES, record_count)):
+        return ErrorCode.INVALID_RECORD
     if producer_id >= 0 and base_sequence < 0:
         return ErrorCode.INVALID_RECORD
     if config.message_timestamp_type is _CREATE_TIME:
@@ -93,12 +99,20 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     return header
 
 
+def is_valid_timestamp(timestamp: int, config: LogConfig, now_ms: int) -> bool:
+    """For the largest timestamp of a batch, when it was read from the records."""
+    if config.message_timestamp_type is not _CREATE_TIME or timestamp == NO_TIMESTAMP:
+        return True
+    age_ms = now_ms - timestamp
+    return -config.message_timestamp_after_max_ms <= age_ms <= config.message_timestamp_before_max_ms
+
+
 def _is_too_old(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
+    """A doubtful largest timestamp is judged once it has been read from the records."""
     oldest_ms = now_ms - config.message_timestamp_before_max_ms
-    return any(
-        timestamp != NO_TIMESTAMP and timestamp < oldest_ms
-        for timestamp in (header.base_timestamp, header.max_timestamp)
-    )
+    is_doubtful = header.has_doubtful_timestamps
+    timestamps = (header.base_timestamp,) if is_doubtful else (header.base_timestamp, header.max_timestamp)
+    return any(timestamp != NO_TIMESTAMP and timestamp < oldest_ms for timestamp in timestamps)
 
 
 def _judge_foreign_bytes(batch: memoryview) -> ErrorCode:

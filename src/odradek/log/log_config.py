@@ -22,6 +22,17 @@ class TimestampType(enum.Enum):
     LOG_APPEND_TIME = "LogAppendTime"
 
 
+class ProduceValidation(enum.Enum):
+    """How much of a produced batch is checked besides its header and checksum."""
+
+    HEADER = "header"
+    """Nothing."""
+    BOUNDED = "bounded"
+    """The first record, and that compressed records can be decompressed."""
+    COMPLETE = "complete"
+    """Every record."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     segment_bytes: int = 1 << 30
@@ -49,6 +60,7 @@ class LogConfig:
     flush_messages: int = 2**63 - 1
     flush_ms: int = NO_LIMIT_MS
     min_insync_replicas: int = 1
+    produce_validation: ProduceValidation = ProduceValidation.BOUNDED
 
     @property
     def target_compression(self) -> Compression | None:

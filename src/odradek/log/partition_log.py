@@ -10,9 +10,9 @@ from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.log.append_result import AppendResult, not_appended
 from odradek.log.batch_conversion import Conversion, convert_at_append, is_stored_as_built
-from odradek.log.batch_validation import check_batch
+from odradek.log.batch_validation import check_batch, is_valid_timestamp
 from odradek.log.follower_append import FollowerAppend, check_follower_batches
-from odradek.log.log_config import LogConfig, TimestampType
+from odradek.log.log_config import LogConfig, ProduceValidation, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader
 from odradek.log.producer_replay import replay_batch
 from odradek.log.reading import read_segments, search_segments
@@ -28,7 +28,7 @@ from odradek.log.timestamp_search import (
     find_offset_for_timestamp,
 )
 from odradek.log.transaction_verification import VerificationGuard
-from odradek.protocol.batch import BatchHeader, assign_offset, read_batch_header, set_append_time
+from odradek.protocol.batch import COMPRESSION_MASK, BatchHeader, assign_offset, read_batch_header, set_append_time
 from odradek.protocol.control_records import EndTransactionMarker, build_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Pause
@@ -39,7 +39,7 @@ _new_tuple = tuple.__new__  # half the cost of the constructor; called once per 
 
 
 class PartitionLog(StoredLog):
-    __slots__ = ("_clock", "_converts_batches", "_keeps_codecs", "_stamps_batches")
+    __slots__ = ("_clock", "_keeps_codecs", "_reads_all", "_reads_compressed", "_stamps_batches")
 
     def __init__(self, directory: str, config: LogConfig, host: Host, loaded: LoadedLog) -> None:
         super().__init__(directory, config, host, loaded)
@@ -71,7 +71,9 @@ class PartitionLog(StoredLog):
         """Takes effect with the next append."""
         self.config = config
         self._keeps_codecs = config.target_compression is None
-        self._converts_batches = config.is_compacted or not self._keeps_codecs
+        validation = config.produce_validation
+        self._reads_all = config.is_compacted or not self._keeps_codecs or validation is ProduceValidation.COMPLETE
+        self._reads_compressed = validation is not ProduceValidation.HEADER
         self._stamps_batches = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
 
     # Appending
@@ -93,28 +95,33 @@ class PartitionLog(StoredLog):
         config = self.config
         if is_built_here:
             header = read_batch_header(batch)
-            now_ms = header.max_timestamp  # the time at which it was built
+            now_ms = max_timestamp = header.max_timestamp  # the time at which it was built
+            is_read = not (self._keeps_codecs or is_stored_as_built(header, config))
         else:
             now_ms = self._clock.now_ms()
             checked = check_batch(batch, config, now_ms)
             if isinstance(checked, ErrorCode):
                 return AppendResult(checked)
             header = checked
+            max_timestamp = header.max_timestamp
+            is_read = (
+                self._reads_all
+                or (self._reads_compressed and header.attributes & COMPRESSION_MASK != 0)
+                or not 0 < header.base_timestamp <= max_timestamp  # `has_doubtful_timestamps`, inlined
+            )
         is_idempotent = header.producer_id >= 0
         if is_idempotent:
             verdict = self.producers.check(header, verification)
             if verdict is not None:
                 return not_appended(verdict, self._stamps_batches)
-        is_kept = is_built_here and (self._keeps_codecs or is_stored_as_built(header, config))
-        if self._converts_batches and not is_kept:
-            converted = convert_at_append(batch, header, config, conversion)
+        if is_read:
+            converted = self._convert(batch, header, conversion, now_ms)
             if isinstance(converted, AppendResult):
                 return converted
-            batch = converted
+            batch, max_timestamp = converted
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
         assign_offset(batch, 0, base_offset, leader_epoch)
-        max_timestamp = header.max_timestamp
         append_time_ms = NO_TIMESTAMP
         if self._stamps_batches:
             set_append_time(batch, 0, now_ms)
@@ -132,6 +139,18 @@ class PartitionLog(StoredLog):
         self.size_bytes += size_bytes
         self.log_end_offset = last_offset + 1
         return _new_tuple(AppendResult, (_NONE, base_offset, last_offset, append_time_ms, False))
+
+    def _convert(
+        self, batch: memoryview, header: BatchHeader, conversion: Conversion | None, now_ms: int
+    ) -> tuple[memoryview, int] | AppendResult:
+        """As `convert_at_append`, with the largest timestamp."""
+        converted = convert_at_append(batch, header, self.config, conversion)
+        if isinstance(converted, AppendResult):
+            return converted
+        max_timestamp = read_batch_header(converted).max_timestamp
+        if not is_valid_timestamp(max_timestamp, self.config, now_ms):
+            return AppendResult(ErrorCode.INVALID_TIMESTAMP)
+        return converted, max_timestamp
 
     def faults_of(self, batch: memoryview) -> list[RecordFault]:
         """The records that a batch was refused for, if its header is valid."""

@@ -12,7 +12,7 @@ from odradek.log.unstable_transactions import UnstableTransactions
 from odradek.protocol.batch import TRANSACTIONAL_FLAG, BatchHeader
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_OFFSET, NO_SEQUENCE
+from odradek.protocol.sentinels import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 
 CACHED_BATCHES = 5  # a producer has at most five requests in flight
 
@@ -47,7 +47,7 @@ class ProducerState:
         entry = self.entries.recent.get(header.producer_id) or self.entries.get(header.producer_id)
         if entry is None:
             if not header.attributes & TRANSACTIONAL_FLAG and not self.verifications.pending:
-                return None
+                return self._check_sequence(header, None)
         elif not entry.uses_transactions and not header.attributes & TRANSACTIONAL_FLAG:
             if header.base_sequence == entry.next_sequence and header.producer_epoch == entry.epoch:
                 return None
@@ -57,7 +57,7 @@ class ProducerState:
     def _check_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> ProducerBatch | ErrorCode | None:
         if entry is None:
             # The producer's state may have expired, or its records were deleted: any sequence is accepted (KIP-360).
-            return None
+            return ErrorCode.INVALID_PRODUCER_EPOCH if header.producer_epoch < NO_PRODUCER_EPOCH else None
         producer_epoch, base_sequence = header.producer_epoch, header.base_sequence
         if producer_epoch == entry.epoch:
             if base_sequence in (entry.next_sequence, NO_SEQUENCE):

@@ -80,6 +80,12 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & LOG_APPEND_TIME_FLAG)
 
     @property
+    def has_doubtful_timestamps(self) -> bool:
+        """Whether the header contradicts itself, or records may lack timestamps. librdkafka writes a maximum of 0 if no
+        record has one."""
+        return not 0 < self.base_timestamp <= self.max_timestamp
+
+    @property
     def delete_horizon_ms(self) -> int | None:
         """The time from which tombstones and markers may be removed; set by the first compaction that kept them."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
@@ -109,6 +115,10 @@ def assign_offset(buffer: bytearray | memoryview, position: int, base_offset: in
 def set_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
     """Gives all records of the batch this timestamp: with the flag set, readers use the batch's maximum timestamp."""
     buffer[position + ATTRIBUTES_POSITION + 1] |= LOG_APPEND_TIME_FLAG
+    set_max_timestamp(buffer, position, timestamp_ms)
+
+
+def set_max_timestamp(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
     _pack_timestamp(buffer, position + 35, timestamp_ms)
     _write_checksum(
         buffer, position, position + LENGTH_END_POSITION + int.from_bytes(buffer[position + 8 : position + 12], "big")

@@ -19,11 +19,12 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression, compress, decompress, decompress_in_place
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.varints import SINGLE_BYTE_LIMIT, SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
+from odradek.protocol.varints import SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
 
 # Length, attributes, timestamp delta, offset delta, key length, value length, header count: at least a byte each.
 SMALLEST_RECORD_BYTES = 7
 SMALLEST_HEADER_BYTES = 2
+LARGEST_TIMESTAMP = 2**63 - 1
 
 Pause: TypeAlias = Callable[[], None]
 """Lets other threads run; a loop over many records on a worker calls it. On the event loop it may end the loop, by an
@@ -76,7 +77,7 @@ def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) 
     header, section = _split_batch(batch)
     # Compaction may leave an empty batch to preserve the producer's sequence number.
     data = decompress(header.compression, section, limit_bytes) if section or header.record_count else b""
-    _check_record_count(header.record_count, data)
+    check_record_count(header.record_count, data)
     position = 0
     previous_delta = -1
     for _ in range(header.record_count):
@@ -93,14 +94,19 @@ def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) 
 
 
 def read_times(batch: Bytes, limit_bytes: int, pause: Pause | None = None) -> Iterator[tuple[int, int]]:
-    """Yields offset and timestamp of each record of a batch, as `read_records`; nothing else of a record is read, and
-    no copies are made of it. DecompressedTooLarge if the records exceed `limit_bytes`. `pause`: see `check_records`."""
+    """Offset and timestamp of each record of a batch, as `read_records`; nothing else of a record is read, and
+    no copies are made of it. DecompressedTooLarge if the records exceed `limit_bytes`. `pause`: see `Pause`."""
     header, section = _split_batch(batch)
     data = decompress_in_place(header.compression, section, limit_bytes) if section or header.record_count else b""
-    _check_record_count(header.record_count, data)
+    return read_times_of(data, header, pause)
+
+
+def read_times_of(data: Bytes, header: BatchHeader, pause: Pause | None = None) -> Iterator[tuple[int, int]]:
+    """As `read_times`, for the decompressed records of a batch."""
+    check_record_count(header.record_count, data)
     position = 0
     previous_delta = -1
-    for run in _runs(header.record_count, pause):
+    for run in runs(header.record_count, pause):
         for _ in run:
             size_bytes, position = decode_varlong(data, position)
             end = position + size_bytes
@@ -114,6 +120,8 @@ def read_times(batch: Bytes, limit_bytes: int, pause: Pause | None = None) -> It
                 )
             previous_delta, position = delta, end
             timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + timestamp_delta
+            if timestamp > LARGEST_TIMESTAMP:
+                raise MalformedMessage(f"timestamp {timestamp} is longer than 64 bits")
             yield header.base_offset + delta, timestamp
 
 
@@ -127,48 +135,12 @@ def _split_batch(batch: Bytes) -> tuple[BatchHeader, memoryview]:
     return header, memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
 
 
-def _check_record_count(record_count: int, data: Bytes) -> None:
+def check_record_count(record_count: int, data: Bytes) -> None:
     if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
         raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
 
 
-def check_records(data: bytes, record_count: int, pause: Pause | None = None) -> int:
-    """The number of records and of their headers. MalformedMessage unless these decompressed bytes are so many records,
-    with offset deltas from 0 as a producer assigns them. All lengths are read, as in Kafka when it compresses a batch
-    again; no objects are made of them. `pause` is called between runs of RECORDS_BETWEEN_PAUSES records and headers."""
-    _check_record_count(record_count, data)
-    limit = len(data)
-    position = 0
-    count = 0
-    next_pause = RECORDS_BETWEEN_PAUSES
-    for expected_delta in range(record_count):
-        if count >= next_pause:
-            next_pause = count + RECORDS_BETWEEN_PAUSES
-            if pause is not None:
-                pause()
-        count += 1
-        size_bytes, position = decode_varlong(data, position)
-        end = position + size_bytes
-        if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
-            raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
-        _, position = decode_varlong(data, position + 1)  # the timestamp, after the attributes
-        offset_delta, position = decode_varlong(data, position)
-        if offset_delta != expected_delta:
-            raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
-        position = _skip_nullable_bytes(data, position, end)
-        position = _skip_nullable_bytes(data, position, end)
-        header_count, position = decode_varlong(data, position)
-        if header_count:
-            position = _skip_headers(data, position, end, header_count, pause)
-            count += header_count
-        if position != end:
-            raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
-    if position != limit:
-        raise MalformedMessage(f"{limit - position} bytes after the last record")
-    return count
-
-
-def _runs(count: int, pause: Pause | None) -> Iterator[range]:
+def runs(count: int, pause: Pause | None) -> Iterator[range]:
     """The numbers below `count`, with a pause between two runs."""
     if pause is None:
         yield range(count)
@@ -177,55 +149,6 @@ def _runs(count: int, pause: Pause | None) -> Iterator[range]:
         if start:
             pause()
         yield range(start, min(start + RECORDS_BETWEEN_PAUSES, count))
-
-
-def _skip_headers(data: bytes, position: int, end: int, count: int, pause: Pause | None) -> int:
-    if not 0 <= count <= (end - position) // SMALLEST_HEADER_BYTES:
-        raise MalformedMessage(f"{count} headers in {end - position} bytes")
-    for run in _runs(count, pause):
-        for _ in run:
-            name, position = _read_nullable_bytes(data, position, end)
-            _decode_header_name(name)
-            position = _skip_nullable_bytes(data, position, end)
-    return position
-
-
-def _skip_nullable_bytes(data: bytes, position: int, end: int) -> int:
-    size_bytes, position = decode_varlong(data, position)
-    if size_bytes < -1 or position + size_bytes > end:
-        raise MalformedMessage(f"a field of {size_bytes} bytes with {end - position} left in its record")
-    return position + max(size_bytes, 0)
-
-
-def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None = None) -> bool:
-    """Whether every decompressed record has a key, with offset deltas from 0 as a producer assigns them.
-
-    Reads only lengths, offset deltas and key lengths and creates no objects, because this runs at append. `pause`: see
-    `check_records`."""
-    _check_record_count(record_count, data)
-    limit = len(data)
-    position = 0
-    for run in _runs(record_count, pause):
-        for expected_delta in run:
-            size_bytes, position = decode_varlong(data, position)
-            end = position + size_bytes
-            if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
-                raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
-            position += 1
-            while data[position] >= SINGLE_BYTE_LIMIT and position < end - 1:  # skips the timestamp
-                position += 1
-            offset_delta, position = decode_varlong(data, position + 1)
-            if offset_delta != expected_delta:
-                raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
-            key_bytes, position = decode_varlong(data, position)
-            if key_bytes < 0:
-                return False
-            if position + key_bytes > end:
-                raise MalformedMessage(f"a key of {key_bytes} bytes with {end - position} left in its record")
-            position = end
-    if position != limit:
-        raise MalformedMessage(f"{limit - position} bytes after the last record")
-    return True
 
 
 def _read_record(data: bytes, position: int, header: BatchHeader, reads_headers: bool) -> tuple[Record, int]:

@@ -42,6 +42,7 @@ class Batch:
     producer_epoch: int = -1
     base_sequence: int = -1
     timestamp_ms: int = EPOCH_MS
+    max_timestamp_ms: int | None = None
     attributes: int = 0
     magic: int = 2
     base_offset: int = 0
@@ -61,7 +62,7 @@ class Batch:
             self.attributes,
             count - 1 if self.last_offset_delta is None else self.last_offset_delta,
             self.timestamp_ms,
-            self.timestamp_ms + max(0, count - 1),
+            self.timestamp_ms + max(0, count - 1) if self.max_timestamp_ms is None else self.max_timestamp_ms,
             self.producer_id,
             self.producer_epoch,
             self.base_sequence,
