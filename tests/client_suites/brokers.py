@@ -30,15 +30,16 @@ class ProxiedCluster(RunningCluster):
 
     def __init__(self, brokers: int, properties: Mapping[str, Property]) -> None:
         super().__init__(brokers, properties, has_network=False)
-        self.proxy_ports: dict[int, int] = {}
+        self.ports: dict[int, tuple[int, int]] = {}
+        """Of each broker: the port of its proxy, and the one on which it listens to clients."""
 
     def _member(self, node_id: int) -> RunningBroker:
         member = super()._member(node_id)
-        self.proxy_ports[node_id] = find_stable_port()
+        proxy_port = find_stable_port()
+        self.ports[node_id] = proxy_port, member.port
         advertised = str(member.properties["advertised.listeners"])
-        direct, proxied = f":{member.port}", f":{self.proxy_ports[node_id]}"
         member.properties |= {
-            "advertised.listeners": advertised.replace(direct, proxied),
+            "advertised.listeners": advertised.replace(f":{member.port}", f":{proxy_port}"),
             "broker.rack": str(node_id),
         }
         return member

@@ -37,7 +37,7 @@ class GoPackage:
     module: str
     path: str
     needs_broker: str
-    """The text in each file whose tests need a broker: other files are not run."""
+    """A pattern in each file whose tests need a broker: other files are not run."""
     tags: str = ""
 
     def names(self) -> frozenset[str]:
@@ -46,7 +46,7 @@ class GoPackage:
     def sources(self) -> dict[Path, str]:
         directory = module_directory(self.module) / self.path.removeprefix(self.module).lstrip("/")
         texts = {file: file.read_text() for file in directory.glob("*_test.go")}
-        return {file: text for file, text in texts.items() if self.needs_broker in text}
+        return {file: text for file, text in texts.items() if re.search(self.needs_broker, text)}
 
     def test(self, run: Run, environment: Mapping[str, str], replaced: Mapping[str, str]) -> dict[str, Outcome]:
         names = self.names() - run.left_out

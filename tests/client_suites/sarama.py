@@ -60,12 +60,13 @@ def execute(run: Run) -> dict[str, Outcome]:
 @contextlib.contextmanager
 def toxiproxy(cluster: ProxiedCluster, directory: Path) -> Iterator[tuple[str, list[int]]]:
     """Its address, and the ports of its proxies."""
-    proxies = []
+    proxies, ports = [], []
     for number in range(1, PROXIES + 1):
-        broker = (number - 1) % len(cluster.brokers) + 1
-        port = cluster.proxy_ports[number] if number == broker else find_stable_port()
-        target = cluster.brokers[broker].bootstrap_servers
-        proxies.append({"name": f"kafka{number}", "listen": f"127.0.0.1:{port}", "upstream": target, "enabled": True})
+        broker = (number - 1) % len(cluster.ports) + 1
+        proxy_port, direct_port = cluster.ports[broker]
+        ports.append(proxy_port if number == broker else find_stable_port())
+        listen, upstream = f"127.0.0.1:{ports[-1]}", f"127.0.0.1:{direct_port}"
+        proxies.append({"name": f"kafka{number}", "listen": listen, "upstream": upstream, "enabled": True})
     configuration = directory / "toxiproxy.json"
     configuration.write_text(json.dumps(proxies))
     port = find_stable_port()
@@ -74,7 +75,7 @@ def toxiproxy(cluster: ProxiedCluster, directory: Path) -> Iterator[tuple[str, l
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
     try:
         eventually(lambda: process.poll() is None and accepts(port), "the start of toxiproxy")
-        yield f"http://127.0.0.1:{port}", [int(str(each["listen"]).rpartition(":")[2]) for each in proxies]
+        yield f"http://127.0.0.1:{port}", ports
     finally:
         process.kill()
         process.wait()
