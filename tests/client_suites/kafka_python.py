@@ -1,4 +1,4 @@
-"""kafka-python's integration tests, from its source distribution, which lacks one module of them: `test.service`."""
+"""kafka-python's integration tests, from its source distribution, which lacks two modules of them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class ExternalService:
 class SpawnedService:
     pass
 """
+TEST_TIMEOUT_S = 120
 _STARTS_BROKERS = "starts a broker of its own, by the scripts of Apache Kafka"
 
 
@@ -45,6 +46,7 @@ def source() -> Path:
         with tarfile.open(archive) as packed:
             packed.extractall(directory, filter="data")
         (unpacked,) = directory.glob("kafka_python-*/")
+        (unpacked / "test" / "__init__.py").touch()
         (unpacked / "test" / "service.py").write_text(SERVICE)
 
     files = [LOCK, Path(__file__)]
@@ -72,6 +74,7 @@ def execute(run: Run) -> dict[str, Outcome]:
     with running(run.brokers) as bootstrap_servers, (run.directory / "output.txt").open("wb") as output:
         subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:odradek",
+             "-o", "addopts=", f"--timeout={TEST_TIMEOUT_S}",
              f"--junitxml={report}", *left_out, TESTS],
             cwd=source(),
             env={

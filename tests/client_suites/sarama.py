@@ -114,4 +114,5 @@ def docker(cluster: ProxiedCluster, directory: Path) -> Iterator[str]:
             server.shutdown()
 
 
-SUITE = Suite("sarama", (3, 5), execute, PACKAGE.names)
+SKIPPED = {"TestFuncAdminDescribeLogDirs@3": "expects five brokers"}
+SUITE = Suite("sarama", (3, 5), execute, PACKAGE.names, SKIPPED)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.client_suites import franz_go, kafka_go, kafka_python, sarama
+from tests.client_suites import franz_go, kafka_go, kafka_python, librdkafka, sarama
 from tests.client_suites.suite import FAILED, run_suite
 
 if TYPE_CHECKING:
     from tests.client_suites.suite import Report, Suite
 
-SUITES = [kafka_python.SUITE, franz_go.SUITE, kafka_go.SUITE, sarama.SUITE]
+SUITES = [kafka_python.SUITE, kafka_go.SUITE, franz_go.SUITE, librdkafka.SUITE, sarama.SUITE]
 OUTPUT = Path(__file__).parents[2] / "build" / "clients"
 
 
