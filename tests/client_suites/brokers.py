@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def running(brokers: int, properties: Mapping[str, Property] | None = None) -> Iterator[str]:
     """The bootstrap servers of so many brokers."""
     if brokers == 1:
-        with RunningBroker(properties) as broker:
+        port = find_stable_port()
+        advertised: dict[str, Property] = {"node.id": 1, "advertised.listeners": f"PLAINTEXT://localhost:{port}"}
+        with RunningBroker(advertised | dict(properties or {}), port=port) as broker:
             yield broker.bootstrap_servers
     else:
         with RunningCluster(brokers, properties, has_network=False) as cluster:

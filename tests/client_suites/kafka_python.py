@@ -78,8 +78,7 @@ def execute(run: Run) -> dict[str, Outcome]:
     names = [name for name in run.left_out if not name.endswith(".py")]
     if names:
         left_out += ["-k", " and ".join(f"not {name}" for name in sorted(names))]
-    properties = PROPERTIES | ({"node.id": 0} if run.brokers == 1 else {})
-    with running(run.brokers, properties) as bootstrap_servers, (run.directory / "output.txt").open("wb") as output:
+    with running(run.brokers, PROPERTIES) as bootstrap_servers, (run.directory / "output.txt").open("wb") as output:
         subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:odradek",
              "-o", "addopts=", f"--timeout={TEST_TIMEOUT_S}",
@@ -110,11 +109,8 @@ def _outcome(case: ElementTree.Element) -> Outcome:
     return Outcome(PASSED)
 
 
-_BROKER_0 = "expects a broker with id 0"
 LEFT_OUT = {
     "test_ssl_integration.py": _STARTS_BROKERS,
     "test_describe_metadata_quorum": "describes the quorum of KRaft",
-    "test_describe_configs_broker_resource_returns_configs@3": _BROKER_0,
-    "test_describe_configs_mixed_resources_returns_configs@3": _BROKER_0,
 }
 SUITE = Suite("kafka-python", (1, 3), execute, names, LEFT_OUT)
