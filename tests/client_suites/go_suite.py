@@ -60,7 +60,7 @@ class GoPackage:
             subprocess.run(
                 command,
                 cwd=HERE,
-                env=go_environment() | environment,
+                env=go_environment() | dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,

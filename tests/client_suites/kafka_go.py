@@ -9,11 +9,12 @@ from tests.client_suites.go_suite import GoPackage
 from tests.client_suites.suite import Suite
 
 if TYPE_CHECKING:
+    from odradek.testing.running_broker import Property
     from tests.client_suites.suite import Outcome, Run
 
 MODULE = "github.com/segmentio/kafka-go"
 PACKAGE = GoPackage(MODULE, MODULE, needs_broker="newLocalClient|makeTopic|createTopic|DialLeader")
-PROPERTIES = {  # of kafka-go's docker-compose.yml
+PROPERTIES: dict[str, Property] = {  # of kafka-go's docker-compose.yml
     "auto.create.topics.enable": True,
     "message.max.bytes": 200_000_000,
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -29,5 +30,8 @@ def execute(run: Run) -> dict[str, Outcome]:
         return PACKAGE.test(run, environment, {"9092": port, 'TCP("localhost")': f'TCP("localhost:{port}")'})
 
 
-LEFT_OUT = {"TestUnsupportedSASLMechanism": "needs a listener with SASL on port 9093"}
+LEFT_OUT = {
+    "TestReaderConsumerGroup": "panics on every broker: getOffsets makes a ConsumerGroup without its function connect",
+    "TestUnsupportedSASLMechanism": "needs a listener with SASL on port 9093",
+}
 SUITE = Suite("kafka-go", (1,), execute, PACKAGE.names, LEFT_OUT)

@@ -15,6 +15,7 @@ from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 if TYPE_CHECKING:
+    from odradek.testing.running_broker import Property
     from tests.client_suites.suite import Run
 
 LOCK = Path(__file__).parents[2] / "locks" / "dev.txt"
@@ -28,7 +29,7 @@ class SpawnedService:
     pass
 """
 TEST_TIMEOUT_S = 120
-PROPERTIES = {  # of the brokers that the tests would start
+PROPERTIES: dict[str, Property] = {  # of the brokers that the tests would start
     "num.partitions": 4,
     "group.min.session.timeout.ms": 1000,
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -18,6 +18,7 @@ from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 if TYPE_CHECKING:
+    from odradek.testing.running_broker import Property
     from tests.client_suites.suite import Run
 
 PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
@@ -28,7 +29,7 @@ BUILD = [["sh", "./configure", *FEATURES], ["make", "-j2", "libs"], ["make", "-j
 TEST = re.compile(r"^ +_TEST\((\d{4}_\w+),?\s*([^,)]*)", re.MULTILINE)
 SUMMARY = re.compile(r"^\| *(\w+) +\| +\w+ \| +[\d.]+s +\| *(.*)$", re.MULTILINE)
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
-PROPERTIES = {
+PROPERTIES: dict[str, Property] = {
     "auto.create.topics.enable": True,
     "num.partitions": 4,
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from odradek.testing.running_broker import Property
     from tests.client_suites.suite import Outcome, Run
 
 MODULE = "github.com/IBM/sarama"
 PACKAGE = GoPackage(MODULE, MODULE, needs_broker="//go:build functional", tags="functional")
 TOXIPROXY = "github.com/Shopify/toxiproxy/v2/cmd/server"
 PROXIES = 5
-PROPERTIES = {  # of sarama's docker-compose.yml
+PROPERTIES: dict[str, Property] = {  # of sarama's docker-compose.yml
     "default.replication.factor": 2,
     "min.insync.replicas": 1,
     "offsets.topic.replication.factor": 2,
