@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Tests start hundreds of Python processes: without bytecode files, each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: up test check style types suite oracle conformance bench soak lakehouse faults fuzz lock clean help
+.PHONY: up test check style types suite oracle conformance bench soak lakehouse faults clients fuzz lock clean help
 
 # Some tests wait, so more of them run at once than there are cores. tests/worker_groups.py says which share a worker.
 WORKERS ?= 6
@@ -84,6 +84,9 @@ lakehouse: $(LAKEHOUSE)/.ready ## Delta and Iceberg tables, on PySpark 4.1.1
 
 faults: $(READY) ## Brokers that are killed, suspended and cut off under load; writes docs/reliability.md; about 20 minutes
 	$(BIN)/pytest -q -s -p no:randomly --suite faults $(ARGS) tests/faults
+
+clients: $(READY) ## The tests of other clients (franz-go, sarama …), on one broker and on clusters
+	$(BIN)/pytest -v -p no:randomly --suite clients $(ARGS) tests/client_suites
 
 fuzz: $(READY) ## 10 million inputs for the parsers, those before authentication first, then ten minutes for a broker (FUZZ_RUNS, FUZZ_SECONDS)
 	@mkdir -p build/fuzz build/fuzz-first build/fuzz-all

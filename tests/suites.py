@@ -1,7 +1,7 @@
 """Suites: which tests a command runs (`--suite`), and in which order.
 
 `make test` runs the suite `test`. A test with one of the markers below is left out of it and runs in the suite of that
-name only: `make oracle`, `make conformance`, `make soak`, `make lakehouse`, `make faults`.
+name only: `make oracle`, `make conformance`, `make soak`, `make lakehouse`, `make faults`, `make clients`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 DEFAULT_SUITE = "test"
-OTHER_SUITES = ("oracle", "conformance", "soak", "lakehouse", "faults")
+OTHER_SUITES = ("oracle", "conformance", "soak", "lakehouse", "faults", "clients")
 SUITES = (DEFAULT_SUITE, *OTHER_SUITES)
 
 

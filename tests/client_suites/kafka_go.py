@@ -1,0 +1,38 @@
+"""kafka-go's tests of its package `kafka` that talk to a broker: broker 1, which is the only one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.client_suites.brokers import running
+from tests.client_suites.go_suite import GoPackage
+from tests.client_suites.suite import Suite
+
+if TYPE_CHECKING:
+    from odradek.testing.running_broker import Property
+    from tests.client_suites.suite import Outcome, Run
+
+MODULE = "github.com/segmentio/kafka-go"
+PACKAGE = GoPackage(MODULE, MODULE, needs_broker="newLocalClient|makeTopic|createTopic|DialLeader")
+PROPERTIES: dict[str, Property] = {  # of kafka-go's docker-compose.yml
+    "auto.create.topics.enable": True,
+    "message.max.bytes": 200_000_000,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": True,
+    "super.users": "User:ANONYMOUS",
+}
+
+
+def execute(run: Run) -> dict[str, Outcome]:
+    with running(run.brokers, PROPERTIES) as bootstrap_servers:
+        port = bootstrap_servers.partition(",")[0].rpartition(":")[2]
+        environment = {"KAFKA_VERSION": "4.0.0", "KAFKA_SKIP_NETTEST": "1"}  # as kafka-go's own CI
+        return PACKAGE.test(run, environment, {"9092": port, 'TCP("localhost")': f'TCP("localhost:{port}")'})
+
+
+LEFT_OUT = {
+    "TestDialerResolver": "dials an address without a port, which means port 9092",
+    "TestReaderConsumerGroup": "panics on every broker: getOffsets makes a ConsumerGroup without its function connect",
+    "TestUnsupportedSASLMechanism": "needs a listener with SASL on port 9093",
+}
+SUITE = Suite("kafka-go", (1,), execute, PACKAGE.names, LEFT_OUT)

@@ -1,0 +1,121 @@
+"""librdkafka's own tests, from the sources that its package for Node.js carries, in its quick mode."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import tarfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.client_suites.brokers import running
+from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite
+from tests.jvm.build_cache import build_once, cache_directory, content_digest
+
+if TYPE_CHECKING:
+    from odradek.testing.running_broker import Property
+    from tests.client_suites.suite import Run
+
+PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
+INTEGRITY = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="  # SHA-512
+SOURCE = Path("package") / "deps" / "librdkafka"
+FEATURES = ["--disable-gssapi", "--disable-curl", "--disable-ssl", "--disable-optimization"]
+BUILD = [["sh", "./configure", *FEATURES], ["make", "-j2", "libs"], ["make", "-j2", "-C", "tests", "test-runner"]]
+TEST = re.compile(r"^ +_TEST\((\d{4}_\w+),?\s*([^,)]*)", re.MULTILINE)
+SUMMARY = re.compile(r"^\| *(\w+) +\| +\w+ \| +[\d.]+s +\| *(.*)$", re.MULTILINE)
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
+PROPERTIES: dict[str, Property] = {
+    "auto.create.topics.enable": True,
+    "num.partitions": 4,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": True,
+    "super.users": "User:ANONYMOUS",
+}
+_SCRIPTS = "runs the scripts of Apache Kafka"
+LEFT_OUT = {
+    "0052_msg_timestamps": _SCRIPTS,
+    "0064_interceptors": "needs OpenSSL in the build of librdkafka",
+    "0077_compaction": _SCRIPTS,
+    "0103_transactions@1": "creates topics of three replicas",
+    "0109_auto_create_topics": _SCRIPTS,
+    "0115_producer_auth": _SCRIPTS,
+    "0119_consumer_auth": _SCRIPTS,
+    "0184_share_consumer_topic_recreate": "needs share groups",
+}
+STATES = {"PASSED": PASSED, "SKIPPED": SKIPPED, "DNS": SKIPPED}
+TIMEOUT_S = 40 * 60
+
+
+@cache
+def test_directory() -> Path:
+    """The directory of the tests, with the program that runs them."""
+
+    def build(directory: Path) -> None:
+        _execute(["npm", "pack", "--silent", PACKAGE], directory)
+        (archive,) = directory.glob("*.tgz")
+        if base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode() != INTEGRITY:
+            raise RuntimeError(f"{PACKAGE} is not the package whose SHA-512 is in {Path(__file__).name}")
+        with tarfile.open(archive) as packed:
+            packed.extractall(directory, filter="data")
+        for script in [*(directory / SOURCE).glob("*.py"), *(directory / SOURCE / "mklove").rglob("*")]:
+            script.chmod(0o755)
+        for command in BUILD:
+            _execute(command, directory / SOURCE)
+
+    files = [Path(__file__)]
+    return build_once(cache_directory() / f"librdkafka-{content_digest(files)}", files, build) / SOURCE / "tests"
+
+
+def _execute(command: list[str], directory: Path) -> None:
+    done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {(done.stdout + done.stderr)[-2000:]}")
+
+
+def names() -> frozenset[str]:
+    """Of the tests that talk to a broker."""
+    tests = TEST.findall((test_directory() / "test.c").read_text())
+    return frozenset(name for name, flags in tests if "LOCAL" not in flags)
+
+
+def execute(run: Run) -> dict[str, Outcome]:
+    report = run.directory / "report.json"
+    with running(run.brokers, PROPERTIES) as bootstrap_servers:
+        (run.directory / "test.conf").write_text(f"metadata.broker.list={bootstrap_servers}\n")
+        environment = {
+            **os.environ,
+            "RDKAFKA_TEST_CONF": str(run.directory / "test.conf"),
+            "TEST_REPORT": str(report),
+            "TEST_KAFKA_VERSION": "4.3.1",
+            "TESTS_SKIP": ",".join(sorted(name[:4] for name in run.left_out)),
+            "LD_LIBRARY_PATH": f"{test_directory().parent / 'src'}:{test_directory().parent / 'src-cpp'}",
+        }
+        with (run.directory / "output.txt").open("wb") as output:
+            subprocess.run(
+                ["./test-runner", "-L", "-K", "-Q", "-E", "-p2"],
+                cwd=test_directory(),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+    if not report.exists():
+        raise RuntimeError(f"librdkafka's tests wrote no report: {(run.directory / 'output.txt').read_text()[-2000:]}")
+    text = COLOURS.sub("", (run.directory / "output.txt").read_text(errors="replace"))
+    reasons = dict(SUMMARY.findall(text))
+    tests = json.loads(report.read_text())["tests"]
+    return {
+        name: Outcome(STATES.get(test["state"], FAILED), reasons.get(name, test["extra"]).strip())
+        for name, test in tests.items()
+        if name in names()
+    }
+
+
+SUITE = Suite("librdkafka", (1, 3), execute, names, LEFT_OUT)
