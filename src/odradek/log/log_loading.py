@@ -129,7 +129,10 @@ class LogLoader:
         base_offsets = sorted(by_suffix[LOG_SUFFIX])
         for suffix in INDEX_SUFFIXES:
             for orphan in sorted(by_suffix[suffix].difference(base_offsets)):
-                disk.remove(Segment(disk, self.directory, orphan).path(suffix))
+                path = Segment(disk, self.directory, orphan).path(suffix)
+                # A removal that was interrupted leaves them too.
+                logger.warning("an index without its segment is removed", path=path)
+                disk.remove(path)
         segments = [self._open_segment(base_offset) for base_offset in base_offsets]
         indexed = by_suffix[TRANSACTION_INDEX_SUFFIX] | by_suffix[TRANSACTION_CHECKSUM_SUFFIX]
         for segment in segments:
@@ -257,6 +260,13 @@ class LogLoader:
             log.snapshots.remove(log.snapshots.offsets)
             log.producers.replace((), log.log_end_offset)
         log.recovery_point_offset = log.log_end_offset
+        if self.clean_shutdown and log.log_end_offset < self.recovery_point_offset:
+            logger.error(
+                "durable records at the end of a log are lost",
+                directory=self.directory,
+                log_end_offset=log.log_end_offset,
+                recovery_point_offset=self.recovery_point_offset,
+            )
         if not self.clean_shutdown:
             log.recovery_point_offset = min(self.recovery_point_offset, log.log_end_offset)
         if not epochs_are_whole:

@@ -10,6 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from odradek.cli.log.batch_facts import compare_leader_epochs, compare_snapshot, note_batch
 from odradek.cli.log.dump import mapped
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
 from odradek.cli.log.segment_scan import LARGEST_BATCH_BYTES, TornTail, scan_segment
@@ -18,9 +19,8 @@ from odradek.cli.log.transaction_check import index_path, transaction_index_prob
 from odradek.log.compaction.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
-from odradek.log.leader_epochs import decode_leader_epochs
 from odradek.log.log_directory import CLEAN_SHUTDOWN_FILE
-from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX, decode_snapshot
+from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.segment import LARGEST_RELATIVE_OFFSET
 from odradek.log.stored_segment import (
     DELETED_SUFFIX,
@@ -103,8 +103,7 @@ def check_segment(path: str, on_progress: Callable[[int], None]) -> SegmentCheck
             else:
                 check.batches += 1
                 check.records += item.header.record_count
-                if item.header.is_control:
-                    check.markers[item.header.base_offset] = item.header.producer_id
+                note_batch(check, item.header)
                 check.next_offset = item.header.last_offset + 1
                 check.max_timestamp = max(check.max_timestamp, item.header.max_timestamp)
                 check.batch_offsets[item.position] = (item.header.base_offset, item.header.last_offset)
@@ -228,7 +227,7 @@ def _check_side_files(check: PartitionCheck, names: list[str], *, is_live: bool)
             check.findings.append(Finding(path, text, Remedy.NOTHING, is_problem=False))
         elif match and match[2] in INDEX_SUFFIXES and int(match[1]) not in base_offsets and not is_live:
             check.findings.append(Finding(path, "an index without its segment", Remedy.SET_ASIDE))
-        decode = _decoder(name)
+        decode = _decoder(name, check, is_live=is_live)
         problem = _problem_of(path, decode) if decode else None
         if problem and not (
             is_live and name.endswith(SNAPSHOT_SUFFIX)
@@ -236,11 +235,12 @@ def _check_side_files(check: PartitionCheck, names: list[str], *, is_live: bool)
             check.findings.append(Finding(path, problem, Remedy.SET_ASIDE))
 
 
-def _decoder(name: str) -> Callable[[bytes], object] | None:
+def _decoder(name: str, check: PartitionCheck, *, is_live: bool) -> Callable[[bytes], object] | None:
     if name == LEADER_EPOCHS_FILE:
-        return decode_leader_epochs
+        is_complete = not is_live and os.path.exists(os.path.join(os.path.dirname(check.path), CLEAN_SHUTDOWN_FILE))
+        return lambda data: compare_leader_epochs(data, check, is_complete=is_complete)
     if name.endswith(SNAPSHOT_SUFFIX):
-        return lambda data: list(decode_snapshot(data))
+        return lambda data: compare_snapshot(data, int(name.removesuffix(SNAPSHOT_SUFFIX)), check)
     return None
 
 
