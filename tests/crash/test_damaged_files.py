@@ -173,8 +173,8 @@ def problem_after_damage(directories: Directories, data: Path, kind: str) -> str
     running = RunningBroker(PROPERTIES, data_directory=str(data))
     try:
         running.start()
-    except BrokerError as problem:
-        return "the start fails as if it were a bug" if "bug in odradek" in str(problem) else None
+    except BrokerError as refusal:
+        return "the start fails as if it were a bug" if "bug in odradek" in str(refusal) else None
     try:
         found = read(running.bootstrap_servers)
         reports = reports_of(running.output)

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES = 64 << 10
-FRAMES_BEFORE_AUTHENTICATION = 32
-"""ApiVersions, SaslHandshake and a few SaslAuthenticate are all that a client sends before it is authenticated."""
+FRAMES_BEFORE_AUTHENTICATION = 32  # clients send ApiVersions, SaslHandshake and a few SaslAuthenticate
 
 _NO_FRAME = 0.0
 _UNRESTRICTED = -1
@@ -92,8 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frames_left = _UNRESTRICTED
         if listener.needs_authentication:
             largest_bytes = min(largest_bytes, LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES)
-            smallest_bytes = 0  # tokens may come without a request header
-            self._frames_left = FRAMES_BEFORE_AUTHENTICATION
+            smallest_bytes, self._frames_left = 0, FRAMES_BEFORE_AUTHENTICATION  # a token has no request header
         self._frames = FrameBuffer(listener.receive_buffers, largest_bytes, smallest_bytes, self._resume_reading)
         # What the next request waits for: the answer to the last one, or the end of a throttle time.
         self._waiting: asyncio.Future[None] | LaterAnswer | Timer | None = None
