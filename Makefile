@@ -60,7 +60,7 @@ soak: $(READY) ## Long tests that rarely fail: SEEDS of the simulation, CRASH_RO
 	ODRADEK_SIMULATION_SEEDS=$(or $(SEEDS),1000-1999) $(BIN)/pytest -n 2 -q tests/simulation -k remembered
 	EXAMPLES=2 $(PYTEST) -q -m hypothesis --hypothesis-profile=random
 	EXAMPLES=$(or $(EXAMPLES),50) $(BIN)/pytest -n 2 -q --suite test,soak --hypothesis-profile=random tests/protocol
-	CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) CRASH_SEED=$(or $(CRASH_SEED),2) $(BIN)/pytest -q -rP tests/crash
+	DAMAGED_FILES=$(or $(DAMAGED_FILES),200) CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) CRASH_SEED=$(or $(CRASH_SEED),2) $(BIN)/pytest -q -rP tests/crash
 	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_under_load.py
 	GROUP_RECOVERY_S=5 $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_broker_restart.py
 	PIPELINE_KILLS=$(or $(KILLS),20) $(BIN)/pytest -q -rP --suite test,soak tests/pipelines/kills

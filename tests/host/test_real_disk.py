@@ -275,3 +275,33 @@ def test_a_system_that_cannot_tell_reads_it_all(large_file: RealFile, monkeypatc
     monkeypatch.setattr(os, "pread", lambda _, size_bytes, _position: read.append(size_bytes))
     large_file.bring_into_memory(SIZE_BYTES, 0)
     assert sum(read) == SIZE_BYTES
+
+
+def test_only_the_broker_reads_what_it_creates(disk: RealDisk, tmp_path: Path) -> None:
+    directory = tmp_path / "new" / "logs"
+    disk.make_directories(str(directory))
+    disk.open(str(directory / "file"), create=True)
+    disk.replace_file(str(directory / "checkpoint"), b"")
+    assert disk.lock(str(directory / "lock")) is not None
+    assert [path.stat().st_mode & 0o777 for path in (directory.parent, directory)] == [0o700] * 2
+    assert [path.stat().st_mode & 0o777 for path in directory.iterdir()] == [0o600] * 3
+    disk.make_directories(str(directory))
+    with pytest.raises(FileExistsError):
+        disk.make_directories(str(directory / "file"))
+
+
+def test_a_file_that_is_created_is_not_that_of_a_link(disk: RealDisk, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"kept")
+    for name in ("checkpoint.tmp", "file", "lock", "database"):
+        (tmp_path / name).symlink_to(victim)
+    disk.replace_file(str(tmp_path / "checkpoint"), b"new")
+    assert (tmp_path / "checkpoint").read_bytes() == b"new"
+    for create in (
+        lambda: disk.open(str(tmp_path / "file"), create=True),
+        lambda: disk.lock(str(tmp_path / "lock")),
+        lambda: disk.open_database(str(tmp_path / "database")),
+    ):
+        with pytest.raises(OSError, match="symbolic links"):
+            create()
+    assert victim.read_bytes() == b"kept"

@@ -26,7 +26,9 @@ def test_meta_properties_are_kafkas_and_stay(simulation: Simulation) -> None:
         f"directory.id={encode_uuid(properties.directory_id)}",
         "node.id=1",
         "version=1",
+        text.splitlines()[-1],
     ]
+    assert text.splitlines()[-1].startswith("#crc32c=")
     simulation.crash()
     assert open_directory(simulation).meta_properties == properties
     assert read_meta_properties(PATH, simulation.host) == properties
@@ -102,13 +104,16 @@ def test_partition_metadata_is_kafkas(simulation: Simulation) -> None:
     simulation.disk.make_directories(path)
     assert directory.read_partition_metadata("a", 0) is None
     directory.write_partition_metadata("a", 0, TOPIC_ID)
-    assert simulation.disk.read_file(f"{path}/partition.metadata") == b"version: 0\ntopic_id: EjRWeJCrze8SNFZ4kKvN7w\n"
+    assert simulation.disk.read_file(f"{path}/partition.metadata") == (
+        b"version: 0\ntopic_id: EjRWeJCrze8SNFZ4kKvN7w\ncrc32c: 3945ebfc\n"
+    )
     assert directory.read_partition_metadata("a", 0) == TOPIC_ID
     for torn in (
         b"",
         b"version: 0\n",
         b"version: 0\ntopic_id: EjRW\n",
         b"version: 1\ntopic_id: EjRWeJCrze8SNFZ4kKvN7w\n",
+        b"version: 0\ntopic_id: EjRWeJCrze8SNFZ4kKvN7w\ncrc32c: 00000000\n",
     ):
         simulation.disk.replace_file(f"{path}/partition.metadata", torn)
         assert directory.read_partition_metadata("a", 0) is None

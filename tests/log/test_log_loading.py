@@ -368,3 +368,20 @@ def test_a_log_that_starts_empty_after_a_crash_has_no_sequences(host: Host, dire
     again = PartitionLog.open(directory, CONFIG, host, clean_shutdown=False, log_start_offset=40)
     assert (again.log_start_offset, again.log_end_offset) == (40, 40)
     assert again.append(make_batch(producer=(9, 0, 40)), 0).base_offset == 40
+
+
+@pytest.mark.parametrize("number", [1, -1])
+def test_a_segment_that_is_missing_after_a_clean_stop_is_reported(
+    host: Host, directory: str, caplog: pytest.LogCaptureFixture, number: int
+) -> None:
+    """The newest one too, without its indexes: its offsets would be assigned again in silence."""
+    log = open_log(host, directory, CONFIG)
+    fill(log)
+    base_offset = log.segments[number].base_offset
+    log.close()
+    for path in Path(directory).glob(f"{base_offset:020d}.*"):
+        if number == -1 or path.suffix == ".log":
+            path.unlink()
+    open_log(host, directory, CONFIG, recovery_point_offset=60)
+    reported = "durable records at the end of a log are lost" if number == -1 else "an index without its segment"
+    assert reported in caplog.text

@@ -65,3 +65,17 @@ def test_an_append_during_a_read_does_not_lengthen_it(
         return has_step
 
     assert first_missing_step(read_with_appends_at) > 20
+
+
+def test_an_index_entry_that_leads_past_an_offset_is_not_followed(simulation: Simulation) -> None:
+    """A bit of its offset has changed: the batches between would be skipped."""
+    log, batches = log_of_batches(simulation, 40, rolls_next=True)
+    append(log, make_batch())
+    path = log.segments[0].offset_index.path
+    data = bytearray(simulation.disk.read_file(path))
+    entry = bytes(data[80:88])
+    data[80:88] = (int.from_bytes(entry[:4], "big") & ~0b1100).to_bytes(4, "big") + entry[4:]
+    assert bytes(data[80:88]) != entry
+    simulation.disk.replace_file(path, bytes(data))
+    for offset, batch in enumerate(batches):
+        assert read(log, offset, 1, 40) == batch

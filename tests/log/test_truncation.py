@@ -12,8 +12,7 @@ from odradek.log.compaction.cleaned_segment import CleanedSegment
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.retention import expire_to
-from odradek.log.stored_segment import TRANSACTION_INDEX_SUFFIX
-from odradek.log.transaction_index import AbortedTransaction, decode_transaction_index
+from odradek.log.transaction_index import TRANSACTION_INDEX_SUFFIX, AbortedTransaction, decode_transaction_index
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import append, make_batch, open_log, read_all, split

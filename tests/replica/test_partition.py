@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.log.checkpoints import OffsetCheckpoint
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
@@ -195,9 +196,9 @@ def test_the_high_watermark_starts_from_the_checkpoint(broker: SimulatedBroker, 
         append(broker.partition(name))
     broker.run(broker.node.stop())
     disk = broker.simulation.disk
-    checkpoint = disk.read_file("/data/replication-offset-checkpoint").decode()
-    assert f"{name} 0 3" in checkpoint
-    disk.replace_file("/data/replication-offset-checkpoint", checkpoint.replace(f"{name} 0 3", f"{name} 0 2").encode())
+    checkpoint = OffsetCheckpoint(disk, "/data/replication-offset-checkpoint")
+    assert checkpoint.read()[name, 0] == 3
+    checkpoint.write({**checkpoint.read(), (name, 0): 2})
     seen: list[int] = []
     become_leader = Partition.become_leader
 

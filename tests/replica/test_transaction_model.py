@@ -13,8 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.log_config import LogConfig
-from odradek.log.stored_segment import TRANSACTION_INDEX_SUFFIX
-from odradek.log.transaction_index import AbortedTransaction
+from odradek.log.transaction_index import TRANSACTION_INDEX_SUFFIX, AbortedTransaction
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from tests.examples import examples

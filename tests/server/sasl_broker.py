@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 ALICE = {"sasl.username": "alice", "sasl.password": "alice secret"}
 PLAIN_LINE = (
-    'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice secret" user_bob="bob secret";'
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_alice="alice secret" user_bob="bob secret" user_b="b";'
 )
 PROPERTIES = {
     "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALICE = b"\0alice\0alice secret"
+SHORT = b"\0b\0b"
 SALT = b"salt of sixteen."
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -148,6 +149,20 @@ def test_tokens_without_headers_follow_a_handshake_of_version_0(secured: SaslBro
         handshake(wire, version=0)
         wire.socket.sendall(struct.pack(">i", 8) + b"\0alice\0x")
         assert is_closed(wire)
+
+
+def test_a_token_without_a_header_may_be_shorter_than_one(secured: SaslBroker) -> None:
+    with WireClient(secured.sasl_port) as wire:
+        handshake(wire, version=0)
+        wire.socket.sendall(struct.pack(">i", len(SHORT)) + SHORT)
+        assert wire.socket.recv(4) == bytes(4)
+        assert metadata(wire).brokers
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0", b"\0\x12\0\0\0\0"])
+def test_a_request_shorter_than_its_header_closes_the_connection(wire: WireClient, frame: bytes) -> None:
+    wire.socket.sendall(struct.pack(">i", len(frame)) + frame)
+    assert is_closed(wire)
 
 
 def test_a_listener_without_sasl_answers_that_the_state_is_illegal(secured: SaslBroker) -> None:

@@ -19,7 +19,11 @@ _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
 _PROBED_BYTES = 1 << 20  # probed at its two ends: the page cache loads and evicts ranges
 _ANY_BYTE = [bytearray(1)]  # a buffer that is never read
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
-_FILE_MODE = 0o644
+# Only the user of the broker reads what it writes: records, credentials, audit lines.
+_FILE_MODE = 0o600
+_DIRECTORY_MODE = 0o700
+# A name that is created leads nowhere else: another user may have put a symbolic link there.
+_CREATE_FLAGS = _OPEN_FLAGS | os.O_CREAT | os.O_NOFOLLOW
 _READ_BYTES = 64 << 10
 
 # Segments may use a quarter of the descriptors of the process, connections the rest.
@@ -152,8 +156,7 @@ class RealDisk:
         self.open_files = OpenFiles(max(FEWEST_OPEN_FILES, min(share, MOST_OPEN_FILES)))
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
-        flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
-        return RealFile(os.open(path, flags, _FILE_MODE))
+        return RealFile(os.open(path, _CREATE_FLAGS if create else _OPEN_FLAGS, _FILE_MODE))
 
     def absolute_path(self, path: str) -> str:
         return os.path.abspath(path)
@@ -168,7 +171,15 @@ class RealDisk:
         return os.listdir(path)
 
     def make_directories(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        missing = []
+        while path and not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path.rstrip("/"))
+        for each in reversed(missing):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(each, _DIRECTORY_MODE)
+        if missing and not os.path.isdir(missing[0]):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), missing[0])
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
@@ -198,7 +209,9 @@ class RealDisk:
 
     def replace_file(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"
-        descriptor = os.open(temporary, _OPEN_FLAGS | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)  # left by a crash, or a link
+        descriptor = os.open(temporary, _CREATE_FLAGS | os.O_EXCL, _FILE_MODE)
         try:
             file = RealFile(descriptor)
             file.write_at(data, 0)
@@ -223,7 +236,7 @@ class RealDisk:
         return status.f_frsize * status.f_blocks, status.f_frsize * status.f_bavail
 
     def lock(self, path: str) -> Lock | None:
-        descriptor = os.open(path, _OPEN_FLAGS | os.O_CREAT, _FILE_MODE)
+        descriptor = os.open(path, _CREATE_FLAGS, _FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -233,7 +246,7 @@ class RealDisk:
 
     def open_database(self, path: str) -> sqlite3.Connection:
         # It holds credentials of users. SQLite gives its other files the rights of this one.
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, _CREATE_FLAGS, _FILE_MODE))
         if os.stat(path).st_mode & 0o077 and os.stat(path).st_uid == os.geteuid():
             os.chmod(path, 0o600)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)

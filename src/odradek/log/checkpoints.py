@@ -1,12 +1,21 @@
-"""Kafka's offset checkpoint files: a version, a count, and one line `topic partition offset` for each partition."""
+"""Kafka's offset checkpoint files: a version, a count, and one line `topic partition offset` for each partition.
 
-from collections.abc import Mapping
+A digit that changed would be another offset, for example a later log start. So the last line of ours has a checksum of
+the others, under a name that no topic can have: Kafka takes it for a partition that it does not know. A file without it
+was written by Kafka."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from crc32c import crc32c
 
 from odradek.host.disk import Disk
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.topic_partition import TopicPartition
 
 _VERSION = 0
+CHECKSUM_NAME = "##crc32c"  # two characters that no topic has: a changed bit leaves one
+_INVALID_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class OffsetCheckpoint:
@@ -30,9 +39,14 @@ class OffsetCheckpoint:
 
 
 def encode_checkpoint(offsets: Mapping[TopicPartition, int]) -> bytes:
-    lines = [str(_VERSION), str(len(offsets))]
-    lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
-    return ("\n".join(lines) + "\n").encode()
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    if lines:
+        lines.append(f"{CHECKSUM_NAME} 0 {_checksum_of(lines)}")
+    return ("\n".join([str(_VERSION), str(len(lines)), *lines]) + "\n").encode()
+
+
+def _checksum_of(lines: Sequence[str]) -> int:
+    return crc32c("\n".join(lines).encode())
 
 
 def decode_checkpoint(data: bytes) -> dict[TopicPartition, int]:
@@ -42,7 +56,14 @@ def decode_checkpoint(data: bytes) -> dict[TopicPartition, int]:
         version, count = int(lines[0]), int(lines[1])
         for line in lines[2:]:
             topic, partition, offset = line.split()
-            offsets[topic, int(partition)] = int(offset)
+            if topic == CHECKSUM_NAME:
+                if int(offset) != _checksum_of(lines[2:-1]):
+                    raise MalformedMessage("an offset checkpoint does not match its checksum")
+                count -= 1
+            elif _INVALID_IN_NAMES.search(topic):
+                raise MalformedMessage(f"an offset checkpoint names the topic {topic!r}")
+            else:
+                offsets[topic, int(partition)] = int(offset)
     except (ValueError, IndexError) as error:
         raise MalformedMessage(f"not an offset checkpoint: {error}") from error
     if version != _VERSION or count != len(offsets):

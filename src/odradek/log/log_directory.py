@@ -5,12 +5,18 @@ import base64
 import binascii
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from odradek.host.disk import Lock
+from crc32c import crc32c
+
+from odradek.host.disk import Disk, Lock
 from odradek.host.host import Host
+from odradek.host.logs import get_logger
 from odradek.log.checkpoints import OffsetCheckpoint
 from odradek.protocol.topic_partition import TopicPartition
+
+logger = get_logger(__name__)
 
 LOCK_FILE = ".lock"
 META_PROPERTIES_FILE = "meta.properties"
@@ -27,6 +33,7 @@ FUTURE_SUFFIX = "-future"
 _LONGEST_NAME = 255
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PARTITION_NAME = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
+_CHECKSUM_LINE = re.compile(r"^#crc32c=.*$", re.MULTILINE)
 _FUTURE_NAME = re.compile(rf"([A-Za-z0-9._-]{{1,249}})-(\d{{1,10}})\.[0-9a-f]{{32}}{FUTURE_SUFFIX}")
 
 
@@ -57,12 +64,15 @@ def read_meta_properties(path: str, host: Host) -> MetaProperties | None:
     """The broker that owns the directory; None when it was never used."""
     file = f"{path}/{META_PROPERTIES_FILE}"
     try:
-        text = host.disk.read_file(file).decode()
+        data = host.disk.read_file(file)
     except FileNotFoundError:
         return None
-    lines = [line.partition("=") for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    properties = {name.strip(): value.strip() for name, _, value in lines}
     try:
+        text = data.decode()
+        lines = [line.partition("=") for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        properties = {name.strip(): value.strip() for name, _, value in lines}
+        if any(line not in ("", _checksum_line(properties)) for line in _CHECKSUM_LINE.findall(text)):
+            raise ValueError("it does not match its checksum; remove the line #crc32c if it was edited")
         if properties["version"] != "1":
             raise ValueError(f"version {properties['version']}")
         return MetaProperties(
@@ -81,7 +91,14 @@ def write_meta_properties(path: str, host: Host, properties: MetaProperties) -> 
         f"node.id={properties.node_id}",
         "version=1",
     ]
+    lines.append(_checksum_line(dict(line.split("=", 1) for line in lines)))
     host.disk.replace_file(f"{path}/{META_PROPERTIES_FILE}", ("\n".join(lines) + "\n").encode())
+
+
+def _checksum_line(properties: Mapping[str, str]) -> str:
+    """A comment, for Kafka."""
+    text = "".join(f"{name}={value}\n" for name, value in sorted(properties.items()))
+    return f"#crc32c={crc32c(text.encode()):08x}"
 
 
 def make_durable_directory(path: str, host: Host) -> None:
@@ -209,23 +226,28 @@ class LogDirectory:
 
     def write_partition_metadata(self, topic: str, index: int, topic_id: uuid.UUID, path: str | None = None) -> None:
         """Not synced: the metadata store knows the id too, and thousands of partitions may be created at once."""
-        data = f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n".encode()
+        data = _encode_partition_metadata(topic, index, topic_id)
         directory = path or self.partition_directory(topic, index)
         file = self._host.disk.open(f"{directory}/{PARTITION_METADATA_FILE}", create=True)
         file.write_at(data, 0)
         file.truncate(len(data))
 
     def read_partition_metadata(self, topic: str, index: int, path: str | None = None) -> uuid.UUID | None:
-        """The topic's id; None when the file was lost in a crash."""
+        """The topic's id; None when the file was lost or is damaged."""
         directory = path or self.partition_directory(topic, index)
         try:
             data = self._host.disk.read_file(f"{directory}/{PARTITION_METADATA_FILE}")
-            version, topic_id = data.decode().splitlines()
+            version, topic_id_line, *checksum = data.decode().splitlines()
             if version != "version: 0":
                 return None
-            return decode_uuid(topic_id.removeprefix("topic_id: "))
+            topic_id = decode_uuid(topic_id_line.removeprefix("topic_id: "))
+            is_damaged = bool(checksum) and data != _encode_partition_metadata(topic, index, topic_id)
+            return None if is_damaged else topic_id
         except (FileNotFoundError, ValueError):
             return None
+
+    def missing_checkpoints(self) -> list[str]:
+        return missing_checkpoints(self.path, self._host.disk, was_cleanly_shut_down=self.was_cleanly_shut_down)
 
     def schedule_delete(self, topic: str, index: int) -> str:
         """Renames the partition's directory, which is quick and atomic; the caller removes the returned directory."""
@@ -244,6 +266,21 @@ class LogDirectory:
         return target
 
 
+def _encode_partition_metadata(topic: str, index: int, topic_id: uuid.UUID) -> bytes:
+    """Kafka reads the first two lines. The checksum includes the partition, whose file it is."""
+    text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n"
+    checksum = crc32c(f"{topic}-{index} {text}".encode())
+    return f"{text}crc32c: {checksum:08x}\n".encode()
+
+
+def missing_checkpoints(path: str, disk: Disk, *, was_cleanly_shut_down: bool) -> list[str]:
+    """A broker writes the checkpoints in this order, every minute and when it stops."""
+    files = [f"{path}/{name}" for name in (LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE, HIGH_WATERMARK_FILE)]
+    missing = [file for file in files if not disk.exists(file)]
+    is_written = was_cleanly_shut_down or any(file not in missing for file in files[1:])
+    return missing if is_written else []
+
+
 def is_future_name_too_long(topic: str, index: int) -> bool:
     """Whether the directory of a copy would have a longer name than file systems allow."""
     return len(topic) + len(f"-{index}.{FUTURE_SUFFIX}") + 32 > _LONGEST_NAME
@@ -252,6 +289,8 @@ def is_future_name_too_long(topic: str, index: int) -> bool:
 def _claim(path: str, host: Host, cluster_id: str, node_id: int) -> MetaProperties:
     found = read_meta_properties(path, host)
     if found is None:
+        if host.disk.exists(f"{path}/{RECOVERY_POINT_FILE}"):
+            logger.warning("meta.properties is missing and is written again, with a new directory id", path=path)
         claimed = MetaProperties(cluster_id, node_id, host.entropy.uuid())
         write_meta_properties(path, host, claimed)
         return claimed

@@ -23,14 +23,14 @@ from odradek.log.segment import Segment
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.stored_segment import (
     DELETED_SUFFIX,
+    INDEX_SUFFIXES,
     LOG_SUFFIX,
     NAME_DIGITS,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
 )
 from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
-from odradek.log.transaction_index import AbortedTransaction
+from odradek.log.transaction_index import TRANSACTION_CHECKSUM_SUFFIX, TRANSACTION_INDEX_SUFFIX, AbortedTransaction
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.malformed import MalformedMessage
 
@@ -113,16 +113,7 @@ class LogLoader:
 
     def _open_files(self) -> LoadedLog:
         disk = self.host.disk
-        by_suffix: dict[str, set[int]] = {
-            suffix: set()
-            for suffix in (
-                LOG_SUFFIX,
-                OFFSET_INDEX_SUFFIX,
-                TIME_INDEX_SUFFIX,
-                TRANSACTION_INDEX_SUFFIX,
-                SNAPSHOT_SUFFIX,
-            )
-        }
+        by_suffix: dict[str, set[int]] = {suffix: set() for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES, SNAPSHOT_SUFFIX)}
         names, swapped_segments = disk.list_directory(self.directory), 0
         if has_compaction_files(names):
             swapped_segments = complete_swaps(disk, self.directory)
@@ -136,12 +127,16 @@ class LogLoader:
             if match and match[2] in by_suffix:
                 by_suffix[match[2]].add(int(match[1]))
         base_offsets = sorted(by_suffix[LOG_SUFFIX])
-        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        for suffix in INDEX_SUFFIXES:
             for orphan in sorted(by_suffix[suffix].difference(base_offsets)):
-                disk.remove(Segment(disk, self.directory, orphan).path(suffix))
+                path = Segment(disk, self.directory, orphan).path(suffix)
+                # A removal that was interrupted leaves them too.
+                logger.warning("an index without its segment is removed", path=path)
+                disk.remove(path)
         segments = [self._open_segment(base_offset) for base_offset in base_offsets]
+        indexed = by_suffix[TRANSACTION_INDEX_SUFFIX] | by_suffix[TRANSACTION_CHECKSUM_SUFFIX]
         for segment in segments:
-            segment.transaction_index.has_file = segment.base_offset in by_suffix[TRANSACTION_INDEX_SUFFIX]
+            segment.transaction_index.has_file = segment.base_offset in indexed
         if not segments:
             segments = [self.create_segment(self.log_start_offset)]
         return LoadedLog(
@@ -265,6 +260,13 @@ class LogLoader:
             log.snapshots.remove(log.snapshots.offsets)
             log.producers.replace((), log.log_end_offset)
         log.recovery_point_offset = log.log_end_offset
+        if self.clean_shutdown and log.log_end_offset < self.recovery_point_offset:
+            logger.error(
+                "durable records at the end of a log are lost",
+                directory=self.directory,
+                log_end_offset=log.log_end_offset,
+                recovery_point_offset=self.recovery_point_offset,
+            )
         if not self.clean_shutdown:
             log.recovery_point_offset = min(self.recovery_point_offset, log.log_end_offset)
         if not epochs_are_whole:

@@ -199,9 +199,22 @@ class Segment(StoredSegment):
         recent_batches = self.recent_batches
         if relative_offset >= recent_batches.first_offset:
             return recent_batches.locate(relative_offset, size_bytes)
-        place = locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
+        position = self.offset_index.lookup(relative_offset)
+        place = locate_batch(self.file, offset, position, size_bytes)
+        if position and (place is None or place[0] == position):
+            # An entry has the last offset of its batch, so the search passes that batch or ends in it.
+            place = self._locate_past_damaged_entry(offset, position, place)
         self.check_not_removed()
         return place
+
+    def _locate_past_damaged_entry(
+        self, offset: int, position: int, place: tuple[int, int] | None
+    ) -> tuple[int, int] | None:
+        """As `locate`, without the index unless its entry leads to a batch that begins at or before the offset."""
+        header = next((header for _, header in scan_headers(self.file, position, self.size_bytes)), None)
+        if header is not None and self.base_offset <= header.base_offset <= offset:
+            return place
+        return locate_batch(self.file, offset, 0, self.size_bytes)
 
     def count_sound_bytes(self, file: File, position: int, size_bytes: int) -> int:
         """How many of these bytes are whole batches with valid checksums, which may be served. Blocks."""

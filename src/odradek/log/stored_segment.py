@@ -6,12 +6,17 @@ from contextlib import suppress
 from odradek.host.disk import Disk, File
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.time_index import TimeIndex
-from odradek.log.transaction_index import TransactionIndex
+from odradek.log.transaction_index import (
+    TRANSACTION_CHECKSUM_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    TransactionIndex,
+    checksum_path,
+)
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
-TRANSACTION_INDEX_SUFFIX = ".txnindex"
+INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, TRANSACTION_CHECKSUM_SUFFIX)
 DELETED_SUFFIX = ".deleted"
 
 NAME_DIGITS = 20
@@ -98,7 +103,7 @@ class StoredSegment:
     def open_indexes(self) -> list[File]:
         paths = [self.offset_index.path, self.time_index.path]
         if self.transaction_index.has_file:
-            paths.append(self.transaction_index.path)
+            paths += [self.transaction_index.path, checksum_path(self.transaction_index.path)]
         return [self.disk.open(path) for path in paths]
 
     def relocate(self, directory: str) -> None:
@@ -113,7 +118,7 @@ class StoredSegment:
         self.is_removed = True  # before the file is missing for a worker
         self.release()
         renamed = []
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
             path = self.path(suffix)
             with suppress(FileNotFoundError):  # the index was never written
                 self.disk.rename(path, path + DELETED_SUFFIX)

@@ -1,6 +1,10 @@
 """Kafka's transaction index (`.txnindex`): the aborted transactions whose markers lie in a segment, by the offsets of
 the markers. A segment without one has no file. Entries of the active segment are in memory, in the format of the file,
-until the segment is rolled or closed; those of older segments are only in files."""
+until the segment is rolled or closed; those of older segments are only in files.
+
+A damaged index would show aborted records to consumers, and the format has no checksum. So a file of ours beside it
+(`.txnchecksum`) has the CRC32C of the index: an index that is missing, or differs from it, is rebuilt when the log is
+loaded, and compaction refuses it. An index without a checksum is one that Apache Kafka has written: it gets one."""
 
 import errno
 import struct
@@ -9,10 +13,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from odradek.host.disk import Disk
 from odradek.protocol.malformed import MalformedMessage
 
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+TRANSACTION_CHECKSUM_SUFFIX = ".txnchecksum"
+
 _VERSION = 0
+_CHECKSUM = struct.Struct(">I")
 _ENTRY = struct.Struct(">hqqqq")
 ENTRY_BYTES = _ENTRY.size
 
@@ -49,9 +59,36 @@ def encode_transaction_index(aborted: Iterable[AbortedTransaction]) -> bytes:
     )
 
 
+def checksum_path(index_path: str) -> str:
+    return index_path.removesuffix(TRANSACTION_INDEX_SUFFIX) + TRANSACTION_CHECKSUM_SUFFIX
+
+
+def encode_checksum(index: bytes | bytearray) -> bytes:
+    return _CHECKSUM.pack(crc32c(index))
+
+
+def read_transaction_index(disk: Disk, path: str) -> tuple[bytes, bool]:
+    """The bytes of an index file, and whether it has a checksum. Raises MalformedMessage when it is damaged, or missing
+    beside its checksum, and FileNotFoundError when there is neither."""
+    checksum = None
+    with suppress(FileNotFoundError):
+        checksum = disk.read_file(checksum_path(path))
+    try:
+        data = disk.read_file(path)
+    except FileNotFoundError:
+        if checksum is None:
+            raise
+        raise MalformedMessage("is missing, and its checksum is there") from None
+    for _ in decode_transaction_index(data):
+        pass
+    if checksum is not None and checksum != encode_checksum(data):
+        raise MalformedMessage("does not match its checksum")
+    return data, checksum is not None
+
+
 class TransactionIndex:
     """`create` or `load` before writing; `release` frees the memory. `has_file` is set by the owner when a log is
-    opened and when a compacted segment takes its place."""
+    opened, also if there is only the checksum, and when a compacted segment takes its place."""
 
     __slots__ = ("_disk", "_entries", "has_file", "path")
 
@@ -95,12 +132,12 @@ class TransactionIndex:
         if not self.has_file:
             return bytearray()
         try:
-            data = bytearray(self._disk.read_file(self.path))
-            for _ in decode_transaction_index(data):
-                pass
+            data, has_checksum = read_transaction_index(self._disk, self.path)
         except (FileNotFoundError, MalformedMessage):
             return None
-        return data
+        if not has_checksum:
+            self._write_file(checksum_path(self.path), encode_checksum(data))
+        return bytearray(data)
 
     def append(self, aborted: AbortedTransaction) -> None:
         """In the order of the markers."""
@@ -147,14 +184,19 @@ class TransactionIndex:
         """Writes the file if there are entries, and removes it otherwise."""
         entries = self._entries
         if entries:
-            file = self._disk.open(self.path, create=True)
             self.has_file = True
-            file.write_at(bytes(entries), 0)
-            file.truncate(len(entries))
+            self._write_file(self.path, bytes(entries))
+            self._write_file(checksum_path(self.path), encode_checksum(entries))
         elif entries is not None and self.has_file:
-            with suppress(FileNotFoundError):
-                self._disk.remove(self.path)
+            for path in (self.path, checksum_path(self.path)):
+                with suppress(FileNotFoundError):
+                    self._disk.remove(path)
             self.has_file = False
+
+    def _write_file(self, path: str, data: bytes) -> None:
+        file = self._disk.open(path, create=True)
+        file.write_at(data, 0)
+        file.truncate(len(data))
 
     def release(self) -> None:
         """Drops the entries in memory, for a segment that takes no more batches."""

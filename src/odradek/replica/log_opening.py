@@ -59,10 +59,17 @@ def survey(directory: LogDirectory, hosted: Mapping[TopicPartition, TopicImage])
     found = []
     for key, path in directory.partitions().items():
         topic = hosted.get(key)
-        if topic is not None and directory.read_partition_metadata(*key) in (None, topic.topic_id):
+        topic_id = directory.read_partition_metadata(*key)
+        if topic is not None and topic_id in (None, topic.topic_id):
             found.append(key)
+            if topic_id is None:
+                log.warning("partition.metadata was lost and is written again", path=path)
+                directory.write_partition_metadata(*key, topic.topic_id)
         else:
             log.warning("unknown partition set aside", path=path, renamed_to=directory.set_aside(*key))
+    if found:
+        for path in directory.missing_checkpoints():
+            log.warning("a checkpoint is missing", path=path)
     return DirectoryContents(
         found,
         read_checkpoint(directory.recovery_points),

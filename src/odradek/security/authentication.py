@@ -187,7 +187,8 @@ class Authentication:
         longest_ms = self._mechanisms.longest_session_ms(str(self.mechanism_name))
         if longest_ms > 0:
             lifetimes.append(longest_ms)
-        lifetime_ms = max(min(lifetimes), 0) if lifetimes else None
+        # In an answer, 0 is a session without an end, so one that has ended has 1 ms.
+        lifetime_ms = max(min(lifetimes), 1) if lifetimes else None
         self._expires_monotonic_ms = None if lifetime_ms is None else times.monotonic_ms + lifetime_ms
         self.principal = principal
         self._mechanism = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.handlers.dispatch import LaterAnswer, discard_unstarted
-from odradek.host.frame_buffer import FrameBuffer, InvalidFrameSize
+from odradek.host.frame_buffer import SMALLEST_REQUEST_BYTES, FrameBuffer, InvalidFrameSize
 from odradek.host.logs import get_logger
 from odradek.host.network import SocketWriter, peer_has_closed
 from odradek.host.tls_connection import TlsConnection
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES = 64 << 10
-FRAMES_BEFORE_AUTHENTICATION = 32
-"""ApiVersions, SaslHandshake and a few SaslAuthenticate are all that a client sends before it is authenticated."""
+FRAMES_BEFORE_AUTHENTICATION = 32  # clients send ApiVersions, SaslHandshake and a few SaslAuthenticate
 
 _NO_FRAME = 0.0
 _UNRESTRICTED = -1
@@ -88,11 +87,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: ConnectionOwner) -> None:
         self._listener = listener
-        largest_bytes, self._frames_left = listener.largest_frame_bytes, _UNRESTRICTED
+        largest_bytes, smallest_bytes = listener.largest_frame_bytes, SMALLEST_REQUEST_BYTES
+        self._frames_left = _UNRESTRICTED
         if listener.needs_authentication:
             largest_bytes = min(largest_bytes, LARGEST_FRAME_BEFORE_AUTHENTICATION_BYTES)
-            self._frames_left = FRAMES_BEFORE_AUTHENTICATION
-        self._frames = FrameBuffer(listener.receive_buffers, largest_bytes, resume=self._resume_reading)
+            smallest_bytes, self._frames_left = 0, FRAMES_BEFORE_AUTHENTICATION  # a token has no request header
+        self._frames = FrameBuffer(listener.receive_buffers, largest_bytes, smallest_bytes, self._resume_reading)
         # What the next request waits for: the answer to the last one, or the end of a throttle time.
         self._waiting: asyncio.Future[None] | LaterAnswer | Timer | None = None
         self._awaited: Awaitable[Answer] | None = None  # what the last task was begun for

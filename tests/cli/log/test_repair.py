@@ -11,6 +11,8 @@ import pytest
 from odradek.cli.log.check import check_partition
 from odradek.host.host import real_host
 from odradek.log.log_config import LogConfig
+from odradek.log.producer_entry import ProducerBatch, ProducerEntry
+from odradek.log.producer_snapshot import encode_snapshot
 from tests.log.batches import EVERYTHING, append, make_batch, open_log, read_all
 
 if TYPE_CHECKING:
@@ -269,3 +271,40 @@ def test_an_empty_partition_is_called_empty(offline: Run, tmp_path: Path) -> Non
     (directory / f"{0:020d}.log").write_bytes(b"")
     ran = offline("log", "verify", str(directory))
     assert "1 segment · 0 records · 0 B · empty" in ran.output
+
+
+def of_another_log(partition: Path) -> Path:
+    path = max(partition.glob("*.snapshot"))
+    entry = ProducerEntry(0)
+    entry.batches.append(ProducerBatch(3, 3, 1, 0))
+    path.write_bytes(encode_snapshot([entry.summary(7)]))
+    return path
+
+
+def begin_an_epoch_elsewhere(partition: Path) -> Path:
+    path = partition / "leader-epoch-checkpoint"
+    lines = path.read_text().splitlines()
+    epoch, offset = map(int, lines[3].split())
+    path.write_text("\n".join([*lines[:3], f"{epoch} {offset - 2}", *lines[4:]]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("damage", [of_another_log, begin_an_epoch_elsewhere], ids=lambda damage: damage.__name__)
+def test_side_files_are_compared_with_the_batches(
+    offline: Run, partition: Path, damage: Callable[[Path], Path]
+) -> None:
+    """They are as Kafka writes them, but not of these batches."""
+    damaged = damage(partition)
+    found = offline("log", "verify", str(partition))
+    assert (found.code, f"problem {damaged.name}: " in found.output) == (1, True), found.output
+
+
+def test_files_that_a_broker_would_write_again_are_missed(offline: Run, partition: Path) -> None:
+    data = partition.parent
+    (data / ".lock").touch()
+    (data / "replication-offset-checkpoint").write_text("0\n0\n")
+    found = offline("log", "verify", str(data))
+    missing = ["log-start-offset-checkpoint", "recovery-point-offset-checkpoint", "meta.properties"]
+    assert found.code == 1
+    assert [f"problem {name}: is missing" in found.output for name in missing] == [True] * 3
+    assert "problem partition.metadata: is missing or damaged" in found.output

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.host.host import real_host
 from odradek.log.log_config import LogConfig
+from odradek.log.log_directory import CLEAN_SHUTDOWN_FILE
+from odradek.log.transaction_index import (
+    AbortedTransaction,
+    checksum_path,
+    decode_transaction_index,
+    encode_transaction_index,
+)
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from tests.log.batches import EVERYTHING, append, open_log
 from tests.log.compaction.compacted_logs import keyed_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.cli.conftest import Run
 
@@ -59,7 +66,23 @@ def empty(index: Path) -> None:
     index.write_bytes(b"")
 
 
-@pytest.mark.parametrize("damage", [lose, cut, empty], ids=lambda damage: damage.__name__)
+def flip_a_bit_of_the_producer_id(index: Path) -> None:
+    data = bytearray(index.read_bytes())
+    data[9] ^= 4
+    index.write_bytes(data)
+
+
+def list_another(index: Path) -> None:
+    """An index without a checksum, as Apache Kafka has it: a transaction with another producer's marker."""
+    (entry,) = decode_transaction_index(index.read_bytes())
+    another = AbortedTransaction(0, 8, entry.last_offset - 1, 0)
+    index.write_bytes(encode_transaction_index([another, entry]))
+    Path(checksum_path(str(index))).unlink()
+
+
+@pytest.mark.parametrize(
+    "damage", [lose, cut, empty, flip_a_bit_of_the_producer_id, list_another], ids=lambda damage: damage.__name__
+)
 def test_an_index_without_an_aborted_transaction_is_rebuilt(
     offline: Run, index: Path, damage: Callable[[Path], None]
 ) -> None:
@@ -73,3 +96,15 @@ def test_an_index_without_an_aborted_transaction_is_rebuilt(
     assert (done.code, done.errors) == (0, "")
     assert index.read_bytes() == before
     assert offline("log", "verify", str(index.parent)).code == 0
+
+
+def test_the_newest_index_is_whole_after_a_clean_stop(offline: Run, index: Path) -> None:
+    """A broker that was killed has not written it."""
+    for path in index.parent.glob(f"{4:020d}.*"):
+        path.unlink()
+    index.unlink()
+    Path(checksum_path(str(index))).unlink()
+    assert offline("log", "verify", str(index.parent)).code == 0
+    (index.parents[1] / CLEAN_SHUTDOWN_FILE).touch()
+    found = offline("log", "verify", str(index.parent))
+    assert (found.code, f"problem {index.name}: does not list" in found.output) == (1, True)

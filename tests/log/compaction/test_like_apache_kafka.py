@@ -15,8 +15,7 @@ from odradek.host.host import Host, real_host
 from odradek.log.compaction.compactor import compact
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
-from odradek.log.stored_segment import TRANSACTION_INDEX_SUFFIX
-from odradek.log.transaction_index import AbortedTransaction, encode_transaction_index
+from odradek.log.transaction_index import AbortedTransaction
 from odradek.protocol.batch import DELETE_HORIZON_FLAG, read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.records import read_records
@@ -48,7 +47,6 @@ class Writer:
         self.now_ms = now_ms
         self.sequences: dict[int, int] = {}
         self.transaction: tuple[int, int] | None = None  # producer id, first offset
-        self.aborted: list[AbortedTransaction] = []
         self.markers: list[tuple[int, int]] = []  # producer id, offset
 
     def write(self, logs: list[PartitionLog]) -> None:
@@ -94,20 +92,14 @@ class Writer:
             marker = marker_batch(producer_id, is_commit=is_commit, offset=offset)
             segment = log.segments[-1]
             segment.append(marker, offset, read_batch_header(marker).max_timestamp, log.config.index_interval_bytes)
+            if not is_commit:
+                segment.transaction_index.append(AbortedTransaction(first_offset, producer_id, offset, offset))
             log.log_end_offset = offset + 1
         self.markers.append((producer_id, offset))
-        if not is_commit:
-            self.aborted.append(AbortedTransaction(first_offset, producer_id, offset, offset))
         self.transaction = None
 
     def _roll(self, logs: list[PartitionLog]) -> None:
-        """Segments roll by themselves too: the index of the one that is written to tells of all that ended in it."""
         for log in logs:
-            base_offset = log.segments[-1].base_offset
-            aborted = [each for each in self.aborted if each.last_offset >= base_offset]
-            if aborted:
-                path = Path(log.segments[-1].path(TRANSACTION_INDEX_SUFFIX))
-                path.write_bytes(encode_transaction_index(aborted))
             log.roll()
 
 

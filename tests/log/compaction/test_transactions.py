@@ -6,8 +6,14 @@ from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.log.compaction.transactions import TransactionTracker
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
-from odradek.log.stored_segment import TRANSACTION_INDEX_SUFFIX, file_path
-from odradek.log.transaction_index import AbortedTransaction, decode_transaction_index, encode_transaction_index
+from odradek.log.stored_segment import file_path
+from odradek.log.transaction_index import (
+    TRANSACTION_INDEX_SUFFIX,
+    AbortedTransaction,
+    checksum_path,
+    decode_transaction_index,
+    encode_transaction_index,
+)
 from odradek.protocol.batch import assign_offset, read_batch_header
 from odradek.protocol.malformed import MalformedMessage
 from tests.log.batches import EVERYTHING, NOW_MS, open_log
@@ -162,6 +168,42 @@ def test_an_index_that_is_being_written_is_read_again(
         compact_log(simulation, log)
         assert offsets(log) == [2]
     assert len(reads) > 1
+
+
+@pytest.mark.parametrize("clean_offset", [0, 2])
+@pytest.mark.parametrize(
+    "listed", [[], [AbortedTransaction(2, 2, 4, 5)], [AbortedTransaction(3, 1, 4, 5), AbortedTransaction(2, 2, 5, 6)]]
+)
+def test_markers_that_contradict_the_index_stop_the_compaction(
+    simulation: Simulation, clean_offset: int, listed: list[AbortedTransaction]
+) -> None:
+    """An index without a checksum, as Apache Kafka has it. Aborted records would be kept without their marker, or
+    committed ones removed."""
+    written = WrittenLog(simulation)
+    written.put(3, (b"z", b"committed"))
+    written.end(3, is_commit=True)
+    written.put(2, (b"a", b"committed"))
+    written.put(1, (b"b", b"aborted"))
+    written.end(1, is_commit=False, first_offset=3)
+    written.end(2, is_commit=True)
+    log = written.open()
+    path = file_path(DIRECTORY, 0, TRANSACTION_INDEX_SUFFIX)
+    simulation.disk.remove(checksum_path(path))
+    simulation.disk.replace_file(path, encode_transaction_index(listed))
+    before = simulation.disk.read_file(file_path(DIRECTORY, 0, ".log"))
+    with pytest.raises(DamagedSegment, match="transaction index"):
+        compact_log(simulation, log, job_for(log, clean_offset=clean_offset))
+    assert simulation.disk.read_file(file_path(DIRECTORY, 0, ".log")) == before
+
+
+def test_a_missing_index_stops_the_compaction(simulation: Simulation) -> None:
+    written = WrittenLog(simulation)
+    written.put(1, (b"a", b"aborted"))
+    written.end(1, is_commit=False, first_offset=0)
+    log = written.open()
+    simulation.disk.remove(file_path(DIRECTORY, 0, TRANSACTION_INDEX_SUFFIX))
+    with pytest.raises(DamagedSegment, match="missing"):
+        compact_log(simulation, log)
 
 
 def test_a_marker_of_another_kind_stays() -> None:

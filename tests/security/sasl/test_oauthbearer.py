@@ -94,6 +94,12 @@ def test_clocks_may_differ_and_lists_are_accepted(change: dict[str, Any]) -> Non
     assert validate(token({**CLAIMS, **change})).user == "alice"
 
 
+@pytest.mark.parametrize(("expires_s", "end_s"), [(NOW_S + 1, NOW_S + 1), (NOW_S, NOW_S + 30), (NOW_S - 29, NOW_S + 1)])
+def test_a_session_of_a_token_that_differing_clocks_keep_valid_ends(expires_s: int, end_s: int) -> None:
+    """A session of 0 ms would have no end."""
+    assert validate(token({**CLAIMS, "exp": expires_s})).expires_ms == end_s * 1000
+
+
 def test_the_user_may_come_from_another_claim() -> None:
     rules = TokenRules((), None, 0, "scope", "client_id")
     assert validate(token({**CLAIMS, "client_id": "rig"}), rules=rules).user == "rig"

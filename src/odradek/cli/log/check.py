@@ -10,24 +10,25 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from odradek.cli.log.batch_facts import compare_leader_epochs, compare_snapshot, note_batch
 from odradek.cli.log.dump import mapped
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
 from odradek.cli.log.segment_scan import LARGEST_BATCH_BYTES, TornTail, scan_segment
 from odradek.cli.log.side_files import offset_index_rows, time_index_rows
-from odradek.cli.log.transaction_check import transaction_index_problem
+from odradek.cli.log.transaction_check import index_path, transaction_index_problem
 from odradek.log.compaction.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
-from odradek.log.leader_epochs import decode_leader_epochs
-from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX, decode_snapshot
+from odradek.log.log_directory import CLEAN_SHUTDOWN_FILE
+from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.segment import LARGEST_RELATIVE_OFFSET
 from odradek.log.stored_segment import (
     DELETED_SUFFIX,
+    INDEX_SUFFIXES,
     LOG_SUFFIX,
     NAME_DIGITS,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
 )
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum
 from odradek.protocol.compression import decompress
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _SEGMENT_FILE = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
-_INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 _UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
 
 
@@ -103,7 +103,7 @@ def check_segment(path: str, on_progress: Callable[[int], None]) -> SegmentCheck
             else:
                 check.batches += 1
                 check.records += item.header.record_count
-                check.has_markers = check.has_markers or item.header.is_control
+                note_batch(check, item.header)
                 check.next_offset = item.header.last_offset + 1
                 check.max_timestamp = max(check.max_timestamp, item.header.max_timestamp)
                 check.batch_offsets[item.position] = (item.header.base_offset, item.header.last_offset)
@@ -178,10 +178,15 @@ def _check_indexes(segment: SegmentCheck) -> None:
 
 
 def _check_transaction_index(segment: SegmentCheck, *, is_last: bool) -> None:
-    problem = transaction_index_problem(segment.path, is_complete=segment.has_markers and not is_last)
+    is_complete = not is_last or _was_cleanly_shut_down(segment.path)
+    problem = transaction_index_problem(segment, is_complete=is_complete)
     if problem:
-        path = segment.path.removesuffix(LOG_SUFFIX) + TRANSACTION_INDEX_SUFFIX
-        segment.findings.append(Finding(path, problem, Remedy.REBUILD))
+        segment.findings.append(Finding(index_path(segment.path), problem, Remedy.REBUILD))
+
+
+def _was_cleanly_shut_down(segment_path: str) -> bool:
+    log_directory = os.path.dirname(os.path.dirname(segment_path))
+    return os.path.exists(os.path.join(log_directory, CLEAN_SHUTDOWN_FILE))
 
 
 def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
@@ -220,9 +225,9 @@ def _check_side_files(check: PartitionCheck, names: list[str], *, is_live: bool)
         if name.endswith(_UNFINISHED) and not is_live:
             text = "left by an unfinished deletion or compaction"
             check.findings.append(Finding(path, text, Remedy.NOTHING, is_problem=False))
-        elif match and match[2] in _INDEX_SUFFIXES and int(match[1]) not in base_offsets and not is_live:
+        elif match and match[2] in INDEX_SUFFIXES and int(match[1]) not in base_offsets and not is_live:
             check.findings.append(Finding(path, "an index without its segment", Remedy.SET_ASIDE))
-        decode = _decoder(name)
+        decode = _decoder(name, check, is_live=is_live)
         problem = _problem_of(path, decode) if decode else None
         if problem and not (
             is_live and name.endswith(SNAPSHOT_SUFFIX)
@@ -230,11 +235,12 @@ def _check_side_files(check: PartitionCheck, names: list[str], *, is_live: bool)
             check.findings.append(Finding(path, problem, Remedy.SET_ASIDE))
 
 
-def _decoder(name: str) -> Callable[[bytes], object] | None:
+def _decoder(name: str, check: PartitionCheck, *, is_live: bool) -> Callable[[bytes], object] | None:
     if name == LEADER_EPOCHS_FILE:
-        return decode_leader_epochs
+        is_complete = not is_live and os.path.exists(os.path.join(os.path.dirname(check.path), CLEAN_SHUTDOWN_FILE))
+        return lambda data: compare_leader_epochs(data, check, is_complete=is_complete)
     if name.endswith(SNAPSHOT_SUFFIX):
-        return lambda data: list(decode_snapshot(data))
+        return lambda data: compare_snapshot(data, int(name.removesuffix(SNAPSHOT_SUFFIX)), check)
     return None
 
 

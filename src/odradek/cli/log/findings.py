@@ -49,7 +49,10 @@ class SegmentCheck:
     records: int = 0
     next_offset: int = 0
     max_timestamp: int = -1
-    has_markers: bool = False  # of ended transactions
+    markers: dict[int, int] = field(default_factory=dict)  # offset of an intact control batch -> its producer id
+    producer_offsets: dict[int, list[int]] = field(default_factory=dict)  # last offsets of batches, by producer id
+    leader_epochs: list[tuple[int, int, int]] = field(default_factory=list)
+    """Each run of batches with one epoch: the epoch, its first and its last offset."""
     batch_offsets: dict[int, tuple[int, int]] = field(default_factory=dict)  # position -> first and last offset
     damaged: list[tuple[int, int]] = field(default_factory=list)  # ranges of positions without an intact batch
     findings: list[Finding] = field(default_factory=list)

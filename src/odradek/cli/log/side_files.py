@@ -14,6 +14,7 @@ from crc32c import crc32c
 
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.times import iso_text
+from odradek.log.checkpoints import CHECKSUM_NAME
 
 Row = dict[str, Any]
 
@@ -98,7 +99,8 @@ def leader_epoch_rows(path: str, data: bytes) -> Iterator[Row]:
 
 def offset_checkpoint_rows(path: str, data: bytes) -> Iterator[Row]:
     for row in _checkpoint_rows(path, data, {"topic": str, "partition": int, "offset": int}):
-        yield {"kind": "checkpoint", **row}
+        if row.get("topic") != CHECKSUM_NAME:
+            yield {"kind": "checkpoint", **row}
 
 
 def _checkpoint_rows(path: str, data: bytes, columns: Mapping[str, type[int] | type[str]]) -> Iterator[Row]:

@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING
 from odradek.cli.framework.failure import Failure
 from odradek.cli.log.findings import Finding, Remedy
 from odradek.host.host import real_host
+from odradek.host.real_disk import RealDisk
 from odradek.log.checkpoints import decode_checkpoint
 from odradek.log.log_directory import (
+    CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOCK_FILE,
     LOG_START_OFFSET_FILE,
     META_PROPERTIES_FILE,
+    PARTITION_METADATA_FILE,
     RECOVERY_POINT_FILE,
+    LogDirectory,
     LogDirectoryError,
+    missing_checkpoints,
     read_meta_properties,
 )
 from odradek.log.stored_segment import LOG_SUFFIX, NAME_DIGITS
@@ -96,6 +101,23 @@ def find_target(path: str) -> Target:
     return Target(path, path, named, is_whole_directory=True)
 
 
+def _check_whole(path: str, checks: list[PartitionCheck]) -> list[Finding]:
+    """Check that a broker's directory has all files which the broker would write again, without what they said."""
+    was_clean = os.path.exists(os.path.join(path, CLEAN_SHUTDOWN_FILE))
+    missing = missing_checkpoints(path, RealDisk(), was_cleanly_shut_down=was_clean)
+    findings = [Finding(file_path, "is missing", Remedy.NOTHING) for file_path in missing]
+    meta_properties = os.path.join(path, META_PROPERTIES_FILE)
+    if not os.path.exists(meta_properties):
+        findings.append(Finding(meta_properties, "is missing", Remedy.ASK))
+    directory = LogDirectory.unusable(path, real_host(), "it is checked")
+    for check in checks:
+        match = _PARTITION_NAME.fullmatch(os.path.basename(check.path))
+        if match and directory.read_partition_metadata(match["topic"], int(match["index"])) is None:
+            file_path = os.path.join(check.path, PARTITION_METADATA_FILE)
+            findings.append(Finding(file_path, "is missing or damaged", Remedy.NOTHING))
+    return findings
+
+
 def _has_segments(directory: str) -> bool:
     return any(_SEGMENT_NAME.fullmatch(name) for name in os.listdir(directory))
 
@@ -107,6 +129,8 @@ def check_log_directory(path: str, checks: list[PartitionCheck], *, is_live: boo
         read_meta_properties(path, real_host())
     except LogDirectoryError as problem:
         findings.append(Finding(os.path.join(path, META_PROPERTIES_FILE), str(problem), Remedy.ASK))
+    if checks and os.path.exists(os.path.join(path, LOCK_FILE)):  # not a copy
+        findings += _check_whole(path, checks)
     ends = {os.path.basename(check.path): check.end_offset for check in checks}
     for name, meaning in _CHECKPOINTS.items():
         file_path = os.path.join(path, name)

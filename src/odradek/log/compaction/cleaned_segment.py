@@ -11,15 +11,21 @@ from odradek.host.disk import Disk, File
 from odradek.log.batch_scan import scan_headers
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.stored_segment import (
+    INDEX_SUFFIXES,
     LOG_SUFFIX,
     NAME_DIGITS,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
     file_path,
 )
 from odradek.log.time_index import TimeIndex
-from odradek.log.transaction_index import AbortedTransaction, encode_transaction_index
+from odradek.log.transaction_index import (
+    TRANSACTION_CHECKSUM_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    AbortedTransaction,
+    encode_checksum,
+    encode_transaction_index,
+)
 from odradek.protocol.sentinels import NO_TIMESTAMP
 from odradek.protocol.varints import Bytes
 
@@ -27,10 +33,10 @@ CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
 # The log file is renamed last: when it has a name, the other files have theirs.
-_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LOG_SUFFIX)
+_SUFFIXES = (*INDEX_SUFFIXES, LOG_SUFFIX)
 _WRITE_BYTES = 1 << 20
 _SWAPPED_LOG = re.compile(rf"(\d{{{NAME_DIGITS}}})\.log\.swap")
-_SEGMENT_FILE = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.log|\.index|\.timeindex|\.txnindex)")
+_SEGMENT_FILE = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.log|\.index|\.timeindex|\.txnindex|\.txnchecksum)")
 
 
 class CleanedSegment(NamedTuple):
@@ -87,6 +93,7 @@ class CleanedSegmentWriter:
         data = encode_transaction_index(aborted)
         if data:
             self._create(TRANSACTION_INDEX_SUFFIX).write_at(data, 0)
+            self._create(TRANSACTION_CHECKSUM_SUFFIX).write_at(encode_checksum(data), 0)
         for suffix in _SUFFIXES:
             with suppress(FileNotFoundError):
                 self._disk.open(self._path(suffix)).sync()

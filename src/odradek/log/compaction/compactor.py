@@ -21,10 +21,16 @@ from odradek.log.stored_segment import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
     file_path,
 )
-from odradek.log.transaction_index import AbortedTransaction, decode_transaction_index
+from odradek.log.transaction_index import (
+    TRANSACTION_CHECKSUM_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    AbortedTransaction,
+    decode_transaction_index,
+    read_transaction_index,
+)
+from odradek.protocol.batch import BatchHeader
 from odradek.protocol.malformed import MalformedMessage
 
 NO_LIMIT = float("inf")
@@ -130,21 +136,29 @@ def _map_segment(
         if header.last_offset < job.first_dirty_offset:
             continue
         spend(header.size_bytes)
-        if header.is_control:
-            transactions.is_marker_discardable(header, marker_key(data, position, header))
-            latest.skip_to(header.last_offset + 1)
-        elif transactions.is_aborted(header) or not header.record_count:
-            latest.skip_to(header.last_offset + 1)
-        elif latest.has_room(header):
-            try:
-                records, start, end = read_section(data, position, header)
-                keys = read_keys(records, start, end, header.record_count)
-                is_dense = header.record_count > header.last_offset_delta
-                latest.add(header, keys, None if is_dense else read_offset_deltas(records, start, header.record_count))
-            except MalformedMessage as problem:
-                raise DamagedSegment(f"{path}: the batch of offset {header.base_offset}: {problem}") from problem
-        else:
+        try:
+            if not _map_batch(data, position, header, latest, transactions):
+                return False
+        except MalformedMessage as problem:
+            raise DamagedSegment(f"{path}: the batch of offset {header.base_offset}: {problem}") from problem
+    return True
+
+
+def _map_batch(
+    data: bytes, position: int, header: BatchHeader, latest: LatestOffsets, transactions: TransactionTracker
+) -> bool:
+    """False when the memory does not suffice for the batch."""
+    if header.is_control:
+        transactions.is_marker_discardable(header, marker_key(data, position, header))
+    elif not transactions.is_aborted(header) and header.record_count:
+        if not latest.has_room(header):
             return False
+        records, start, end = read_section(data, position, header)
+        keys = read_keys(records, start, end, header.record_count)
+        is_dense = header.record_count > header.last_offset_delta
+        latest.add(header, keys, None if is_dense else read_offset_deltas(records, start, header.record_count))
+        return True
+    latest.skip_to(header.last_offset + 1)
     return True
 
 
@@ -197,9 +211,10 @@ def _segment_files(disk: Disk, directory: str, base_offset: int) -> SegmentFiles
 def _read_aborted(context: BackgroundContext, directory: str) -> list[AbortedTransaction]:
     """The aborted transactions of all segments: a marker may lie in a later segment than the data."""
     aborted: list[AbortedTransaction] = []
-    for name in context.disk.list_directory(directory):
-        if name.endswith(TRANSACTION_INDEX_SUFFIX):
-            aborted += _read_transaction_index(context, f"{directory}/{name}")
+    names = context.disk.list_directory(directory)
+    suffixes = (TRANSACTION_INDEX_SUFFIX, TRANSACTION_CHECKSUM_SUFFIX)
+    for stem in sorted({name.rpartition(".")[0] for name in names if name.endswith(suffixes)}):
+        aborted += _read_transaction_index(context, f"{directory}/{stem}{TRANSACTION_INDEX_SUFFIX}")
     return aborted
 
 
@@ -207,11 +222,11 @@ def _read_transaction_index(context: BackgroundContext, path: str) -> list[Abort
     """An index that is not whole may be one that the broker writes at this moment, when it rolls a segment. The job has
     the entries of that index."""
     try:
-        return list(decode_transaction_index(context.disk.read_file(path)))
+        return list(decode_transaction_index(read_transaction_index(context.disk, path)[0]))
     except MalformedMessage:
         context.pause_ms(INDEX_WRITE_MS)
     try:
-        return list(decode_transaction_index(context.disk.read_file(path)))
+        return list(decode_transaction_index(read_transaction_index(context.disk, path)[0]))
     except MalformedMessage as problem:
         raise DamagedSegment(f"{path}: {problem}") from problem
 

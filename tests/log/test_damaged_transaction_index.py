@@ -1,0 +1,80 @@
+"""A damaged or missing index of aborted transactions is rebuilt when the log is loaded, also after a clean stop: its
+records would be read as committed."""
+
+from collections.abc import Callable
+
+import pytest
+
+from odradek.log.aborted_transactions import collect_aborted
+from odradek.log.log_config import LogConfig
+from odradek.log.partition_log import PartitionLog
+from odradek.log.stored_segment import file_path
+from odradek.log.transaction_index import TRANSACTION_INDEX_SUFFIX, AbortedTransaction, checksum_path
+from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
+from tests.log.batches import EVERYTHING, append, open_log
+from tests.log.compaction.compacted_logs import keyed_batch
+from tests.simulation.simulated_host import Simulation
+
+CONFIG = LogConfig(message_timestamp_after_max_ms=EVERYTHING)
+DIRECTORY = "/data/topic-0"
+ABORTED = [AbortedTransaction(0, 1, 1, 2), AbortedTransaction(2, 2, 3, 4), AbortedTransaction(4, 3, 5, 6)]
+
+
+def write_aborted_transactions(log: PartitionLog) -> None:
+    """Two in the first segment, and one in the active one."""
+    for producer_id in (1, 2, 3):
+        append(log, keyed_batch([(b"k", b"v")], producer=(producer_id, 0, 0), is_transactional=True))
+        log.append_marker(EndTransactionMarker(producer_id, 0, ControlRecordType.ABORT, 0), 0, transaction_version=1)
+        if producer_id == 2:
+            log.roll()
+
+
+def flip_a_bit_of_the_producer_id(index: bytes) -> bytes:
+    return index[:9] + bytes([index[9] ^ 4]) + index[10:]
+
+
+def cut_out_an_entry(index: bytes) -> bytes:
+    return index[34:]
+
+
+def lose_everything(index: bytes) -> bytes:
+    return b""
+
+
+@pytest.mark.parametrize("base_offset", [0, 4])
+@pytest.mark.parametrize(
+    "damage",
+    [flip_a_bit_of_the_producer_id, cut_out_an_entry, lose_everything, None],
+    ids=lambda each: each.__name__ if each else "remove",
+)
+def test_a_damaged_transaction_index_is_rebuilt_after_a_clean_stop(
+    simulation: Simulation,
+    base_offset: int,
+    damage: Callable[[bytes], bytes] | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = open_log(simulation.host, DIRECTORY, CONFIG)
+    write_aborted_transactions(log)
+    log.close()
+    path = file_path(DIRECTORY, base_offset, TRANSACTION_INDEX_SUFFIX)
+    before = simulation.disk.read_file(path)
+    if damage is None:
+        simulation.disk.remove(path)
+    else:
+        simulation.disk.replace_file(path, damage(before))
+    reopened = open_log(simulation.host, DIRECTORY, CONFIG)
+    assert collect_aborted(reopened.segments, 0, 6) == ABORTED
+    assert "log repaired" in caplog.text
+    reopened.close()
+    assert simulation.disk.read_file(path) == before
+
+
+def test_a_transaction_index_of_apache_kafka_gets_a_checksum(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY, CONFIG)
+    write_aborted_transactions(log)
+    log.close()
+    path = checksum_path(file_path(DIRECTORY, 0, TRANSACTION_INDEX_SUFFIX))
+    before = simulation.disk.read_file(path)
+    simulation.disk.remove(path)
+    open_log(simulation.host, DIRECTORY, CONFIG).close()
+    assert simulation.disk.read_file(path) == before
