@@ -107,7 +107,7 @@ class PartitionReader:
         self._aborting: set[int] = set()  # producers in an aborted transaction
 
     def batches(self, offset: int) -> Iterator[BatchRead]:
-        """The offset of each is greater than that of the one before. An incomplete batch at the end is left out."""
+        """Their next offsets never decrease. An incomplete batch at the end is left out."""
         position = 0
         while len(self._data) - position >= _FRAME.size:
             base_offset, length, magic = _FRAME.unpack_from(self._data, position)

@@ -46,7 +46,7 @@ MISSING_TOPIC_S = 5.0  # how long after its creation a broker may not know a top
 MAX_WAIT_MS = 500
 RESPONSE_BYTES = 4 * 1024 * 1024
 PARTITION_BYTES = 1024 * 1024
-MOST_STALLED = 3  # responses with a part of a batch and no whole one
+MOST_STALLED = 3  # responses with bytes, and without a whole batch from the offset on
 RESETS = {"earliest": EARLIEST, "smallest": EARLIEST, "beginning": EARLIEST, "latest": LATEST, "largest": LATEST,
           "end": LATEST}  # fmt: skip
 RETRIED_ERRORS = frozenset(
@@ -194,10 +194,11 @@ class RecordFetcher:
         return [], False
 
     def _take(self, partition: _Partition, batch: BatchRead) -> None:
-        self.heard_at = time.monotonic()
-        partition.offset = batch.next_offset
-        partition.stalled = 0
-        partition.is_at_end = False
+        if batch.next_offset > partition.offset:
+            self.heard_at = time.monotonic()
+            partition.offset = batch.next_offset
+            partition.stalled = 0
+            partition.is_at_end = False
         if batch.unreadable is not None:
             self._on_unreadable(batch.unreadable)
             if batch.unreadable.is_last:
@@ -362,10 +363,10 @@ class RecordFetcher:
         reader = PartitionReader(
             *partition.key, records, data.aborted_transactions or (), self._settings.decompressed_limit_bytes
         )
-        if records:  # until a batch of them is taken
+        if records:  # until a batch of them has advanced the offset
             partition.stalled = partition.stalled + 1 if is_first else max(partition.stalled, 1)
         if partition.stalled > MOST_STALLED:
-            problem = f"the broker sends {len(records):,} bytes without a whole batch"
+            problem = f"the broker sends {len(records):,} bytes without a whole batch from this offset on"
             self._on_unreadable(UnreadableBatch(*partition.key, partition.offset, partition.offset, problem, True))
             self._fail(partition, Failure(f"{partition.key[0]}-{partition.key[1]}: {problem}"))
             return
