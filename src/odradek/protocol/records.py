@@ -80,12 +80,12 @@ def read_records(
     *,
     reads_headers: bool = True,
     escapes_names: bool = False,
-    most_headers: int = NO_LIMIT,
+    most_objects: int = NO_LIMIT,
 ) -> Iterator[Record]:
     """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`. Without
     `reads_headers`, the headers of records are skipped and not checked. With `escapes_names`, header names that are not
-    UTF-8 are escaped, as in `\\xff`; otherwise they are malformed. DecompressedTooLarge for a record with more headers
-    than `most_headers`, of which each takes much more memory than its bytes.
+    UTF-8 are escaped, as in `\\xff`; otherwise they are malformed. DecompressedTooLarge for a batch with more records and
+    headers than `most_objects`: each takes much more memory than its bytes.
 
     Does not verify the checksum. Nothing is read before the first record is requested.
     """
@@ -93,11 +93,15 @@ def read_records(
     # Compaction may leave an empty batch to preserve the producer's sequence number.
     data = decompress(header.compression, section, limit_bytes) if section or header.record_count else b""
     _check_record_count(header.record_count, data)
+    if header.record_count > most_objects:
+        raise DecompressedTooLarge(f"the batch has {header.record_count:,} records, more than {most_objects:,}")
     name_errors = "backslashreplace" if escapes_names else "strict"
+    most_objects -= header.record_count
     position = 0
     previous_delta = -1
     for _ in range(header.record_count):
-        record, position = _read_record(data, position, header, most_headers if reads_headers else None, name_errors)
+        record, position = _read_record(data, position, header, most_objects if reads_headers else None, name_errors)
+        most_objects -= len(record.headers)
         delta = record.offset - header.base_offset
         if not previous_delta < delta <= header.last_offset_delta:
             raise MalformedMessage(
@@ -262,7 +266,7 @@ def _read_record(
         if not 0 <= header_count <= (end - position) // SMALLEST_HEADER_BYTES:
             raise MalformedMessage(f"{header_count} headers in {end - position} bytes")
         if header_count > most_headers:
-            raise DecompressedTooLarge(f"a record has {header_count} headers, more than {most_headers}")
+            raise DecompressedTooLarge(f"a record has {header_count:,} headers, and the batch too many in all")
         for _ in range(header_count):
             name, position = _read_nullable_bytes(data, position, end)
             header_value, position = _read_nullable_bytes(data, position, end)

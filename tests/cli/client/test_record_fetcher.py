@@ -106,7 +106,7 @@ def test_many_small_parts_are_too_large(codec: Compression) -> None:
     records = [Record(offset, 0, None, None) for offset in range(LIMIT_BYTES // 100)]
     batch = bytes(build_batch(records, compression=codec))
     (outcome,) = PartitionReader("t", 0, memoryview(batch), (), LIMIT_BYTES).batches(0)
-    assert "too large to show: the batch has 83886 records" in str(outcome.unreadable)
+    assert "too large to show: the batch has 83,886 records, more than 65,536" in str(outcome.unreadable)
 
 
 def test_records_of_aborted_transactions_and_markers_are_left_out() -> None:
@@ -124,9 +124,10 @@ def test_records_of_aborted_transactions_and_markers_are_left_out() -> None:
     assert ([each.value() for each in records], unreadable) == ([b"plain", b"committed"], [])
 
 
-def test_a_broker_that_repeats_part_of_a_batch_is_given_up() -> None:
-    log = Log([good(0)[:-3]], 1)
+@pytest.mark.parametrize("log", [Log([good(0)[:-3]], 1), Log([good(0)], 9)], ids=["a part", "an old batch"])
+def test_a_broker_that_repeats_itself_is_given_up(log: Log) -> None:
     began_at = time.monotonic()
     with pytest.raises(Exception, match="without a whole batch"):
         read(log)
-    assert (log.fetches, time.monotonic() - began_at < 10) == (4, True)
+    assert log.fetches <= 5
+    assert time.monotonic() - began_at < 10

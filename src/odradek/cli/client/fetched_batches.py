@@ -161,14 +161,8 @@ class PartitionReader:
             return []
         if header.is_transactional and header.producer_id in self._aborting:
             return []
-        most_objects = self._limit_bytes // OBJECT_BYTES
-        if header.record_count > most_objects:
-            raise DecompressedTooLarge(f"the batch has {header.record_count} records, more than {most_objects}")
+        topic, partition = self.topic, self.partition
         kind = LOG_APPEND_TIME if header.uses_log_append_time else CREATE_TIME
-        records = []
-        for record in read_records(batch, self._limit_bytes, escapes_names=True, most_headers=most_objects):
-            most_objects -= len(record.headers)
-            if most_objects < 0:
-                raise DecompressedTooLarge(f"the batch has more than {self._limit_bytes // OBJECT_BYTES} headers")
-            records.append(FetchedRecord(self.topic, self.partition, record, kind))
-        return records
+        most_objects = self._limit_bytes // OBJECT_BYTES
+        records = read_records(batch, self._limit_bytes, escapes_names=True, most_objects=most_objects)
+        return [FetchedRecord(topic, partition, record, kind) for record in records]

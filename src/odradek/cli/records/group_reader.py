@@ -59,9 +59,9 @@ class GroupReader:
         self._unplaced: set[int] = set()  # assigned partitions whose committed offsets are not known
         self._unfinished: set[int] | None = None  # assigned partitions whose end was not reached; None: no assignment
         self._default_offset = EARLIEST if from_beginning else LATEST
-        settings = COMMAND_SETTINGS._replace(offset_reset="earliest" if from_beginning else "latest")
-        self._fetcher = RecordFetcher(cluster, settings, self._stop_at)
-        self._consumer = cluster.consumer({"group.id": group, "enable.auto.commit": True})
+        reset = "earliest" if from_beginning else "latest"
+        self._fetcher = RecordFetcher(cluster, COMMAND_SETTINGS._replace(offset_reset=reset), self._stop_at)
+        self._consumer = cluster.consumer({"group.id": group, "enable.auto.commit": True, "auto.offset.reset": reset})
         self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def __enter__(self) -> GroupReader:
