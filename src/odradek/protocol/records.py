@@ -84,8 +84,8 @@ def read_records(
 ) -> Iterator[Record]:
     """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`. Without
     `reads_headers`, the headers of records are skipped and not checked. With `escapes_names`, header names that are not
-    UTF-8 are escaped, as in `\\xff`; otherwise they are malformed. DecompressedTooLarge for a batch with more records and
-    headers than `most_objects`: each takes much more memory than its bytes.
+    UTF-8 are escaped, as in `\\xff`; otherwise they are malformed. DecompressedTooLarge for a batch with more records
+    and headers than `most_objects`: each takes much more memory than its bytes.
 
     Does not verify the checksum. Nothing is read before the first record is requested.
     """

@@ -103,6 +103,8 @@ def consume(
     if group is not None:
         check_group_options(rest, partitions)
         cluster.describe_topic(topic)  # a subscription would wait for a topic that does not exist
+        if sys.stderr.isatty():
+            note(f"joining group {group} to read {topic}; Ctrl-C to stop")
         reader = GroupReader(
             cluster, topic, group,
             from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
@@ -114,7 +116,7 @@ def consume(
             cluster, topic, ranges, until_end=until_end, idle_timeout_ms=timeout,
             on_unreadable=missing.add, on_trouble=lambda trouble: note(f"{trouble}; retrying until Ctrl-C"),
         )  # fmt: skip
-        if not until_end and sys.stdout.isatty():
+        if sys.stderr.isatty() and not until_end:
             note(waiting_text(topic, ranges))
     output = sys.stdout.buffer
     with reader:
