@@ -71,8 +71,6 @@ async def read_form(request: Request) -> Form:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=LARGEST_FIELDS, errors="strict")
     except ValueError:
         raise FormError("the form is not UTF-8, or has too many fields") from None
-    if any("\0" in text for values in fields.values() for text in values):
-        raise FormError("a field of the form has a NUL character")
     form = Form(fields)
     request.state.form = form
     return form

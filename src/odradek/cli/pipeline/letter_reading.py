@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NoReturn
 
+from odradek.cli.client.record_fetcher import FetchSettings
 from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.redrive_plan import FoundLetter, Redrive
 from odradek.cli.records.consume_range import PartitionRange
-from odradek.cli.records.record_reader import COMMAND_SETTINGS, RecordReader
+from odradek.cli.records.record_reader import RecordReader
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.ledger import Ledger
 from odradek.pipelines.letters.letter import parse_letter
@@ -26,8 +27,8 @@ LEDGER_PARTITION = 0  # the only one that is read, even if the topic has more
 IDLE_MS = 10_000
 OPEN_TRANSACTION_S = 10.0  # how long the reading of the ledger waits for the transactions of other redrives
 STABLE_POLL_S = 0.1
-# Whatever the user's properties.
-READ_COMMITTED = COMMAND_SETTINGS._replace(isolation_level="read_committed", offset_reset="error")
+# Whatever the user's properties. The console reads dead letters, too.
+READ_COMMITTED = FetchSettings(64 * 1024 * 1024, isolation_level="read_committed", offset_reset="error")
 
 
 def find_letters(
