@@ -19,7 +19,7 @@ from odradek.protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 TIMEOUT_S = 60.0
 FETCH_KEY = 1
@@ -95,8 +95,11 @@ def serving(log: Log) -> Iterator[Any]:
         threading.Thread(target=accept, daemon=True).start()
         leader = SimpleNamespace(host=address[0], port=address[1])
         described = SimpleNamespace(name="t", partitions=[SimpleNamespace(id=0, leader=leader)])
-        secured: Callable[..., SecuredAddress] = lambda host, port: SecuredAddress(host, port, None)  # noqa: E731
         try:
-            yield SimpleNamespace(properties={}, address=secured, describe_topic=lambda _name: described)
+            yield SimpleNamespace(
+                properties={},
+                address=lambda host, port: SecuredAddress(host, port, None),
+                describe_topic=lambda _name: described,
+            )
         finally:
             listener.shutdown(socket.SHUT_RDWR)
