@@ -128,13 +128,15 @@ def _receive_response(
     # The header of an ApiVersions response is never flexible: the client does not know the broker's versions.
     is_flexible = response_type.is_flexible(version) and response_type.api_key != API_VERSIONS_KEY
     header_bytes = CORRELATION_ID_BYTES + is_flexible  # a byte for no tagged fields
-    host, port = connection.getpeername()[:2]
     size_bytes = int.from_bytes(_receive(connection, 4), "big")
     if not header_bytes <= size_bytes <= largest_bytes:
+        host, port = connection.getpeername()[:2]
         raise Failure(f"{host}:{port} sent a response of {size_bytes} bytes; is it a Kafka broker?")
+    frame = memoryview(_receive(connection, size_bytes))
     try:
-        return response_type.decode(memoryview(_receive(connection, size_bytes)), header_bytes, version)
+        return response_type.decode(frame, header_bytes, version)
     except MalformedMessage as problem:
+        host, port = connection.getpeername()[:2]
         raise Failure(f"{host}:{port} sent a response that cannot be read: {problem}") from None
 
 
