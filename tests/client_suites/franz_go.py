@@ -11,7 +11,7 @@ from tests.client_suites.suite import Suite
 if TYPE_CHECKING:
     from tests.client_suites.suite import Outcome, Run
 
-PACKAGE = GoPackage("github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kgo", needs_broker="newTestClient(")
+PACKAGE = GoPackage("github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kgo", needs_broker=r"newTestClient\(")
 RECORDS = 50_000  # of each test that moves records through groups and transactions; 500,000 by default
 
 

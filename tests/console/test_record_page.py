@@ -7,13 +7,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from confluent_kafka import OFFSET_END, Producer
+from confluent_kafka import Producer
 
 from odradek.cli.client.cluster import Cluster
+from odradek.cli.client.record_fetcher import LATEST
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster import records
-from odradek.console.cluster.records import NotAnswering, Reading, follow, read_page, split_range
+from odradek.console.cluster.records import NotAnswering, Reading, Unreadable, follow, read_page, split_range
 from odradek.console.record import Record
 from odradek.console.record_page import RecordPage
 
@@ -42,7 +43,7 @@ class Stored(NamedTuple):
         return [PartitionRange(each, 0, self.ends[each]) for each in partitions]
 
     def batches(
-        self, _cluster: Any, topic: str, ranges: Sequence[PartitionRange], **_options: Any
+        self, _cluster: Any, topic: str, ranges: Sequence[PartitionRange], *_rest: Any, **_options: Any
     ) -> Iterator[list[Record]]:
         for each in ranges:
             if each.start_offset < each.end_offset and each.start_offset > self.stable:
@@ -162,10 +163,10 @@ def test_a_tail_waits_for_partitions_without_a_leader(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(records, "find_ranges", stored.find)
     monkeypatch.setattr(records, "RecordReader", read)
-    assert not [*follow(cluster_of(stored), "t", None, lambda: True)]
-    assert [(each.partition, each.start_offset) for each in followed] == [(0, 0), (1, OFFSET_END)]
+    assert not [*follow(cluster_of(stored), "t", None, lambda: True, Unreadable())]
+    assert [(each.partition, each.start_offset) for each in followed] == [(0, 0), (1, LATEST)]
     with pytest.raises(Failure, match="topic t: without a leader, and not read: partition 1"):
-        next(follow(cluster_of(stored), "t", 1, lambda: True))
+        next(follow(cluster_of(stored), "t", 1, lambda: True, Unreadable()))
 
 
 def test_a_page_is_bounded_in_bytes_and_keeps_its_first_records() -> None:

@@ -36,7 +36,7 @@ class Partitions:
         self._silent_from = silent_from
 
     def scan(
-        self, _cluster: Any, topic: str, ranges: Sequence[PartitionRange], _is_stopped: Any
+        self, _cluster: Any, topic: str, ranges: Sequence[PartitionRange], _is_stopped: Any, _unreadable: Any
     ) -> Iterator[list[Record]]:
         for each in ranges:
             for first in range(each.start_offset, each.end_offset, 100):

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.kafka_admin import NewTopic
-from odradek.console.cluster.records import follow
+from odradek.console.cluster.records import Unreadable, follow
 from tests.console.browsing import CHROMIUM, open_browser, open_page
 from tests.console.conftest import Visitor, running_console
 
@@ -121,7 +121,7 @@ def test_a_partition_without_a_leader_hides_nothing_else(odradek_cluster: Runnin
     is_stopped = threading.Event()
 
     def tail() -> None:
-        for batch in follow(Cluster(addresses, {}), "single", None, is_stopped.is_set):
+        for batch in follow(Cluster(addresses, {}), "single", None, is_stopped.is_set, Unreadable()):
             tailed.update(each.partition for each in batch)
 
     def produce_until_tailed(partitions: set[int]) -> None:

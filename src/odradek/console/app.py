@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -13,7 +14,7 @@ from starlette.routing import Route
 
 from odradek.console.asset_files import Assets, read_assets, version_of
 from odradek.console.changes import Forbidden
-from odradek.console.cluster.connection import BadCredentials, Failure, NotAllowed, NotAuthorized
+from odradek.console.cluster.connection import BadCredentials, Failure, NoSuchTopic, NotAllowed, NotAuthorized
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS, Console, Threads, TooManyStreams, console_of, has_console
 from odradek.console.forms import FormError
@@ -111,7 +112,9 @@ def _state_notice(request: Request) -> str:
 
 async def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _error_page(request, error.status_code, MESSAGES.get(error.status_code, str(error.detail)))
+    has_detail = error.detail != HTTPStatus(error.status_code).phrase
+    text = error.detail if has_detail else MESSAGES.get(error.status_code, error.detail)
+    return _error_page(request, error.status_code, text)
 
 
 async def _show_failure(request: Request, error: Exception) -> Response:
@@ -126,6 +129,8 @@ async def _show_failure(request: Request, error: Exception) -> Response:
         return _error_page(request, 403, error.message)
     if isinstance(error, BadCredentials):
         return _error_page(request, 502, f"{error.message}; log out, and log in again")
+    if isinstance(error, NoSuchTopic):
+        return _error_page(request, 404, error.message)
     if isinstance(error, Failure):
         return _error_page(request, 502, error.message)
     return _error_page(request, 504, "the cluster did not answer in time")

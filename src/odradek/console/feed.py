@@ -23,6 +23,7 @@ class Taken(NamedTuple):
     total: int
     is_done: bool
     failure: str
+    notice: str  # what is not shown; the feed goes on
 
 
 class Feed:
@@ -35,6 +36,7 @@ class Feed:
         self._limit = limit
         self._seen = self._matched = self._skipped = 0
         self.total = 0
+        self.notice = ""
         self._failure = ""
         self._is_done = False
         self.is_stopped = False
@@ -67,4 +69,5 @@ class Feed:
             records = list(self._waiting)
             self._waiting.clear()
             self._waiting_bytes = 0
-            return Taken(records, self._seen, self._matched, self._skipped, self.total, self._is_done, self._failure)
+            counts = self._seen, self._matched, self._skipped, self.total
+            return Taken(records, *counts, self._is_done, self._failure, self.notice)

@@ -117,6 +117,15 @@ class Safety:
         self._cookie = f"{HTTPS_PREFIX}{COOKIE}" if is_https else COOKIE
         self._flags = "Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if is_https else "")
 
+    def _refusal_of(self, scope: Scope, headers: Headers) -> tuple[str, int]:
+        is_read_only = self._is_read_only and scope["path"] not in SESSION_PATHS
+        reason = refusal(scope["method"], headers, is_read_only=is_read_only, hosts=self._hosts)
+        if not reason and (
+            "\0" in scope["path"] or b"%00" in scope.get("query_string", b"")
+        ):  # the client library takes none
+            return "a name in the address has a NUL character", 400
+        return reason, 403
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
@@ -142,10 +151,9 @@ class Safety:
                     answer.append("set-cookie", f"{self._cookie}={state['session']}; {self._flags}")
             await send(message)
 
-        is_read_only = self._is_read_only and scope["path"] not in SESSION_PATHS
-        reason = refusal(scope["method"], headers, is_read_only=is_read_only, hosts=self._hosts)
+        reason, status = self._refusal_of(scope, headers)
         if reason:
-            await PlainTextResponse(f"refused: {reason}\n", 403)(scope, receive, guarded)
+            await PlainTextResponse(f"refused: {reason}\n", status)(scope, receive, guarded)
             return
         try:
             await self._app(scope, receive, guarded)

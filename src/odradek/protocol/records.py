@@ -17,7 +17,13 @@ from odradek.protocol.batch import (
     read_batch_header,
     write_batch,
 )
-from odradek.protocol.compression import Compression, compress, decompress, decompress_in_place
+from odradek.protocol.compression import (
+    Compression,
+    DecompressedTooLarge,
+    compress,
+    decompress,
+    decompress_in_place,
+)
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.varints import SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
 
@@ -25,6 +31,7 @@ from odradek.protocol.varints import SINGLE_BYTE_VARINTS, Bytes, decode_varlong,
 SMALLEST_RECORD_BYTES = 7
 SMALLEST_HEADER_BYTES = 2
 LARGEST_TIMESTAMP = 2**63 - 1
+NO_LIMIT = 2**31
 
 Pause: TypeAlias = Callable[[], None]
 """Lets other threads run; a loop over many records on a worker calls it. On the event loop it may end the loop, by an
@@ -68,9 +75,18 @@ class Record:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"
 
 
-def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) -> Iterator[Record]:
+def read_records(
+    batch: Bytes,
+    limit_bytes: int,
+    *,
+    reads_headers: bool = True,
+    escapes_names: bool = False,
+    most_objects: int = NO_LIMIT,
+) -> Iterator[Record]:
     """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`. Without
-    `reads_headers`, the headers of records are skipped and not checked.
+    `reads_headers`, the headers of records are skipped and not checked. With `escapes_names`, header names that are not
+    UTF-8 are escaped, as in `\\xff`; otherwise they are malformed. DecompressedTooLarge for a batch with more records
+    and headers than `most_objects`: each takes much more memory than its bytes.
 
     Does not verify the checksum. Nothing is read before the first record is requested.
     """
@@ -78,10 +94,15 @@ def read_records(batch: Bytes, limit_bytes: int, *, reads_headers: bool = True) 
     # Compaction may leave an empty batch to preserve the producer's sequence number.
     data = decompress(header.compression, section, limit_bytes) if section or header.record_count else b""
     check_record_count(header.record_count, data)
+    if header.record_count > most_objects:
+        raise DecompressedTooLarge(f"the batch has {header.record_count:,} records, more than {most_objects:,}")
+    name_errors = "backslashreplace" if escapes_names else "strict"
+    most_objects -= header.record_count
     position = 0
     previous_delta = -1
     for _ in range(header.record_count):
-        record, position = _read_record(data, position, header, reads_headers)
+        record, position = _read_record(data, position, header, most_objects if reads_headers else None, name_errors)
+        most_objects -= len(record.headers)
         delta = record.offset - header.base_offset
         if not previous_delta < delta <= header.last_offset_delta:
             raise MalformedMessage(
@@ -151,7 +172,9 @@ def runs(count: int, pause: Pause | None) -> Iterator[range]:
         yield range(start, min(start + RECORDS_BETWEEN_PAUSES, count))
 
 
-def _read_record(data: bytes, position: int, header: BatchHeader, reads_headers: bool) -> tuple[Record, int]:
+def _read_record(
+    data: bytes, position: int, header: BatchHeader, most_headers: int | None, name_errors: str
+) -> tuple[Record, int]:
     size_bytes, position = decode_varlong(data, position)
     end = position + size_bytes
     if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > len(data):
@@ -161,14 +184,16 @@ def _read_record(data: bytes, position: int, header: BatchHeader, reads_headers:
     key, position = _read_nullable_bytes(data, position, end)
     value, position = _read_nullable_bytes(data, position, end)
     headers: list[tuple[str, bytes | None]] = []
-    if reads_headers:
+    if most_headers is not None:
         header_count, position = decode_varlong(data, position)
         if not 0 <= header_count <= (end - position) // SMALLEST_HEADER_BYTES:
             raise MalformedMessage(f"{header_count} headers in {end - position} bytes")
+        if header_count > most_headers:
+            raise DecompressedTooLarge(f"a record has {header_count:,} headers, and the batch too many in all")
         for _ in range(header_count):
             name, position = _read_nullable_bytes(data, position, end)
             header_value, position = _read_nullable_bytes(data, position, end)
-            headers.append((_decode_header_name(name), header_value))
+            headers.append((_decode_header_name(name, name_errors), header_value))
         if position != end:
             raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
     timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + timestamp_delta
@@ -185,11 +210,11 @@ def _read_nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | 
     return data[position:value_end], value_end
 
 
-def _decode_header_name(name: bytes | None) -> str:
+def _decode_header_name(name: bytes | None, errors: str = "strict") -> str:
     if name is None:
         raise MalformedMessage("a record header without a name")
     try:
-        return name.decode()
+        return name.decode(errors=errors)
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"a record header's name is not UTF-8: {error}") from error
 

@@ -213,7 +213,7 @@ def test_bytes_in_a_format_are_written_as_they_are(bootstrap_server: str, odrade
 
 
 def test_an_empty_group_id_is_refused_where_the_client_would_abort(odradek: Run, filled: str) -> None:
-    ran = odradek("consume", filled, "-e", "-X", "group.id=")
+    ran = odradek("consume", filled, "-e", "-g", "readers", "-X", "group.id=")
     assert (ran.code, ran.output) == (1, "")
     assert "leave it out" in ran.errors
 

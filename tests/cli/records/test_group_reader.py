@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 from confluent_kafka import TopicPartition
 
+from odradek.cli.records import group_reader
 from odradek.cli.records.group_reader import GroupReader
-from odradek.cli.records.record_reader import END_OF_PARTITION
 from odradek.testing import broker
 from tests.cli.completion.test_command import complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
 
     from odradek.cli.client.cluster import Cluster
     from tests.cli.conftest import Ran, Run
@@ -88,64 +89,89 @@ def test_group_names_are_completed(odradek: Run, numbered: str, group: str) -> N
         assert complete(odradek, f"odradek {command} {group[:-2]}") == [group]
 
 
-class ScriptedMessage:
-    """A record of partition 0, or the end of the partition."""
+class ScriptedRecord(NamedTuple):
+    """A record of partition 0."""
 
-    def __init__(self, value: str | None) -> None:
-        self.value = value
-
-    def error(self) -> ScriptedMessage | None:
-        return self if self.value is None else None
-
-    def name(self) -> str:
-        return END_OF_PARTITION
+    text: str
 
     def partition(self) -> int:
         return 0
 
 
-class ScriptedConsumer:
-    """Each poll takes one event: a rebalance calls the callbacks, a record or the end of partition 0 is returned."""
+class Script:
+    """Events of a member: a rebalance calls the callbacks, a record or the end of partition 0 is fetched."""
 
     def __init__(self, *events: str) -> None:
-        self.events: Iterator[str] = iter(events)
+        self.events = deque(events)
+        self.at_end: set[int] = set()
 
-    def consumer(self, _properties: dict[str, object]) -> ScriptedConsumer:
+    def consumer(self, _properties: dict[str, object]) -> Script:
         return self
 
     def subscribe(self, _topics: list[str], **callbacks: Callable[..., None]) -> None:
         self.callbacks = callbacks
 
-    def consume(self, _count: int, _timeout_s: float) -> list[ScriptedMessage]:
-        return []
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None: ...
 
-    def poll(self, _timeout_s: float) -> ScriptedMessage | None:
-        kind, _, value = next(self.events).partition(" ")
+    def pause(self, partitions: list[TopicPartition]) -> None: ...
+
+    def committed(self, partitions: list[TopicPartition], _timeout_s: float) -> list[TopicPartition]:
+        return partitions
+
+    def poll(self, _timeout_s: float) -> None:
+        kind, _, value = self.events[0].partition(" ")
         if kind in self.callbacks:
+            self.events.popleft()
             self.callbacks[kind](self, [TopicPartition("numbers", int(number)) for number in value.split()])
-            return None
-        return ScriptedMessage(value if kind == "record" else None)
 
 
-def values_until_end(*events: str) -> list[str]:
+class ScriptedFetcher:
+    def __init__(self, script: Any, _settings: object, _on_unreadable: object) -> None:
+        self.script: Script = script
+
+    def assign(self, offsets: Iterable[tuple[tuple[str, int], int]]) -> None:
+        self.script.at_end -= {partition for (_topic, partition), _offset in offsets}
+
+    def remove(self, keys: Iterable[tuple[str, int]]) -> None:
+        self.script.at_end -= {partition for _topic, partition in keys}
+
+    def is_at_end(self, key: tuple[str, int]) -> bool:
+        return key[1] in self.script.at_end
+
+    def poll(self, _timeout_s: float) -> list[ScriptedRecord]:
+        kind, _, value = self.script.events[0].partition(" ") if self.script.events else ("", "", "")
+        if kind not in ("record", "end"):
+            return []
+        self.script.events.popleft()
+        if kind == "end":
+            self.script.at_end.add(0)
+            return []
+        return [ScriptedRecord(value)]
+
+
+def values_until_end(monkeypatch: pytest.MonkeyPatch, *events: str) -> list[str]:
     """The values that `--until-end` reads from these events, of which it must consume all."""
-    consumer = ScriptedConsumer(*events)
-    cluster = cast("Cluster", consumer)
-    reader = GroupReader(cluster, "numbers", "readers", from_beginning=True, until_end=True)
-    values = [cast("Any", message).value for batch in reader.batches() for message in batch]
-    assert [*consumer.events] == []
+    script = Script(*events)
+    monkeypatch.setattr(group_reader, "RecordFetcher", ScriptedFetcher)
+    reader = GroupReader(cast("Cluster", script), "numbers", "readers", from_beginning=True, until_end=True)
+    values = [cast("Any", record).text for batch in reader.batches() for record in batch]
+    assert not script.events
     return values
 
 
 @pytest.mark.parametrize("revocation", ["on_revoke", "on_lost"])
-def test_until_end_continues_after_a_rebalance_that_revokes_all_partitions(revocation: str) -> None:
+def test_until_end_continues_after_a_rebalance_that_revokes_all_partitions(
+    monkeypatch: pytest.MonkeyPatch, revocation: str
+) -> None:
     before = ("on_assign 0", "record one", f"{revocation} 0")
-    assert values_until_end(*before, "on_assign 0", "record two", "end") == ["one", "two"]
+    assert values_until_end(monkeypatch, *before, "on_assign 0", "record two", "end") == ["one", "two"]
 
 
-def test_until_end_ends_when_the_next_assignment_is_empty() -> None:
-    assert values_until_end("on_assign 0", "record one", "on_revoke 0", "on_assign") == ["one"]
+def test_until_end_ends_when_the_next_assignment_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert values_until_end(monkeypatch, "on_assign 0", "record one", "on_revoke 0", "on_assign") == ["one"]
 
 
-def test_until_end_ends_when_the_unfinished_partitions_are_revoked_and_the_kept_ones_are_at_their_end() -> None:
-    assert values_until_end("on_assign 0 1", "record one", "end", "on_revoke 1") == ["one"]
+def test_until_end_ends_when_the_unfinished_partitions_are_revoked_and_the_kept_ones_are_at_their_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert values_until_end(monkeypatch, "on_assign 0 1", "record one", "end", "on_revoke 1") == ["one"]

@@ -12,18 +12,20 @@ from odradek.cli.bench.options import connections_option, duration_option, engin
 from odradek.cli.bench.raw_consume import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import check_plaintext, existing_topic
+from odradek.cli.client.cluster import close_consumer
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
 from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
-from odradek.cli.records.record_reader import END_OF_PARTITION
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
 CHUNK_RECORDS = 10_000
 STALL_S = 30.0
+CLOSE_TIMEOUT_S = 5.0
+END_OF_PARTITION = "_PARTITION_EOF"
 
 
 @command(
@@ -130,5 +132,5 @@ def run_client(
             size_bytes += sum(map(len, messages))
             tick(count)
     finally:
-        consumer.close()
+        close_consumer(consumer, CLOSE_TIMEOUT_S)
     return Result("consume", "client", count, size_bytes, seconds)

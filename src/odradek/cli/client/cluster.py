@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
@@ -322,6 +322,14 @@ class Cluster:
         if error.name() == "GROUP_ID_NOT_FOUND":
             return NoSuchGroup(line)
         return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)
+
+
+def close_consumer(consumer: Consumer, timeout_s: float) -> None:
+    """Closes a consumer of the client library, which may wait for a response of the broker, or for ever after a batch
+    that it cannot read. After the timeout it is left alone: it does not keep the process from ending."""
+    closing = Thread(target=consumer.close, name="consumer-close", daemon=True)
+    closing.start()
+    closing.join(timeout_s)
 
 
 def _create(kind: Any, settings: dict[str, Any]) -> Any:

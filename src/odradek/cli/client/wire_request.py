@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from odradek.cli.client.kafka_errors import AnswerTimeout, NoAnswer
 from odradek.cli.client.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
+from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from odradek.protocol.schema import Request, Response
@@ -17,6 +19,8 @@ TIMEOUT_S = 15.0
 LARGEST_RESPONSE_BYTES = 64 * 1024 * 1024
 CORRELATION_ID_BYTES = 4
 API_VERSIONS_KEY = 18
+CLIENT_ID = b"odradek-cli"
+LONGEST_RECEIVE_S = 60.0  # of a response, or of what is left of it, however often some bytes come
 _HEADER = struct.Struct(">ihhih")
 
 R = TypeVar("R", bound="Response")
@@ -89,6 +93,22 @@ class BrokerConnection:
         except OSError as error:
             raise self._failure(error, AnswerTimeout if isinstance(error, TimeoutError) else Failure) from None
 
+    def send(self, request: Request, version: int, client_id: bytes = CLIENT_ID) -> None:
+        """Sends a request whose response `receive` returns, so that a caller can wait for several brokers at once."""
+        try:
+            self._socket.sendall(encode_frame(request, version, client_id))
+        except OSError as error:
+            raise self._failure(error, Failure) from None
+
+    def receive(self, response_type: type[R], version: int, largest_bytes: int = LARGEST_RESPONSE_BYTES) -> R:
+        try:
+            return _receive_response(self._socket, response_type, version, largest_bytes)
+        except OSError as error:
+            raise self._failure(error, AnswerTimeout if isinstance(error, TimeoutError) else Failure) from None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def close(self) -> None:
         self._socket.close()
 
@@ -98,20 +118,34 @@ class BrokerConnection:
 
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:
+    connection.sendall(encode_frame(request, version, CLIENT_ID))
+    return _receive_response(connection, response_type, version)
+
+
+def _receive_response(
+    connection: socket.socket, response_type: type[R], version: int, largest_bytes: int = LARGEST_RESPONSE_BYTES
+) -> R:
     # The header of an ApiVersions response is never flexible: the client does not know the broker's versions.
     is_flexible = response_type.is_flexible(version) and response_type.api_key != API_VERSIONS_KEY
     header_bytes = CORRELATION_ID_BYTES + is_flexible  # a byte for no tagged fields
-    connection.sendall(encode_frame(request, version, b"odradek-cli"))
     size_bytes = int.from_bytes(_receive(connection, 4), "big")
-    if not header_bytes <= size_bytes <= LARGEST_RESPONSE_BYTES:
+    if not header_bytes <= size_bytes <= largest_bytes:
         host, port = connection.getpeername()[:2]
         raise Failure(f"{host}:{port} sent a response of {size_bytes} bytes; is it a Kafka broker?")
-    return response_type.decode(memoryview(_receive(connection, size_bytes)), header_bytes, version)
+    frame = memoryview(_receive(connection, size_bytes))
+    try:
+        return response_type.decode(frame, header_bytes, version)
+    except MalformedMessage as problem:
+        host, port = connection.getpeername()[:2]
+        raise Failure(f"{host}:{port} sent a response that cannot be read: {problem}") from None
 
 
 def _receive(connection: socket.socket, size_bytes: int) -> bytes:
     received = bytearray()
+    deadline = time.monotonic() + LONGEST_RECEIVE_S
     while len(received) < size_bytes:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the broker sends too slowly")
         piece = connection.recv(min(size_bytes - len(received), 1 << 20))
         if not piece:
             raise ConnectionResetError("the broker closed the connection")

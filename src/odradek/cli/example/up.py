@@ -21,7 +21,7 @@ from odradek.cli.example.console_process import INSTALL, ConsoleProcess, choose_
 from odradek.cli.example.loading import chosen_example, read_simulation, read_view
 from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
 from odradek.cli.example.starting import Starting, pipeline_picture
-from odradek.cli.example.watch import CONSUMER_SETTINGS, consume_hint
+from odradek.cli.example.watch import consume_hint, view_source
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
@@ -203,11 +203,11 @@ def show(
     cluster: Cluster, view: ViewDefinition, warehouse: str, screen: LineScreen, starting: Starting,
     is_stopped: threading.Event, seconds: float | None,
 ) -> None:  # fmt: skip
-    consumer = cluster.consumer(CONSUMER_SETTINGS)
+    source = view_source(cluster)
     try:
         model = LiveViewModel(view, time.time())
-        watch(consumer, cluster.admin(), warehouse, model, screen, is_stopped, seconds, starting.stages)
+        watch(source, cluster.admin(), warehouse, model, screen, is_stopped, seconds, starting.stages)
     except KafkaException as error:
         raise Failure(error.args[0].str()) from None
     finally:
-        consumer.close()
+        source.close()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.client.options import cluster_options
+from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.example.loading import chosen_example, read_view
 from odradek.cli.example.options import DEFAULT_EXAMPLE
 from odradek.cli.example.warehouse import warehouse_of
@@ -23,7 +24,7 @@ from odradek.pipelines.examples.live_view.watching import watch
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
-CONSUMER_SETTINGS = {"fetch.wait.max.ms": 20, "auto.offset.reset": "earliest"}
+SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")
 
 
 @command(
@@ -47,7 +48,7 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
     """
     example = chosen_example(name)
     view = read_view(example)
-    consumer = cluster.consumer(CONSUMER_SETTINGS)
+    source = view_source(cluster)
     is_stopped = threading.Event()
     screen = chosen_screen(view.title, consume_hint(view.output, cluster.bootstrap_servers), as_json=as_json)
     screen.bootstrap_servers = cluster.bootstrap_servers
@@ -55,10 +56,15 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
     try:
         with stop_on_interrupt(is_stopped):
             screen.open()
-            watch(consumer, cluster.admin(), url, LiveViewModel(view, time.time()), screen, is_stopped, seconds)
+            watch(source, cluster.admin(), url, LiveViewModel(view, time.time()), screen, is_stopped, seconds)
     finally:
         screen.close()
-        consumer.close()
+        source.close()
+
+
+def view_source(cluster: Cluster) -> RecordFetcher:
+    """The view goes on without the batches and the partitions that cannot be read."""
+    return RecordFetcher(cluster, SETTINGS, lambda _unreadable: None, lambda _key, _failure: None)
 
 
 def consume_hint(topic: str, bootstrap_servers: str) -> str:

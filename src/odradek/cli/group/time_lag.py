@@ -5,24 +5,28 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException, TopicPartition
+from odradek.cli.client.fetched_batches import NO_TIMESTAMP
+from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from confluent_kafka import Consumer, Message
-
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
+    from odradek.cli.framework.failure import Failure
     from odradek.cli.group.state import PartitionKey, PartitionLag
 
 PATIENCE_S = 5.0  # to read the first unread record of each partition
-END_OF_PARTITION = "_PARTITION_EOF"
-NOT_AUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
-# Small fetches: one record of each partition is enough.
-SETTINGS = {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 65_536}
-# Lag counts the records of open transactions, so that their age counts, too. A partition that ends with the marker of a
-# transaction has no record after it; the end of the partition tells.
-REQUIRED = {"isolation.level": "read_uncommitted", "enable.partition.eof": True}
+# Small fetches: one record of each partition is enough. Lag counts the records of open transactions, so that their age
+# counts, too. A partition that ends with the marker of a transaction has no record after it: its lag is zero.
+SETTINGS = FetchSettings(
+    32 * 1024 * 1024,
+    max_wait_ms=50,
+    partition_bytes=65_536,
+    isolation_level="read_uncommitted",
+    offset_reset="earliest",
+)
 
 
 def longest_time_lag(lags: Sequence[PartitionLag]) -> int | None:
@@ -46,35 +50,35 @@ def add_time_lags(cluster: Cluster, lags: Sequence[PartitionLag]) -> set[str]:
     denied: set[str] = set()
     if not behind:
         return denied
-    consumer = cluster.consumer(SETTINGS, REQUIRED)
+
+    def leave_out(key: PartitionKey, failure: Failure) -> None:
+        behind.pop(key, None)
+        if isinstance(failure, NotAuthorized):
+            denied.add(key[0])
+
+    def skip(unreadable: UnreadableBatch) -> None:
+        """The age of the first unread record is not known."""
+        key = unreadable.topic, unreadable.partition
+        behind.pop(key, None)
+        fetcher.remove([key])
+
+    fetcher = RecordFetcher(cluster, SETTINGS, skip, leave_out)
     try:
-        consumer.assign([TopicPartition(*key, lag.committed_offset or 0) for key, lag in behind.items()])
+        fetcher.assign((key, lag.committed_offset or 0) for key, lag in behind.items())
         deadline = time.monotonic() + PATIENCE_S
         while behind and time.monotonic() < deadline:
-            first = consumer.poll(0.1)
-            for message in [] if first is None else [first, *consumer.consume(100, 0)]:
-                _take(message, behind, denied, consumer)
-    except KafkaException as error:
-        raise cluster.failure(error.args[0], "time lag") from None
+            records = fetcher.poll(0.1)
+            if records:
+                _take(records[0], behind.pop((records[0].topic(), records[0].partition())))
+            for key in [each for each in behind if fetcher.is_at_end(each)]:
+                behind.pop(key).time_lag_ms = 0
+            fetcher.remove(each for each in fetcher.keys if each not in behind)
     finally:
-        consumer.close()
+        fetcher.close()
     return denied
 
 
-def _take(message: Message, behind: dict[PartitionKey, PartitionLag], denied: set[str], consumer: Consumer) -> None:
-    """Remove the partition of a message from `behind`, unless it may still get a record."""
-    key = (message.topic() or "", message.partition() or 0)
-    lag = behind.get(key)
-    error = message.error()
-    if lag is None or (error is not None and error.retriable()):
-        return
-    del behind[key]
-    consumer.pause([TopicPartition(*key)])
-    if error is None:
-        kind, written_ms = message.timestamp()
-        if kind != TIMESTAMP_NOT_AVAILABLE:
-            lag.time_lag_ms = max(int(time.time() * 1000) - written_ms, 0)
-    elif error.name() == NOT_AUTHORIZED:
-        denied.add(key[0])
-    elif error.name() == END_OF_PARTITION and (message.offset() or 0) >= (lag.end_offset or 0):
-        lag.time_lag_ms = 0
+def _take(record: FetchedRecord, lag: PartitionLag) -> None:
+    kind, written_ms = record.timestamp()
+    if kind != NO_TIMESTAMP:
+        lag.time_lag_ms = max(int(time.time() * 1000) - written_ms, 0)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 LARGEST_BATCH_BYTES = 256 * 1024 * 1024  # a larger decompressed batch counts as damaged
+MOST_OBJECTS = LARGEST_BATCH_BYTES // 256  # records and headers
 
 
 class BatchAt(NamedTuple):
@@ -65,7 +66,8 @@ def _problem(data: memoryview, position: int, header: BatchHeader) -> str | None
 
 def records_of(data: memoryview, position: int, header: BatchHeader) -> Iterator[Record]:
     """The records of one batch; MalformedMessage if they are malformed."""
-    return read_records(data[position : position + header.size_bytes], LARGEST_BATCH_BYTES)
+    batch = data[position : position + header.size_bytes]
+    return read_records(batch, LARGEST_BATCH_BYTES, escapes_names=True, most_objects=MOST_OBJECTS)
 
 
 def codec_name(header: BatchHeader) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn
 
-from confluent_kafka import KafkaException
-
+from odradek.cli.client.record_fetcher import FetchSettings
 from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.redrive_plan import FoundLetter, Redrive
 from odradek.cli.records.consume_range import PartitionRange
@@ -16,11 +15,10 @@ from odradek.pipelines.letters.ledger import Ledger
 from odradek.pipelines.letters.letter import parse_letter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from confluent_kafka import Message
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
     from odradek.cli.pipeline.redrive_plan import Selection
 
 MOST_READ = 1_000_000  # records of the dead-letter topic that one redrive looks at, without those written back before
@@ -29,28 +27,30 @@ LEDGER_PARTITION = 0  # the only one that is read, even if the topic has more
 IDLE_MS = 10_000
 OPEN_TRANSACTION_S = 10.0  # how long the reading of the ledger waits for the transactions of other redrives
 STABLE_POLL_S = 0.1
-READ_COMMITTED = {"isolation.level": "read_committed", "auto.offset.reset": "error"}  # whatever the user's properties
+# Whatever the user's properties. The console reads dead letters, too.
+READ_COMMITTED = FetchSettings(64 * 1024 * 1024, isolation_level="read_committed", offset_reset="error")
 
 
 def find_letters(
     cluster: Cluster, selection: Selection, since: Mapping[int, int] | None = None, plan: Redrive | None = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | None = None, on_unreadable: Callable[[UnreadableBatch], None] | None = None,
 ) -> Iterator[FoundLetter]:  # fmt: skip
     """The dead letters of a selection, by partition and offset, from the oldest on.
 
     The plan gets the ends of the partitions, and is cut if more records are read than the limit; those in the ledger do
-    not count.
+    not count. The plan names batches that cannot be read, unless the caller takes them.
     """
     plan = plan or Redrive()
+    pass_over = on_unreadable or (lambda unreadable: plan.unreadable.append(str(unreadable)))
     topic = selection.topic
     partitions = cluster.choose_partitions(topic, sorted({partition for partition, _ in selection.positions or ()}))
     starts, latest = cluster.earliest_offsets(topic, partitions), cluster.latest_offsets(topic, partitions)
     plan.ends = {each: min(latest[each], (selection.ends or latest).get(each, latest[each])) for each in partitions}
     left = MOST_READ
     for span in _spans(selection, later(starts, since), plan.ends):
-        for message in read_all(cluster, topic, span):
-            position = span.partition, cast("int", message.offset())
-            letter = parse_letter(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+        for message in read_all(cluster, topic, span, on_unreadable=pass_over):
+            position = span.partition, message.offset()
+            letter = parse_letter(message.headers())
             if selection.positions is not None and position not in selection.positions:
                 continue
             if ledger is None or position not in ledger:
@@ -86,22 +86,27 @@ def spans_of(partition: int, offsets: Iterable[int], start: int, end: int) -> li
     return spans
 
 
-def read_all(cluster: Cluster, topic: str, span: PartitionRange, *, must_be_stable: bool = False) -> Iterator[Message]:
-    """All committed records of a range; Failure if the reading stops before its end.
+def _raise_unreadable(unreadable: UnreadableBatch) -> NoReturn:
+    raise Failure(str(unreadable))
+
+
+def read_all(
+    cluster: Cluster, topic: str, span: PartitionRange, *, must_be_stable: bool = False,
+    on_unreadable: Callable[[UnreadableBatch], None] = _raise_unreadable,
+) -> Iterator[FetchedRecord]:  # fmt: skip
+    """All committed records of a range; Failure if the reading stops before its end, or at a batch that cannot be read.
 
     The reading may end at an open transaction, unless `must_be_stable`.
     """
     if span.start_offset >= span.end_offset:
         return
-    try:
-        with RecordReader(
-            cluster, topic, [span], until_end=True, idle_timeout_ms=IDLE_MS, required=READ_COMMITTED
-        ) as reader:
-            for batch in reader.batches():
-                yield from batch
-            reached = reader.reached.get(span.partition)
-    except KafkaException as error:
-        raise cluster.failure(error.args[0], f"topic {topic}") from None
+    with RecordReader(
+        cluster, topic, [span], until_end=True, idle_timeout_ms=IDLE_MS, settings=READ_COMMITTED,
+        on_unreadable=on_unreadable,
+    ) as reader:  # fmt: skip
+        for batch in reader.batches():
+            yield from batch
+        reached = reader.reached.get(span.partition)
     if reached is None:
         raise Failure(
             f"{topic}-{span.partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset "
@@ -111,7 +116,10 @@ def read_all(cluster: Cluster, topic: str, span: PartitionRange, *, must_be_stab
         raise _open_transaction(topic, reached)
 
 
-def read_ledger(cluster: Cluster, topic: str, *, must_be_complete: bool = True) -> Ledger:
+def read_ledger(
+    cluster: Cluster, topic: str, *, must_be_complete: bool = True,
+    on_unreadable: Callable[[UnreadableBatch], None] = _raise_unreadable,
+) -> Ledger:  # fmt: skip
     """Which letters of a topic were written back; empty if there is no ledger.
 
     All dead-letter topics share the ledger. Failure if an open transaction of any redrive hides entries behind it,
@@ -126,7 +134,7 @@ def read_ledger(cluster: Cluster, topic: str, *, must_be_complete: bool = True) 
     if must_be_complete:
         _await_stable(cluster, end)
     span = PartitionRange(partition, start, end)
-    for message in read_all(cluster, ledgers.TOPIC, span, must_be_stable=must_be_complete):
+    for message in read_all(cluster, ledgers.TOPIC, span, must_be_stable=must_be_complete, on_unreadable=on_unreadable):
         ledger.take(message.key(), message.value())
     return ledger
 

@@ -100,6 +100,8 @@ def omissions(plan: Redrive) -> list[str]:
         found.append(f"{plan.done_before:,} were written back before; --again writes them once more")
     if plan.without_origin:
         found.append(f"{plan.without_origin:,} have no origin record: rows of steps that join or aggregate")
+    if plan.unreadable:
+        found.append(f"{len(plan.unreadable):,} cannot be read; the first batch is {plan.unreadable[0]}")
     if plan.is_cut and plan.records:
         found.append("the limit is reached, and there are more; run it again for the next ones")
     elif plan.is_cut:

@@ -67,6 +67,7 @@ class Redrive:
     done_before: int = 0
     without_origin: int = 0
     is_cut: bool = False  # by a limit
+    unreadable: list[str] = field(default_factory=list)  # batches of dead letters, with the reason
     ends: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -82,4 +83,5 @@ class Redrive:
             "redriven_before": self.done_before,
             "without_origin": self.without_origin,
             "is_cut": self.is_cut,
+            "unreadable": self.unreadable,
         }

@@ -7,26 +7,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odradek.cli.client.cluster import chosen_partitions, without_leader
 from odradek.cli.client.name_completion import complete_groups
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import count_text, note
 from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT
 from odradek.cli.framework.times import DurationType, TimeType
 from odradek.cli.records.consume_range import Start, find_ranges
 from odradek.cli.records.format_string import FormatError
 from odradek.cli.records.group_reader import GroupReader
-from odradek.cli.records.record_output import RecordWriter, format_writer, json_writer
+from odradek.cli.records.record_output import RecordWriter, format_writer, json_writer, terminal_json_writer
 from odradek.cli.records.record_reader import RecordReader
 from odradek.cli.records.start_offset import StartOffsetType
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.records.consume_range import PartitionRange
 
 FORMAT_HELP = (
     r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "
     r"%T timestamp in ms, %D timestamp as ISO 8601, %K and %S size of key and value in bytes (-1: null), %% percent "
     r"sign; \n \t \r \0 \e \\ \xHH. Default: %v\n."
 )
+MOST_NAMED = 20  # batches and partitions that cannot be read
 START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
 
 
@@ -91,30 +98,75 @@ def consume(
     """
     write = chosen_writer(rest, as_json=as_json)
     start = chosen_start(rest, until_end and group is None)
+    missing = MissingRecords()
     reader: RecordReader | GroupReader
     if group is not None:
         check_group_options(rest, partitions)
         cluster.describe_topic(topic)  # a subscription would wait for a topic that does not exist
+        if sys.stderr.isatty():
+            note(f"joining group {group} to read {topic}; Ctrl-C to stop")
         reader = GroupReader(
             cluster, topic, group,
             from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
             until_end=until_end, idle_timeout_ms=timeout,
         )  # fmt: skip
     else:
-        ranges = find_ranges(cluster, topic, cluster.choose_partitions(topic, partitions), start)
-        reader = RecordReader(cluster, topic, ranges, until_end=until_end, idle_timeout_ms=timeout)
+        ranges = find_ranges(cluster, topic, led_partitions(cluster, topic, partitions, missing), start)
+        reader = RecordReader(
+            cluster, topic, ranges, until_end=until_end, idle_timeout_ms=timeout,
+            on_unreadable=missing.add, on_trouble=lambda trouble: note(f"{trouble}; retrying until Ctrl-C"),
+        )  # fmt: skip
+        if sys.stderr.isatty() and not until_end:
+            note(waiting_text(topic, ranges))
     output = sys.stdout.buffer
     with reader:
         left = max_records
         for batch in reader.batches():
-            messages = batch if left is None else batch[:left]
-            output.write(b"".join(map(write, messages)))
+            records = batch if left is None else batch[:left]
+            output.write(b"".join(map(write, records)))
             output.flush()
-            reader.mark_written(messages)
+            reader.mark_written(records)
             if left is not None:
-                left -= len(messages)
+                left -= len(records)
                 if not left:
                     break
+    missing.check()
+
+
+class MissingRecords:
+    """What is not read, named on standard error when it is found; a command that misses records fails at its end."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, unreadable: object) -> None:
+        self.count += 1
+        if self.count <= MOST_NAMED:
+            note(f"not read: {unreadable}")
+
+    def check(self) -> None:
+        if self.count:
+            raise Failure(f"{count_text(self.count, 'part')} of the topic could not be read, and were left out")
+
+
+def led_partitions(cluster: Cluster, topic: str, wanted: tuple[int, ...], missing: MissingRecords) -> list[int]:
+    """The wanted partitions that have a leader; Failure if none has."""
+    described = cluster.describe_topic(topic)
+    offline = without_leader([described])
+    partitions = chosen_partitions(described, wanted)
+    led = [each for each in partitions if (topic, each) not in offline]
+    if not led:
+        raise Failure(f"no partition of {topic} has a leader; `odradek cluster status` shows the brokers")
+    for each in partitions:
+        if each not in led:
+            missing.add(f"{topic}-{each} has no leader; `odradek cluster status` shows the brokers")
+    return led
+
+
+def waiting_text(topic: str, ranges: Sequence[PartitionRange]) -> str:
+    unread = sum(each.end_offset - each.start_offset for each in ranges)
+    begin = f"reading {topic} from {unread:,} offsets before its end" if unread else f"waiting for records of {topic}"
+    return f"{begin}; Ctrl-C to stop"
 
 
 def given_starts(options: dict[str, Any]) -> list[str]:
@@ -155,15 +207,17 @@ def chosen_writer(options: dict[str, Any], *, as_json: bool) -> RecordWriter:
     columns = {"timestamps": "%D", "offsets": "%p:%o", "keys": "%k", "headers": "%h"}
     asked = [verb for name, verb in columns.items() if options[name]]
     text = options["output_format"]
+    is_for_terminal = sys.stdout.isatty()
     if as_json:
         given = [name for name in ("output_format", *columns, "null_marker") if options[name]]
         if given:
             names = " and ".join("--" + name.replace("_", "-") for name in given)
             raise click.UsageError(f"--format json has every field of a record; it excludes {names}")
-        return json_writer
+        return terminal_json_writer if is_for_terminal else json_writer
     if text is not None and asked:
         raise click.UsageError("--output-format excludes --keys, --headers, --timestamps and --offsets")
     try:
-        return format_writer(text or "\\t".join([*asked, "%v"]) + "\\n", options["null_marker"])
+        default = "\\t".join([*asked, "%v"]) + "\\n"
+        return format_writer(text or default, options["null_marker"], is_for_terminal=is_for_terminal)
     except FormatError as error:
         raise click.UsageError(f"--output-format: {error}") from None

@@ -1,31 +1,42 @@
-"""The consumer behind `odradek consume --group`: a member of a consumer group that commits what was written."""
+"""The reader behind `odradek consume --group`: a member of a consumer group that commits what was written.
+
+The Kafka client library is the member: it joins, keeps the membership, and commits. Its partitions are paused; their
+records are fetched as those of a reader without a group, so that no record can stop the member.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
+from odradek.cli.client.cluster import close_consumer
+from odradek.cli.client.record_fetcher import EARLIEST, LATEST, RecordFetcher
+from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note
-from odradek.cli.records.record_reader import BATCH_RECORDS, END_OF_PARTITION, POLL_S
+from odradek.cli.records.record_reader import COMMAND_SETTINGS, POLL_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
 
 JOIN_TIMEOUT_S = 30.0
+COMMITTED_TIMEOUT_S = 0.5  # a call of the client library that Ctrl-C does not end
+CLOSE_TIMEOUT_S = 10.0
+INTERRUPTED_CLOSE_TIMEOUT_S = 0.6
 
 
 class GroupReader:
     """Reads the partitions that the group assigns to this member.
 
     Offsets are stored by `mark_written` only, and committed in the background and when the reader is closed: a record
-    that was not written out is delivered again.
+    that was not written out is delivered again. A batch that cannot be read is a Failure, and is not passed over.
     """
 
     def __init__(
@@ -45,17 +56,12 @@ class GroupReader:
         self.idle_timeout_ms = idle_timeout_ms
         self._active_at = time.monotonic()
         self._assignment: set[int] = set()
+        self._unplaced: set[int] = set()  # assigned partitions whose committed offsets are not known
         self._unfinished: set[int] | None = None  # assigned partitions whose end was not reached; None: no assignment
-        self._consumer = cluster.consumer(
-            {
-                "group.id": group,
-                "enable.auto.commit": True,
-                "auto.offset.reset": "earliest" if from_beginning else "latest",
-                "enable.partition.eof": until_end,
-                "fetch.error.backoff.ms": 50,
-                "fetch.queue.backoff.ms": 20,  # by default a full queue pauses fetching for a second
-            }
-        )
+        self._default_offset = EARLIEST if from_beginning else LATEST
+        reset = "earliest" if from_beginning else "latest"
+        self._fetcher = RecordFetcher(cluster, COMMAND_SETTINGS._replace(offset_reset=reset), self._stop_at)
+        self._consumer = cluster.consumer({"group.id": group, "enable.auto.commit": True, "auto.offset.reset": reset})
         self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def __enter__(self) -> GroupReader:
@@ -64,12 +70,26 @@ class GroupReader:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._consumer.close()
+        self._fetcher.close()
+        close_consumer(self._consumer, CLOSE_TIMEOUT_S if error is None else INTERRUPTED_CLOSE_TIMEOUT_S)
 
-    def _assigned(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _stop_at(self, unreadable: UnreadableBatch) -> NoReturn:
+        partition = f"{self.topic}:{unreadable.partition}"
+        raise Failure(
+            f"{unreadable}; `odradek group reset {self.group} --topic {partition} --to-offset "
+            f"{unreadable.last_offset + 1} --execute` passes over it"
+        )
+
+    def _assigned(self, consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        try:
+            consumer.incremental_assign(list(partitions))
+        except KafkaException:  # the group rebalances eagerly
+            consumer.assign(list(partitions))
+        consumer.pause(list(partitions))
         self._active_at = time.monotonic()
         added = {each.partition for each in partitions}
         self._assignment |= added
+        self._unplaced |= added
         self._unfinished = (self._unfinished or set()) | added
         numbers = [str(number) for number in sorted(added)]
         noun = "partition" if len(numbers) == 1 else "partitions"
@@ -79,20 +99,51 @@ class GroupReader:
         """A revocation of all partitions leaves no assignment: another one, possibly an empty one, follows."""
         revoked = {each.partition for each in partitions}
         self._assignment -= revoked
+        self._unplaced -= revoked
+        self._fetcher.remove((self.topic, each) for each in revoked)
         self._unfinished = (self._unfinished or set()) - revoked if self._assignment else None
 
-    def batches(self) -> Iterator[list[Message]]:
+    def batches(self) -> Iterator[list[FetchedRecord]]:
         """Records as they arrive; ends after `idle_timeout_ms` without one, or at the end of all partitions."""
         self._active_at = time.monotonic()
         while not (self.until_end and self._unfinished is not None and not self._unfinished):
-            first = self._consumer.poll(POLL_S)
-            messages = [] if first is None else [first, *self._consumer.consume(BATCH_RECORDS - 1, 0)]
-            records = [message for message in messages if self._is_record(message)]
+            self._serve_group()
+            self._place()
+            records = self._fetcher.poll(POLL_S)
+            if self._unfinished:
+                self._unfinished = {
+                    each for each in self._unfinished if not self._fetcher.is_at_end((self.topic, each))
+                }
             if records:
                 self._active_at = time.monotonic()
                 yield records
             elif self._is_idle():
                 return
+
+    def _serve_group(self) -> None:
+        """Runs the callbacks of rebalances. Failure for errors that are not retried."""
+        while (message := self._consumer.poll(0)) is not None:
+            error = message.error()
+            if error is not None and (error.fatal() or not error.retriable()):
+                raise self.cluster.failure(error, f"group {self.group}, topic {self.topic}")
+
+    def _place(self) -> None:
+        """Looks up the committed offsets of new partitions."""
+        if not self._unplaced:
+            return
+        wanted = [TopicPartition(self.topic, each) for each in sorted(self._unplaced)]
+        try:
+            committed = self._consumer.committed(wanted, COMMITTED_TIMEOUT_S)
+        except KafkaException as problem:
+            error = problem.args[0]
+            if error.name() == "_TIMED_OUT" or (error.retriable() and not error.fatal()):
+                return
+            raise self.cluster.failure(error, f"group {self.group}") from None
+        self._fetcher.assign(
+            ((self.topic, each.partition), each.offset if each.offset >= 0 else self._default_offset)
+            for each in committed
+        )
+        self._unplaced.clear()
 
     def _is_idle(self) -> bool:
         """Whether no record came for the idle timeout. Joining the group, which may take seconds, does not count."""
@@ -101,23 +152,13 @@ class GroupReader:
         limit_s = self.idle_timeout_ms / 1000 + (JOIN_TIMEOUT_S if self._unfinished is None else 0)
         return time.monotonic() - self._active_at >= limit_s
 
-    def _is_record(self, message: Message) -> bool:
-        error = message.error()
-        if error is None:
-            return True
-        if error.name() == END_OF_PARTITION:
-            if self._unfinished is not None:
-                self._unfinished.discard(message.partition() or 0)
-            return False
-        if error.fatal() or not error.retriable():
-            raise self.cluster.failure(error, f"group {self.group}, topic {self.topic}")
-        return False
-
-    def mark_written(self, messages: Sequence[Message]) -> None:
+    def mark_written(self, records: Sequence[FetchedRecord]) -> None:
         """Store the offsets after these records, to be committed."""
-        last = {message.partition() or 0: message.offset() or 0 for message in messages}
-        offsets = [TopicPartition(self.topic, partition, offset + 1) for partition, offset in last.items()]
-        assigned = {each.partition for each in self._consumer.assignment()}
-        offsets = [each for each in offsets if each.partition in assigned]
+        last = {record.partition(): record.offset() for record in records}
+        offsets = [
+            TopicPartition(self.topic, partition, offset + 1)
+            for partition, offset in last.items()
+            if partition in self._assignment
+        ]
         if offsets:
             self._consumer.store_offsets(offsets=offsets)

@@ -3,85 +3,90 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from odradek.cli.framework.times import iso_text
 from odradek.cli.records.format_string import Piece, parse_format
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
+    from odradek.cli.client.fetched_batches import FetchedRecord
 
 OUTPUT_VERBS = "tpokvshTDKS"
+# C0 without newline and tab, C1, and characters that change the direction of the text.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 TIMESTAMP_TYPES = {0: None, 1: "create_time", 2: "log_append_time"}
 
-RecordWriter = Callable[["Message"], bytes]
+RecordWriter = Callable[["FetchedRecord"], bytes]
 
 
-def format_writer(output_format: str, null_marker: bytes = b"") -> RecordWriter:
+def format_writer(output_format: str, null_marker: bytes = b"", *, is_for_terminal: bool = False) -> RecordWriter:
     """A function that renders a record by a format string; FormatError if it is invalid."""
     pieces = parse_format(output_format, OUTPUT_VERBS)
-    if pieces == ["v", b"\n"] and not null_marker:
-        return lambda message: (_bytes(message.value()) or b"") + b"\n"
-    parts = [_part(piece, null_marker) for piece in pieces]
-    return lambda message: b"".join([part(message) for part in parts])
+    if pieces == ["v", b"\n"] and not null_marker and not is_for_terminal:
+        return lambda record: (record.value() or b"") + b"\n"
+    parts = [_part(piece, null_marker, escape_controls if is_for_terminal else bytes) for piece in pieces]
+    return lambda record: b"".join([part(record) for part in parts])
 
 
-def _part(piece: Piece, null_marker: bytes) -> RecordWriter:
+def escape_controls(data: bytes) -> bytes:
+    """Text for a terminal, which takes control characters of a record for commands. Newlines and tabs stay."""
+    return _CONTROLS.sub(_escaped, data.decode(errors="backslashreplace")).encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def _part(piece: Piece, null_marker: bytes, shown: Callable[[bytes], bytes]) -> RecordWriter:
     if isinstance(piece, bytes):
-        return lambda _message: piece
+        return lambda _record: piece
 
     def or_null(value: bytes | None) -> bytes:
-        return null_marker if value is None else value
+        return null_marker if value is None else shown(value)
 
     writers: dict[str, RecordWriter] = {
-        "t": lambda message: str(message.topic()).encode(),
-        "p": lambda message: b"%d" % cast("int", message.partition()),
-        "o": lambda message: b"%d" % cast("int", message.offset()),
-        "k": lambda message: or_null(_bytes(message.key())),
-        "v": lambda message: or_null(_bytes(message.value())),
-        "s": lambda message: or_null(_bytes(message.value())),
-        "h": lambda message: b",".join(_header_text(name, value) for name, value in _headers(message)),
-        "T": lambda message: b"%d" % _timestamp(message)[1],
-        "D": lambda message: iso_text(_timestamp(message)[1]).encode(),
-        "K": lambda message: b"%d" % _length(_bytes(message.key())),
-        "S": lambda message: b"%d" % _length(_bytes(message.value())),
+        "t": lambda record: record.topic().encode(),
+        "p": lambda record: b"%d" % record.partition(),
+        "o": lambda record: b"%d" % record.offset(),
+        "k": lambda record: or_null(record.key()),
+        "v": lambda record: or_null(record.value()),
+        "s": lambda record: or_null(record.value()),
+        "h": lambda record: shown(b",".join(_header_text(name, value) for name, value in record.headers())),
+        "T": lambda record: b"%d" % record.timestamp()[1],
+        "D": lambda record: iso_text(record.timestamp()[1]).encode(),
+        "K": lambda record: b"%d" % _length(record.key()),
+        "S": lambda record: b"%d" % _length(record.value()),
     }
     return writers[piece]
-
-
-def _bytes(value: Any) -> bytes | None:
-    return cast("bytes | None", value)
 
 
 def _length(value: bytes | None) -> int:
     return -1 if value is None else len(value)
 
 
-def _timestamp(message: Message) -> tuple[int, int]:
-    return message.timestamp()
-
-
-def _headers(message: Message) -> list[tuple[str, bytes | None]]:
-    return cast("list[tuple[str, bytes | None]]", message.headers() or [])
-
-
 def _header_text(name: str, value: bytes | None) -> bytes:
     return name.encode() if value is None else name.encode() + b"=" + value
 
 
-def json_writer(message: Message) -> bytes:
+def json_writer(record: FetchedRecord) -> bytes:
     """One line: strings where the bytes are UTF-8, base64 (and `..._encoding`) where they are not."""
-    kind, timestamp_ms = _timestamp(message)
+    kind, timestamp_ms = record.timestamp()
     fields: dict[str, Any] = {
-        "topic": message.topic(),
-        "partition": message.partition(),
-        "offset": message.offset(),
+        "topic": record.topic(),
+        "partition": record.partition(),
+        "offset": record.offset(),
         "timestamp": timestamp_ms if kind else None,
         "timestamp_type": TIMESTAMP_TYPES.get(kind),
     }
-    fields.update(text_fields("key", _bytes(message.key())))
-    fields.update(text_fields("value", _bytes(message.value())))
-    fields["headers"] = [{"key": name, **text_fields("value", value)} for name, value in _headers(message)]
+    fields.update(text_fields("key", record.key()))
+    fields.update(text_fields("value", record.value()))
+    fields["headers"] = [{"key": name, **text_fields("value", value)} for name, value in record.headers()]
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def terminal_json_writer(record: FetchedRecord) -> bytes:
+    """The same, with escapes for the control characters that JSON allows in strings."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_writer(record)[:-1].decode()).encode() + b"\n"

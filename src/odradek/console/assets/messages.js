@@ -75,6 +75,9 @@
         before = taken.seen; since = performance.now();
         const skipped = taken.matched > shown ? `, ${number.format(taken.matched - shown)} not shown` : "";
         status.textContent = `${number.format(taken.matched)} records, ${number.format(Math.round(rate))}/s${skipped}`;
+        if (taken.notice) status.textContent += `; ${taken.notice}`;
+      } else if (taken.notice && !taken.seen) {
+        status.textContent = taken.notice;
       }
     });
   });

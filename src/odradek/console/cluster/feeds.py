@@ -5,12 +5,13 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.records import (
     WINDOW_GROWTH,
+    Unreadable,
     find_reading_ranges,
     follow,
     joined,
@@ -49,9 +50,11 @@ EXPORT_S = 600.0
 
 def tail(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, wanted: RecordFilter) -> None:
     """Until the reader of the feed goes away. Without a filter only the newest records are masked and kept."""
+    unreadable = Unreadable()
     try:
-        for batch in follow(cluster, reading.topic, reading.partition, lambda: feed.is_stopped):
+        for batch in follow(cluster, reading.topic, reading.partition, lambda: feed.is_stopped, unreadable):
             newest = batch if wanted.is_active else batch[-BATCH_RECORDS:]
+            feed.notice = unreadable.notice
             feed.add(len(batch), _matching(newest, prepare, wanted), len(batch) - len(newest))
         feed.end()
     except Failure as failure:
@@ -69,7 +72,7 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
         scanned = _Scanned(cluster, feed, reading.topic, time.monotonic() + SEARCH_S)
         search_ranges = _search_backward if reading.is_backward else _search_forward
         limit = search_ranges(feed, ranges, scanned, lambda batch: _matching_rows(batch, prepare, wanted))
-        feed.end(joined(limit or scanned.limit, notice, uncommitted))
+        feed.end(joined(limit or scanned.limit, notice, scanned.unreadable.notice, uncommitted))
     except Failure as failure:
         feed.end(failure.message)
     except Exception as error:
@@ -84,12 +87,13 @@ class _Scanned:
     feed: Feed
     topic: str
     deadline: float
+    unreadable: Unreadable = field(default_factory=Unreadable)
     records: int = 0
     limit: str = ""
 
     def batches(self, ranges: Sequence[PartitionRange]) -> Iterator[list[Record]]:
         """The caller handles the last batch before the limit is known."""
-        for batch in scan(self.cluster, self.topic, ranges, lambda: self.feed.is_stopped):
+        for batch in scan(self.cluster, self.topic, ranges, lambda: self.feed.is_stopped, self.unreadable):
             self.records += len(batch)
             yield batch
             if self.is_over():
@@ -205,14 +209,14 @@ def export(
 
 
 def _batches(
-    cluster: Cluster, reading: Reading, wanted: RecordFilter, is_stopped: Callable[[], bool]
+    cluster: Cluster, reading: Reading, wanted: RecordFilter, is_stopped: Callable[[], bool], unreadable: Unreadable
 ) -> Iterator[Sequence[Record]]:
     """Without a filter, an export of the newest records has those of the page."""
     if reading.is_backward and not wanted.is_active:
-        yield from ([record] for record in read_whole_page(cluster, reading))
+        yield from ([record] for record in read_whole_page(cluster, reading, unreadable))
     else:
         ranges, notice, _uncommitted = find_reading_ranges(cluster, reading)
-        yield from scan(cluster, reading.topic, ranges, is_stopped)
+        yield from scan(cluster, reading.topic, ranges, is_stopped, unreadable)
         if notice:
             raise Failure(notice)
 
@@ -228,7 +232,8 @@ def _chunks(
     deadline = time.monotonic() + EXPORT_S
     written = size_bytes = 0
     limit = ""
-    for batch in _batches(cluster, reading, wanted, is_stopped):
+    unreadable = Unreadable()
+    for batch in _batches(cluster, reading, wanted, is_stopped, unreadable):
         chunk = bytearray()
         records = 0
         for record in _matching(batch, prepare, wanted):
@@ -255,3 +260,5 @@ def _chunks(
         if limit:
             yield incomplete_line(f"the limit of an export was reached: {limit}", written), 0
             return
+    if unreadable.count:
+        yield incomplete_line(unreadable.notice, written), 0

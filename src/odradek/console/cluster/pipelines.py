@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.client.kafka_errors import NoSuchTopic
+from odradek.cli.client.record_fetcher import EARLIEST, FetchSettings
 from odradek.cli.pipeline.letter_reading import find_letters, read_ledger
 from odradek.cli.pipeline.redrive_plan import MOST_LETTERS, FoundLetter, Redrive, Selection
 from odradek.cli.pipeline.redriving import plan_redrive, redrive
 from odradek.console.cluster.permissions import needs
-from odradek.console.cluster.topic_watch import CONSUMER_SETTINGS, TopicWatch
+from odradek.console.cluster.records import Unreadable
+from odradek.console.cluster.topic_watch import LARGEST_BATCH_BYTES, TopicWatch
 from odradek.console.pipelines import Pipelines, parse_update
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
-
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetched_batches import FetchedRecord
     from odradek.console.pipelines import StatusUpdate
 
 __all__ = ["MOST_LETTERS", "FoundLetter", "Redrive", "Selection", "plan_redrive", "redrive"]
 
 POLL_S = 0.5
-MOST_RECORDS = 200  # of one turn
 SHOWN_LETTERS = 200
 READ_LETTERS = 2_000  # the newest of all partitions, the same number of each
 LEAST_OF_PARTITION = 20
 READ_BYTES = 64 * 1024 * 1024
 LONGEST_VALUE = 16 * 1024
-SETTINGS = {**CONSUMER_SETTINGS, "fetch.wait.max.ms": 200, "auto.offset.reset": "earliest"}
+SETTINGS = FetchSettings(LARGEST_BATCH_BYTES, max_wait_ms=200, client_id="odradek-console", offset_reset="earliest")
 
 
 class PipelineWatch(TopicWatch[Pipelines]):
@@ -51,19 +49,15 @@ class PipelineWatch(TopicWatch[Pipelines]):
             self._is_caught_up.set()
             if self._is_stopped.wait(self.retry_s) or self._is_unwanted():
                 return
-        consumer = self._cluster.consumer(SETTINGS)
-        try:
-            self._assign(consumer, [TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
+        with self._fetching(SETTINGS) as fetcher:
+            fetcher.assign([((TOPIC, 0), EARLIEST)])
             while not self._is_unwanted():
-                messages = self._consume(consumer, MOST_RECORDS, POLL_S)
-                parsed = [_parsed(message) for message in messages]
+                parsed = [_parsed(record) for record in self._fetch(fetcher, POLL_S)]
                 with self._lock:
                     for update in parsed:
                         if update is not None and self._model is not None:
                             with contextlib.suppress(Exception):  # one record must not hide those after it
                                 self._model.take(update)
-        finally:
-            consumer.close()
 
     def _has_topic(self) -> bool:
         """NotAllowed without Describe: a consumer would wait for the topic, and report no error."""
@@ -75,9 +69,9 @@ class PipelineWatch(TopicWatch[Pipelines]):
         return True
 
 
-def _parsed(message: Message) -> StatusUpdate | None:
+def _parsed(record: FetchedRecord) -> StatusUpdate | None:
     with contextlib.suppress(Exception):
-        return parse_update(message.key(), message.value())
+        return parse_update(record.key(), record.value())
     return None
 
 
@@ -89,24 +83,31 @@ class ListedLetter:
         self.is_redriven = is_redriven
 
 
-def list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLetter], int]:
-    """The newest dead letters of a selection, newest first, and the number of those that were found.
+class ListedLetters(NamedTuple):
+    """The newest dead letters of a selection, newest first; `found` of them in all. `notice` names unreadable
+    batches."""
 
-    Only so many records are read, and long values are cut: a dead letter may be as large as any record.
-    """
+    letters: list[ListedLetter]
+    found: int
+    notice: str
+
+
+def list_letters(cluster: Cluster, selection: Selection) -> ListedLetters:
+    """Only so many records are read, and long values are cut: a dead letter may be as large as any record."""
     with needs("Read", f"topic {selection.topic}"):
         return _list_letters(cluster, selection)
 
 
-def _list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLetter], int]:
+def _list_letters(cluster: Cluster, selection: Selection) -> ListedLetters:
     topic = selection.topic
     partitions = cluster.choose_partitions(topic, ())
     share = max(READ_LETTERS // len(partitions), LEAST_OF_PARTITION)
     since = {each: max(0, end - share) for each, end in cluster.latest_offsets(topic, partitions).items()}
-    ledger = read_ledger(cluster, topic, must_be_complete=False)
+    unreadable = Unreadable()
+    ledger = read_ledger(cluster, topic, must_be_complete=False, on_unreadable=unreadable.add)
     newest: list[ListedLetter] = []
     found = size_bytes = 0
-    for each in find_letters(cluster, selection, since=since):
+    for each in find_letters(cluster, selection, since=since, on_unreadable=unreadable.add):
         found += 1
         size_bytes += each.size_bytes
         short = replace(each, value=None if each.value is None else each.value[:LONGEST_VALUE])
@@ -115,7 +116,7 @@ def _list_letters(cluster: Cluster, selection: Selection) -> tuple[list[ListedLe
             newest = _newest(newest)
         if size_bytes > READ_BYTES:
             break
-    return _newest(newest), found
+    return ListedLetters(_newest(newest), found, unreadable.notice)
 
 
 def _newest(letters: list[ListedLetter]) -> list[ListedLetter]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
-
-from confluent_kafka import OFFSET_END, KafkaException
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.client.cluster import chosen_partitions, without_leader
+from odradek.cli.client.record_fetcher import LATEST, FetchSettings
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.records.record_reader import RecordReader
@@ -17,11 +16,10 @@ from odradek.console.record import Record
 from odradek.console.record_page import RecordPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from confluent_kafka import Message
+    from collections.abc import Callable, Iterator, Sequence
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
 
 READ_TIMEOUT_S = 10.0
 IDLE_MS = 3_000
@@ -30,17 +28,11 @@ MOST_READ_FOR_PAGE = 4_000  # in the first windows of all partitions
 WINDOW_GROWTH = 4
 MOST_NAMED = 20  # partitions in a notice
 NEAR_OFFSETS = 1_000  # records to replay within this distance are read together
-CONSUMER_SETTINGS = {
-    "fetch.wait.max.ms": 50,
-    "fetch.message.max.bytes": 1024 * 1024,
-    "queued.max.messages.kbytes": 16 * 1024,
-    "queued.min.messages": 1_000,
-    "client.id": "odradek-console",
-}
-# A range that ends with the marker of a transaction is known to be read when a fetch at the end returns nothing: a page
-# would wait for that as long as the fetch does.
-RANGE_SETTINGS = {**CONSUMER_SETTINGS, "fetch.wait.max.ms": 5}
-SCAN_SETTINGS = {**RANGE_SETTINGS, "queued.min.messages": 20_000}  # the limit of bytes above holds as well
+# A page, a search and a tail decompress no more of a batch than this: many of them run at once.
+SETTINGS = FetchSettings(
+    decompressed_limit_bytes=32 * 1024 * 1024, max_wait_ms=50, client_id="odradek-console", offset_reset="error"
+)
+MOST_UNREADABLE = 3  # batches that a notice names
 
 
 class NotAnswering(Failure):
@@ -64,16 +56,34 @@ class Reading:
         return self.start in ("newest", "before")
 
 
-def record_of(message: Message) -> Record:
-    kind, timestamp_ms = message.timestamp()
+class Unreadable:
+    """Batches that were passed over; `notice` names the first ones."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[str] = []
+
+    def add(self, batch: UnreadableBatch) -> None:
+        self.count += 1
+        if len(self._first) < MOST_UNREADABLE:
+            self._first.append(str(batch))
+
+    @property
+    def notice(self) -> str:
+        more = f" and {self.count - len(self._first):,} more" if self.count > len(self._first) else ""
+        return f"not shown: {'; '.join(self._first)}{more}" if self.count else ""
+
+
+def record_of(fetched: FetchedRecord) -> Record:
+    kind, timestamp_ms = fetched.timestamp()
     return Record(
-        message.topic() or "",
-        cast("int", message.partition()),
-        cast("int", message.offset()),
+        fetched.topic(),
+        fetched.partition(),
+        fetched.offset(),
         timestamp_ms if kind else None,
-        message.key(),
-        message.value(),
-        tuple(cast("list[tuple[str, bytes | None]]", message.headers() or [])),
+        fetched.key(),
+        fetched.value(),
+        tuple(fetched.headers()),
     )
 
 
@@ -115,7 +125,7 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
         if reading.start == "before":
             found = [_ending_at(each, reading.offset) for each in found]
         if reading.start == "end":
-            return ReadingRanges([*found, *(PartitionRange(each, OFFSET_END, OFFSET_END) for each in unled)])
+            return ReadingRanges([*found, *(PartitionRange(each, LATEST, LATEST) for each in unled)])
         if cluster.properties.get("isolation.level", "").lower() == "read_uncommitted":
             return ReadingRanges(found, notice)
         stable = cluster.last_stable_offsets(reading.topic, led)
@@ -154,8 +164,14 @@ class PageRead(NamedTuple):
     uncommitted: str = ""
 
 
-def read_page(cluster: Cluster, reading: Reading, make_record: Callable[[Message], Record] = record_of) -> PageRead:
-    """At most `limit` records: the newest first, or in the order of their time from the start.
+def read_page(
+    cluster: Cluster,
+    reading: Reading,
+    make_record: Callable[[FetchedRecord], Record] = record_of,
+    unreadable: Unreadable | None = None,
+) -> PageRead:
+    """At most `limit` records: the newest first, or in the order of their time from the start. The notice names
+    unreadable batches, unless the caller takes them.
 
     A few offsets of each partition are read first, and more of the partitions of which more records may belong to the
     page: an offset may have no record, after a compaction or a transaction.
@@ -169,29 +185,35 @@ def read_page(cluster: Cluster, reading: Reading, make_record: Callable[[Message
     )
     length = max(1, min(reading.limit, MOST_READ_FOR_PAGE // len(unread)))
     deadline = time.monotonic() + READ_TIMEOUT_S
+    passed_over = Unreadable() if unreadable is None else unreadable
+
+    def noticed(problem: str) -> str:
+        return joined(notice, passed_over.notice if unreadable is None else "", problem)
+
     while unread := [r for r in unread if r.start_offset < r.end_offset and page.wants_more_of(r.partition)]:
         parts = [split_range(each, length, is_backward=reading.is_backward) for each in unread]
         try:
-            for batch in _batches(cluster, reading.topic, [part for part, _rest in parts], must_reach_ends=True):
-                page.add(make_record(message) for message in batch)
+            windows = [part for part, _rest in parts]
+            for batch in _batches(cluster, reading.topic, windows, passed_over, must_reach_ends=True):
+                page.add(make_record(fetched) for fetched in batch)
                 if time.monotonic() > deadline:
                     raise NotAnswering(f"the records were not read within {READ_TIMEOUT_S:g} s")
         except NotAnswering as failure:
             missing = f"records may be missing: {failure.message}"
-            return PageRead(page.records, joined(notice, missing), uncommitted)
+            return PageRead(page.records, noticed(missing), uncommitted)
         unread = [rest for _part, rest in parts]
         length *= WINDOW_GROWTH
     cut = f"the page is cut after {PAGE_BYTES // 2**20} MB of records" if page.is_cut else ""
-    return PageRead(page.records, joined(notice, cut), uncommitted)
+    return PageRead(page.records, noticed(cut), uncommitted)
 
 
 def joined(*notices: str) -> str:
     return "; ".join(each for each in notices if each)
 
 
-def read_whole_page(cluster: Cluster, reading: Reading) -> Iterator[Record]:
+def read_whole_page(cluster: Cluster, reading: Reading, unreadable: Unreadable) -> Iterator[Record]:
     """The same records by partition and offset, whatever their size. Failure if some are missing."""
-    page = read_page(cluster, reading, _without_contents)
+    page = read_page(cluster, reading, _without_contents, unreadable)
     count = 0
     for record in read_selected(cluster, reading.topic, [(each.partition, each.offset) for each in page.records]):
         yield record
@@ -202,19 +224,24 @@ def read_whole_page(cluster: Cluster, reading: Reading) -> Iterator[Record]:
         raise Failure(page.notice)
 
 
-def _without_contents(message: Message) -> Record:
-    return replace(record_of(message), key=None, value=None, headers=())
+def _without_contents(fetched: FetchedRecord) -> Record:
+    return replace(record_of(fetched), key=None, value=None, headers=())
 
 
 def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Record:
     """Failure if the partition has no such record."""
-    for record in read_selected(cluster, topic, [(partition, offset)]):
+    unreadable = Unreadable()
+    for record in read_selected(cluster, topic, [(partition, offset)], unreadable):
         return record
-    raise Failure(f"{topic}-{partition} has no record at offset {offset}; it was deleted, or compacted away")
+    raise Failure(
+        unreadable.notice or f"{topic}-{partition} has no record at offset {offset}; it was deleted, or compacted away"
+    )
 
 
-def read_selected(cluster: Cluster, topic: str, positions: Sequence[tuple[int, int]]) -> Iterator[Record]:
-    """The records at these partitions and offsets that exist, by partition and offset."""
+def read_selected(
+    cluster: Cluster, topic: str, positions: Sequence[tuple[int, int]], unreadable: Unreadable | None = None
+) -> Iterator[Record]:
+    """The records at these partitions and offsets that exist and can be read, by partition and offset."""
     with needs("Describe", f"topic {topic}"):
         partitions = cluster.choose_partitions(topic, [partition for partition, _offset in positions])
         earliest = cluster.earliest_offsets(topic, partitions)
@@ -226,60 +253,69 @@ def read_selected(cluster: Cluster, topic: str, positions: Sequence[tuple[int, i
         last = first
         while pending and pending[0][0] == partition and pending[0][1] - last <= NEAR_OFFSETS:
             last = pending.pop(0)[1]
-        for batch in _batches(cluster, topic, [PartitionRange(partition, first, last + 1)]):
-            for message in batch:
-                if (message.partition(), message.offset()) in wanted:
-                    yield record_of(message)
+        window = [PartitionRange(partition, first, last + 1)]
+        for batch in _batches(cluster, topic, window, unreadable or Unreadable()):
+            for fetched in batch:
+                if (partition, fetched.offset()) in wanted:
+                    yield record_of(fetched)
 
 
 def scan(
-    cluster: Cluster, topic: str, ranges: Sequence[PartitionRange], is_stopped: Callable[[], bool]
+    cluster: Cluster,
+    topic: str,
+    ranges: Sequence[PartitionRange],
+    is_stopped: Callable[[], bool],
+    unreadable: Unreadable,
 ) -> Iterator[list[Record]]:
     """All records of ranges in batches, until their ends, or until the caller stops. Failure if they stop coming."""
-    for batch in _batches(cluster, topic, ranges, SCAN_SETTINGS, must_reach_ends=True):
-        yield [record_of(message) for message in batch]
+    for batch in _batches(cluster, topic, ranges, unreadable, must_reach_ends=True):
+        yield [record_of(fetched) for fetched in batch]
         if is_stopped():
             return
 
 
 def follow(
-    cluster: Cluster, topic: str, partition: int | None, is_stopped: Callable[[], bool]
+    cluster: Cluster, topic: str, partition: int | None, is_stopped: Callable[[], bool], unreadable: Unreadable
 ) -> Iterator[list[Record]]:
-    """New records in batches, until the caller stops."""
+    """New records in batches, until the caller stops; an empty one when the only news is an unreadable batch."""
     ranges = find_reading_ranges(cluster, Reading(topic, partition, "end")).ranges
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(
-            cluster, topic, ranges, until_end=False, idle_timeout_ms=500, settings=CONSUMER_SETTINGS
+            cluster, topic, ranges, until_end=False, idle_timeout_ms=500, settings=SETTINGS,
+            on_unreadable=unreadable.add,
         ) as reader,
-    ):
+    ):  # fmt: skip
         while not is_stopped():
+            named = unreadable.count
             for batch in reader.batches():
-                yield [record_of(message) for message in batch]
+                yield [record_of(fetched) for fetched in batch]
                 if is_stopped():
                     return
+            if unreadable.count > named:
+                yield []
 
 
 def _batches(
     cluster: Cluster,
     topic: str,
     ranges: Sequence[PartitionRange],
-    settings: Mapping[str, Any] = RANGE_SETTINGS,
+    unreadable: Unreadable,
     *,
     must_reach_ends: bool = False,
-) -> Iterator[list[Message]]:
+) -> Iterator[list[FetchedRecord]]:
     if not any(each.start_offset < each.end_offset for each in ranges):
         return
-    try:
-        with (
-            needs("Read", f"topic {topic}"),
-            RecordReader(cluster, topic, ranges, until_end=True, idle_timeout_ms=IDLE_MS, settings=settings) as reader,
-        ):
-            yield from reader.batches()
-            if must_reach_ends and reader.ends:
-                partition, end = min(reader.ends.items())
-                raise NotAnswering(
-                    f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end}"
-                )
-    except KafkaException as error:
-        raise cluster.failure(error.args[0], f"topic {topic}") from None
+    with (
+        needs("Read", f"topic {topic}"),
+        RecordReader(
+            cluster, topic, ranges, until_end=True, idle_timeout_ms=IDLE_MS, settings=SETTINGS,
+            on_unreadable=unreadable.add,
+        ) as reader,
+    ):  # fmt: skip
+        yield from reader.batches()
+        if must_reach_ends and reader.ends:
+            partition, end = min(reader.ends.items())
+            raise NotAnswering(
+                f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end}"
+            )

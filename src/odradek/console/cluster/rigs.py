@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import TopicPartition
-
+from odradek.cli.client.record_fetcher import FetchSettings
 from odradek.cli.records.consume_range import Start, find_ranges
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import record_of
-from odradek.console.cluster.topic_watch import CONSUMER_SETTINGS, TopicWatch
+from odradek.console.cluster.topic_watch import LARGEST_BATCH_BYTES, TopicWatch
 from odradek.console.rigs import FOLLOWED, RigModel, parse_record
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
@@ -18,9 +17,9 @@ from odradek.pipelines.examples.live_view.loading import load_view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from confluent_kafka import Consumer, Message
-
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetched_batches import FetchedRecord
+    from odradek.cli.client.record_fetcher import RecordFetcher
     from odradek.console.preparation import Preparation
     from odradek.pipelines.examples.live_view.definition import ViewDefinition
     from odradek.pipelines.examples.live_view.records import SeenRecord
@@ -28,10 +27,9 @@ if TYPE_CHECKING:
 HISTORY_S = 60.0  # read at first
 DISCOVER_S = 1.0
 POLL_S = 0.25
-MOST_RECORDS = 500  # of one turn
 MOST_RECORDS_PER_S = 10_000  # of a topic with more, those that are too old for the page are passed over
 TOO_OLD_S = HISTORY_S + 15.0
-SETTINGS = {**CONSUMER_SETTINGS, "fetch.wait.max.ms": 100, "auto.offset.reset": "latest"}
+SETTINGS = FetchSettings(LARGEST_BATCH_BYTES, max_wait_ms=100, client_id="odradek-console", offset_reset="latest")
 
 
 class RigWatch(TopicWatch[RigModel]):
@@ -57,44 +55,40 @@ class RigWatch(TopicWatch[RigModel]):
         return RigModel(self._view)
 
     def _follow(self) -> None:
-        consumer = self._cluster.consumer(SETTINGS)
         followed: set[str] = set()
         discovered_at = budget_at = float("-inf")
         budget = 0
-        try:
+        with self._fetching(SETTINGS) as fetcher:
             while not self._is_unwanted():
                 now = time.monotonic()
                 if now - discovered_at >= DISCOVER_S:
                     discovered_at = now
                     if len(followed) < len(FOLLOWED):
-                        self._discover(consumer, followed)
+                        self._discover(fetcher, followed)
                 if now - budget_at >= 1.0:
                     budget_at, budget = now, MOST_RECORDS_PER_S
                 if not followed or budget <= 0:
                     self._is_stopped.wait(POLL_S)
                     continue
-                messages = self._consume(consumer, MOST_RECORDS, POLL_S)
-                parsed = self._parse(messages)
+                parsed = self._parse(self._fetch(fetcher, POLL_S))
                 budget -= len(parsed)
                 with self._lock:
                     for record, time_s in parsed:
                         if self._model is not None:
                             self._model.take(record, time_s)
-        finally:
-            consumer.close()
 
-    def _parse(self, messages: Sequence[Message]) -> list[tuple[SeenRecord, float]]:
+    def _parse(self, fetched: Sequence[FetchedRecord]) -> list[tuple[SeenRecord, float]]:
         """Decoded and masked records with their times, without those that are too old for the page."""
         oldest_s = time.time() - TOO_OLD_S
         parsed = []
-        for message in messages:
-            time_s = message.timestamp()[1] / 1000
+        for each in fetched:
+            time_s = each.timestamp()[1] / 1000
             if time_s >= oldest_s:
-                record = self._prepare(record_of(message))
+                record = self._prepare(record_of(each))
                 parsed.append((parse_record(record.topic, record.key, record.value), time_s))
         return parsed
 
-    def _discover(self, consumer: Consumer, followed: set[str]) -> None:
+    def _discover(self, fetcher: RecordFetcher, followed: set[str]) -> None:
         """Assigns topics that exist and are not followed, from the last minute on."""
         since_ms = round((time.time() - HISTORY_S) * 1000)
         for topic in FOLLOWED:
@@ -103,5 +97,5 @@ class RigWatch(TopicWatch[RigModel]):
             with needs("Describe", f"topic {topic}"):
                 partitions = self._cluster.choose_partitions(topic, ())
                 ranges = find_ranges(self._cluster, topic, partitions, Start(from_time_ms=since_ms))
-            self._assign(consumer, [TopicPartition(topic, each.partition, each.start_offset) for each in ranges])
+            fetcher.assign(((topic, each.partition), each.start_offset) for each in ranges)
             followed.add(topic)

@@ -8,24 +8,19 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from confluent_kafka import KafkaException
-
+from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.framework.failure import Failure
-from odradek.cli.records.record_reader import END_OF_PARTITION, NO_GROUP_RIGHTS
 from odradek.console.cluster.permissions import needs
+from odradek.console.cluster.records import Unreadable, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from confluent_kafka import Consumer, Message, TopicPartition
+    from collections.abc import Iterator
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetched_batches import FetchedRecord
+    from odradek.cli.client.record_fetcher import Key
 
-CONSUMER_SETTINGS = {
-    "enable.partition.eof": True,
-    "queued.max.messages.kbytes": 4 * 1024,
-    "client.id": "odradek-console",
-}
+LARGEST_BATCH_BYTES = 8 * 1024 * 1024  # when it is decompressed
 
 M = TypeVar("M")
 
@@ -45,7 +40,7 @@ class TopicWatch(ABC, Generic[M]):
         self._lock = threading.Lock()
         self._model: M | None = None
         self._began_at = self._wanted_until = float("-inf")
-        self._unanswered: set[tuple[str | None, int | None]] = set()  # partitions that no fetch has read
+        self._unreadable = Unreadable()
         self._is_caught_up = threading.Event()
         self._is_stopped = threading.Event()
         self.trouble = ""
@@ -90,38 +85,35 @@ class TopicWatch(ABC, Generic[M]):
 
     def _run(self) -> None:
         while not self._is_unwanted():
-            self._unanswered.clear()
             try:
                 self._follow()
                 return
             except Failure as failure:
                 self.trouble = failure.message
-            except KafkaException as error:
-                self.trouble = self._cluster.failure(error.args[0]).message
             except Exception as error:
                 self.trouble = f"{type(error).__name__}: {error}"
             self._is_caught_up.set()
             self._is_stopped.wait(self.retry_s)
 
-    def _assign(self, consumer: Consumer, positions: Sequence[TopicPartition]) -> None:
-        consumer.incremental_assign(list(positions))
-        self._unanswered.update((each.topic, each.partition) for each in positions)
+    @contextlib.contextmanager
+    def _fetching(self, settings: FetchSettings) -> Iterator[RecordFetcher]:
+        self._unreadable = Unreadable()
+        fetcher = RecordFetcher(self._cluster, settings, self._unreadable.add, _raise)
+        try:
+            yield fetcher
+        finally:
+            fetcher.close()
 
-    def _consume(self, consumer: Consumer, most: int, timeout_s: float) -> list[Message]:
-        """The records that have arrived. NotAllowed without Read; Failure for other errors that are not retried."""
-        records: list[Message] = []
-        for message in consumer.consume(most, timeout_s):
-            error = message.error()
-            if error is None:
-                records.append(message)
-            elif error.name() == END_OF_PARTITION:
-                self._is_caught_up.set()
-            elif error.name() == NO_GROUP_RIGHTS or (error.retriable() and not error.fatal()):
-                continue
-            else:
-                with needs("Read", f"topic {message.topic()}"):
-                    raise self._cluster.failure(error, f"topic {message.topic()}")
-            self._unanswered.discard((message.topic(), message.partition()))
-        if not self._unanswered:
-            self.trouble = ""
+    def _fetch(self, fetcher: RecordFetcher, timeout_s: float) -> list[FetchedRecord]:
+        """The records of a batch, if one has arrived. NotAllowed without Read; Failure for other errors that are not
+        retried."""
+        records = fetcher.poll(timeout_s)
+        if any(fetcher.is_at_end(key) for key in fetcher.keys):
+            self._is_caught_up.set()
+        self.trouble = joined(fetcher.trouble, self._unreadable.notice)
         return records
+
+
+def _raise(key: Key, failure: Failure) -> None:
+    with needs("Read", f"topic {key[0]}"):
+        raise failure

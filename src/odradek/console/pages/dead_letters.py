@@ -47,7 +47,7 @@ def address_of(selection: pipelines.Selection) -> str:
 async def show(request: Request, error: str = "") -> Response:
     console = console_of(request)
     selection = selection_of(request.query_params)
-    listed, total = await console.call(pipelines.list_letters, selection)
+    listed, total, passed_over = await console.call(pipelines.list_letters, selection)
     prepare = console.settings.preparation
     rows = [
         letter_row(each, prepare(_record_of(each, selection.topic)), is_masked=bool(prepare.masks)) for each in listed
@@ -60,6 +60,7 @@ async def show(request: Request, error: str = "") -> Response:
         selection=selection,
         rows=rows,
         total=total,
+        passed_over=passed_over,
         choices=choices(listed),
         error=error,
     )

@@ -176,7 +176,8 @@ async def _events(
                 else ""
             )
             counts = {"seen": taken.seen, "matched": taken.matched, "skipped": taken.skipped, "total": taken.total}
-            yield event("rows", {"html": html, "failure": taken.failure, "done": taken.is_done, **counts})
+            texts = {"failure": taken.failure, "notice": taken.notice}
+            yield event("rows", {"html": html, **texts, "done": taken.is_done, **counts})
             if taken.is_done or await request.is_disconnected():
                 return
             await asyncio.sleep(POLL_S)

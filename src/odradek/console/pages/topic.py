@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from odradek.console.cluster.snapshot import Snapshot, TopicSummary
 
 LARGEST_VALUE = 10_000
+LONGEST_NAME = 249
+
+
+def shown_name(name: str) -> str:
+    return repr(name[:LONGEST_NAME])[1:-1] + ("…" if len(name) > LONGEST_NAME else "")
 
 
 async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
@@ -37,8 +42,8 @@ async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
         try:
             await console.call(check_topic, name)
         except NoSuchTopic:
-            raise HTTPException(404) from None
-        raise HTTPException(404)
+            raise HTTPException(404, f"There is no topic {shown_name(name)}.") from None
+        raise HTTPException(404, f"The topic {shown_name(name)} is new; open this page again.")
     return snapshot, snapshot.topics[name]
 
 

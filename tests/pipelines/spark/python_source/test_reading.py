@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from odradek.pipelines.spark.python_source import reading
 from odradek.pipelines.spark.python_source.offsets import OffsetRange, Partition
-from odradek.pipelines.spark.python_source.reading import RecordsMissing, read_range
+from odradek.pipelines.spark.python_source.reading import RecordsMissing, headers_of, read_range
 
 if TYPE_CHECKING:
     from tests.pipelines.spark.python_source.cluster import Topics
@@ -102,3 +102,11 @@ def test_transactions_leave_gaps(topics: Topics) -> None:
     assert [row["offset"] for row in everything] == [0, 2, 4]
     committed = topics.rows(topics.options(**{"kafka.isolation.level": "read_committed"}), 0, 6)
     assert [row["offset"] for row in committed] == [0, 4]
+
+
+def test_header_names_that_are_not_utf_8_do_not_stop_the_reading() -> None:
+    class Hostile:
+        def headers(self) -> None:
+            raise SystemError("returned a result with an exception set")
+
+    assert headers_of(Hostile()) is None

@@ -6,7 +6,7 @@ Topics that feed no figure are counted by their end offsets and not read.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # confluent_kafka.admin does not list it in __all__
@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from odradek.pipelines.examples.live_view.records import SeenRecord
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+    from collections.abc import Iterable, Sequence
 
     from odradek.pipelines.examples.live_view.model import LiveViewModel
 
@@ -25,11 +25,31 @@ MOST_RECORDS = 5000
 Ends = dict[str, dict[int, int]]
 
 
-class TopicFollower:
-    """Follows topics with `consumer`, by assignment: it joins no group and commits nothing."""
+class ReadRecord(Protocol):
+    """Methods of the Kafka client's `Message`."""
 
-    def __init__(self, consumer: Consumer, admin: AdminClient, model: LiveViewModel) -> None:
-        self._consumer = consumer
+    def topic(self) -> str: ...
+
+    def key(self) -> bytes | None: ...
+
+    def value(self) -> bytes | None: ...
+
+    def headers(self) -> list[tuple[str, bytes | None]]: ...
+
+
+class RecordSource(Protocol):
+    """Reads the partitions that are assigned to it, each from its offset on, without a group."""
+
+    def assign(self, offsets: Iterable[tuple[tuple[str, int], int]], /) -> None: ...
+
+    def poll(self, timeout_s: float, /) -> Sequence[ReadRecord]: ...
+
+
+class TopicFollower:
+    """Follows topics with a source of records."""
+
+    def __init__(self, source: RecordSource, admin: AdminClient, model: LiveViewModel) -> None:
+        self._source = source
         self._admin = admin
         self._model = model
         self._names = tuple(dict.fromkeys([*model.topics.topics, *model.followed]))
@@ -51,11 +71,11 @@ class TopicFollower:
         if not self._followed:
             time.sleep(timeout_s)
             return
-        first = self._consumer.poll(timeout_s)
-        for message in [] if first is None else [first, *self._consumer.consume(MOST_RECORDS, 0)]:
-            topic = message.topic()
-            if message.error() is None and topic is not None:
-                record = SeenRecord(topic, message.key(), message.value(), dict(message.headers() or ()))
+        count = 0
+        while count < MOST_RECORDS and (records := self._source.poll(0.0 if count else timeout_s)):
+            count += len(records)
+            for each in records:
+                record = SeenRecord(each.topic(), each.key(), each.value(), dict(each.headers()))
                 self._model.take(time.time(), record)
 
     def finish(self) -> None:
@@ -89,11 +109,11 @@ class TopicFollower:
     def _follow(self, ends: Ends, *, from_end: bool) -> None:
         """Assigns the topics to be read; a new topic is read from its start."""
         new = [
-            TopicPartition(topic, partition, end if from_end else 0)
+            ((topic, partition), end if from_end else 0)
             for topic in self._model.followed
             for partition, end in ends.get(topic, {}).items()
             if (topic, partition) not in self._followed
         ]
         if new:
-            self._consumer.incremental_assign(new)
-            self._followed.update((place.topic, place.partition) for place in new)
+            self._source.assign(new)
+            self._followed.update(key for key, _offset in new)

@@ -11,10 +11,10 @@ from odradek.pipelines.examples.live_view.warehouse import WarehouseReader
 if TYPE_CHECKING:
     import threading
 
-    from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 
     from odradek.pipelines.examples.live_view.model import LiveViewModel
+    from odradek.pipelines.examples.live_view.reading import RecordSource
     from odradek.pipelines.examples.live_view.screens import LineScreen
     from odradek.pipelines.examples.live_view.stages import Stages
 
@@ -22,7 +22,7 @@ POLL_S = 0.1
 
 
 def watch(
-    consumer: Consumer,
+    source: RecordSource,
     admin: AdminClient,
     warehouse: str | None,
     model: LiveViewModel,
@@ -32,7 +32,7 @@ def watch(
     stages: Stages | None = None,
 ) -> None:
     """Shows the pipeline until `is_stopped`, or for a number of seconds. The first output ends the last of `stages`."""
-    follower, reader = TopicFollower(consumer, admin, model), WarehouseReader(warehouse, model)
+    follower, reader = TopicFollower(source, admin, model), WarehouseReader(warehouse, model)
     now = time.monotonic()
     ends_at = None if seconds is None else now + seconds
     shown_at = now

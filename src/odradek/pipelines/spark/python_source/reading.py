@@ -173,6 +173,10 @@ class Rows:
 
 
 def headers_of(message: Any) -> list[dict[str, Any]] | None:
-    """The headers, or None if there are none, like Spark's connector."""
-    found = message.headers()
+    """The headers, or None if there are none, like Spark's connector. None as well if a name is not UTF-8: the client
+    library returns none of them then."""
+    try:
+        found = message.headers()
+    except (SystemError, UnicodeDecodeError):
+        return None
     return [{"key": name, "value": value} for name, value in found] if found else None

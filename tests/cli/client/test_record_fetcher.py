@@ -1,0 +1,133 @@
+"""Readers survive whatever a partition holds: they end, name what they cannot read, and return the rest."""
+
+from __future__ import annotations
+
+import struct
+import time
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.cli.client.fetched_batches import PartitionReader
+from odradek.cli.client.record_fetcher import FetchSettings
+from odradek.cli.records.consume_range import PartitionRange
+from odradek.cli.records.record_reader import RecordReader
+from odradek.protocol.compression import Compression
+from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker, build_end_transaction_marker
+from odradek.protocol.records import Record, build_batch
+from tests.cli.client.serving import Log, serving
+from tests.protocol.malformed_batches import hostile_batches, malformed_batches
+
+if TYPE_CHECKING:
+    from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
+
+LIMIT_BYTES = 8 * 1024 * 1024
+SETTINGS = FetchSettings(LIMIT_BYTES, max_wait_ms=10)
+
+
+def good(offset: int, value: bytes = b"good", **fields: Any) -> bytes:
+    return bytes(build_batch([Record(offset, 1, None, value)], base_offset=offset, **fields))
+
+
+def at(offset: int, batch: bytes) -> bytes:
+    return struct.pack(">q", offset) + batch[8:]
+
+
+def read(log: Log) -> tuple[list[FetchedRecord], list[UnreadableBatch]]:
+    records: list[FetchedRecord] = []
+    unreadable: list[UnreadableBatch] = []
+    with serving(log) as cluster:
+        whole = [PartitionRange(0, 0, log.end_offset)]
+        with RecordReader(
+            cluster, "t", whole, until_end=True, idle_timeout_ms=20_000, settings=SETTINGS,
+            on_unreadable=unreadable.append,
+        ) as reader:  # fmt: skip
+            for batch in reader.batches():
+                records += batch
+    return records, unreadable
+
+
+def test_a_corpus_of_malformed_batches_is_named_batch_by_batch() -> None:
+    """All those whose frame is intact lie in one partition, with a readable record after each."""
+    corpus = [
+        (name, batch)
+        for name, batch in malformed_batches()
+        if len(batch) >= 12 and struct.unpack_from(">i", batch, 8)[0] == len(batch) - 12
+    ]
+    assert len(corpus) > 180
+    batches = []
+    for number, (_name, batch) in enumerate(corpus):
+        batches += [at(1_000 * number, batch), good(1_000 * number + 500)]
+    records, unreadable = read(Log(batches, 1_000 * len(corpus) - 499))
+    assert [each.offset() for each in records] == [1_000 * number + 500 for number in range(len(corpus))]
+    named = {each.first_offset // 1_000 for each in unreadable}
+    assert [name for number, (name, _batch) in enumerate(corpus) if number not in named] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "batch"),
+    [
+        (name, batch)
+        for name, batch in malformed_batches()
+        if len(batch) < 12 or struct.unpack_from(">i", batch, 8)[0] != len(batch) - 12
+    ],
+)
+def test_a_batch_without_an_end_ends_the_reading_of_its_partition(name: str, batch: bytes) -> None:
+    """Nothing after it can be found. The reading ends with the problem, and not with nothing."""
+    log = Log([good(0), at(1, batch)], 2)
+    with pytest.raises(Exception, match="t-0") as failed:
+        read(log)
+    assert failed.typename == "Failure"
+    assert log.fetches < 20
+
+
+def test_hostile_batches_are_read_or_too_large_and_take_little_memory() -> None:
+    for name, batch in hostile_batches():
+        tracemalloc.start()
+        try:
+            reader = PartitionReader("t", 0, memoryview(batch), (), LIMIT_BYTES)
+            (outcome,) = reader.batches(0)
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak_bytes < 8 * LIMIT_BYTES, name
+        if name.startswith(("bomb", "100,000")):
+            assert "too large to show: " in str(outcome.unreadable), name
+        else:
+            assert outcome.unreadable is None
+            ((header_name, _value),) = outcome.records[0].headers()
+            assert header_name == "\\xc3(\\xff"
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_many_small_parts_are_too_large(codec: Compression) -> None:
+    """An object of Python takes many times the bytes of a small record."""
+    records = [Record(offset, 0, None, None) for offset in range(LIMIT_BYTES // 100)]
+    batch = bytes(build_batch(records, compression=codec))
+    (outcome,) = PartitionReader("t", 0, memoryview(batch), (), LIMIT_BYTES).batches(0)
+    assert "too large to show: the batch has 83,886 records, more than 65,536" in str(outcome.unreadable)
+
+
+def test_records_of_aborted_transactions_and_markers_are_left_out() -> None:
+    def marker(offset: int, kind: ControlRecordType) -> bytes:
+        return bytes(build_end_transaction_marker(EndTransactionMarker(7, 0, kind, 0), 0, base_offset=offset))
+
+    batches = [
+        good(0, b"aborted", producer_id=7, transactional=True),
+        good(1, b"plain"),
+        marker(2, ControlRecordType.ABORT),
+        good(3, b"committed", producer_id=7, transactional=True),
+        marker(4, ControlRecordType.COMMIT),
+    ]
+    records, unreadable = read(Log(batches, 5, aborted=[(7, 0)]))
+    assert ([each.value() for each in records], unreadable) == ([b"plain", b"committed"], [])
+
+
+@pytest.mark.parametrize("log", [Log([good(0)[:-3]], 1), Log([good(0)], 9)], ids=["a part", "an old batch"])
+def test_a_broker_that_repeats_itself_is_given_up(log: Log) -> None:
+    began_at = time.monotonic()
+    with pytest.raises(Exception, match="without a whole batch"):
+        read(log)
+    assert log.fetches <= 5
+    assert time.monotonic() - began_at < 10

@@ -1,0 +1,53 @@
+"""`odradek consume` on a topic of which a part cannot be read: it names the part, reads the rest, and then fails."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.cli.framework.failure import Failure
+from odradek.cli.records.consume import MissingRecords, led_partitions
+from odradek.testing import broker
+from tests.console.test_unreadable import HANGING, append
+from tests.protocol.malformed_batches import batch, hostile_batches, records
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Ran, Run
+
+
+def test_unreadable_batches_are_named_and_the_others_are_read(offline: Run) -> None:
+    with broker() as running:
+
+        def odradek(*arguments: str) -> Ran:
+            return offline(*arguments, ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+
+        assert odradek("topic", "create", "poisoned", "--partitions", "1").code == 0
+        wrong_delta = batch(records(1, first=77), 1, last_delta=0)
+        named = dict(hostile_batches())["header name not UTF-8, GZIP"]
+        append(running, "poisoned", [batch(records(1), 1), HANGING, named, wrong_delta])
+        ran = odradek("consume", "poisoned", "-e", "-f", r"%o %h %v\n")
+        assert (ran.code, ran.output) == (1, "0  value\n2 \\xc3(\\xff=v value\n")
+        assert "not read: poisoned-0, offset 1: compressed records are corrupt" in ran.errors
+        assert "not read: poisoned-0, offset 3: offset delta 77 after -1" in ran.errors
+        assert "2 parts of the topic could not be read, and were left out" in ran.errors
+        assert odradek("consume", "poisoned", "-n", "1", "--from-beginning").code == 0
+
+        ran = odradek("consume", "poisoned", "-g", "readers", "--from-beginning", "-f", r"%o\n")
+        assert (ran.code, ran.output) == (1, "0\n")
+        assert "`odradek group reset readers --topic poisoned:0 --to-offset 2 --execute` passes over it" in ran.errors
+        assert odradek("group", "reset", "readers", "--topic", "poisoned:0", "--to-offset", "2", "--execute").code == 0
+        assert odradek("consume", "poisoned", "-g", "readers", "-f", r"%o\n").output == "2\n"
+        assert odradek("group", "describe", "readers").code == 0
+
+
+def test_partitions_without_a_leader_are_named_and_not_read() -> None:
+    partitions = [SimpleNamespace(id=each, leader=None if each == 1 else "somewhere") for each in range(3)]
+    cluster: Any = SimpleNamespace(describe_topic=lambda name: SimpleNamespace(name=name, partitions=partitions))
+    missing = MissingRecords()
+    assert led_partitions(cluster, "t", (), missing) == [0, 2]
+    with pytest.raises(Failure, match="1 part of the topic could not be read"):
+        missing.check()
+    with pytest.raises(Failure, match="no partition of t has a leader"):
+        led_partitions(cluster, "t", (1,), missing)
