@@ -25,6 +25,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition import ALL_IN_SYNC, Partition
+from odradek.replica.truncating import Truncations
 from tests.examples import examples
 from tests.handlers.requests import batch
 from tests.replica.fake_replication import FakeReplication
@@ -58,7 +59,7 @@ class InSyncModel(RuleBasedStateMachine):
             LogDirectory("/data", self.simulation.host, None, None, False),
             DirectoryWorkers(workers, workers),
             self._fail,
-            self._checkpoint,
+            Truncations(),
             replication=self.context,
         )
         self.controller = PartitionImage(0, REPLICAS, REPLICAS, LEADER, 1, 1)
@@ -69,8 +70,6 @@ class InSyncModel(RuleBasedStateMachine):
 
     def _fail(self, directory: LogDirectory, problem: OSError) -> None:
         raise AssertionError(problem)
-
-    async def _checkpoint(self, directory: LogDirectory) -> None: ...
 
     @property
     def followers(self) -> Followers:

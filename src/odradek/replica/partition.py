@@ -30,7 +30,7 @@ from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
 from odradek.replica.replication_context import NoReplication
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from uuid import UUID
 
     from odradek.host.workers import DirectoryWorkers
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from odradek.protocol.control_records import EndTransactionMarker
     from odradek.replica.ongoing_move import OngoingMove
     from odradek.replica.replication_context import ReplicationContext
+    from odradek.replica.truncating import Truncations
 
 ALL_IN_SYNC = -1  # acks=all
 
@@ -58,6 +59,7 @@ class Partition(CommittedLog):
         "_has_too_few_in_sync",
         "_leadership_listeners",
         "_replication",
+        "_truncations",
         "directory",
         "epoch_start_offset",
         "epochs",
@@ -83,7 +85,7 @@ class Partition(CommittedLog):
         directory: LogDirectory,
         workers: DirectoryWorkers,
         fail_directory: Callable[[LogDirectory, OSError], None],
-        checkpoint_directory: Callable[[LogDirectory], Awaitable[None]],
+        truncations: Truncations[Partition],
         *,
         log_state: LogState = LogState.ONLINE,
         high_watermark: int = 0,
@@ -105,7 +107,8 @@ class Partition(CommittedLog):
         self.epoch_start_offset = 0  # the log end when this broker began to lead in the leader epoch
         self._has_too_few_in_sync = False  # for acks=all, by `min.insync.replicas`
         self._commits_alone = False  # this broker leads the only replica
-        self.follower_log = FollowerLog(self, checkpoint_directory)
+        self._truncations = truncations
+        self.follower_log = FollowerLog(self)
         self._leadership_listeners: list[Callable[[], None]] = []
 
     def _use_log(self, log: PartitionLog, directory: LogDirectory, workers: DirectoryWorkers) -> None:
@@ -325,6 +328,12 @@ class Partition(CommittedLog):
             self.check_acknowledgements()
 
     # Removing
+
+    def report_truncation(self, offset: int) -> None:
+        self._truncations.begin(self, offset)
+
+    async def finish_truncation(self) -> None:
+        await self._truncations.end(self)
 
     def delete_records_before(self, offset: int) -> ErrorCode:
         """Move the log start offset; records beyond the high watermark cannot be deleted."""
