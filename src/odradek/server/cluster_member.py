@@ -29,7 +29,7 @@ from odradek.server.broker_contacts import BrokerContacts
 from odradek.server.broker_login import BrokerLogin
 from odradek.server.hand_over import last_led_topic, wait_until_replaced
 from odradek.server.isolation import Isolation
-from odradek.server.last_registration import read_previous_epoch, write_epoch
+from odradek.server.last_registration import read_previous_epochs, write_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -184,16 +184,16 @@ class ClusterMember:
         self._directories = table.directories
         first = self._directories[0].meta_properties
         directory_id = encode_uuid(first.directory_id) if first is not None else ""
-        previous = await self._host.workers.run(read_previous_epoch, self._directories, self._host)
+        previous = await self._host.workers.run(read_previous_epochs, self._directories, self._host)
         try:
             await self.membership.join(broker, directory_id, previous, timeout_ms=self._registration_timeout_ms)
         except ZooKeeperError as problem:
             raise StoreError(f"this broker could not register in ZooKeeper: {problem}") from problem
 
-    async def _after_registration(self, broker_epoch: int) -> None:
-        self.replication.register_again(broker_epoch)
+    async def _after_registration(self, broker_epochs: Sequence[int]) -> None:
+        self.replication.register_again(broker_epochs[-1])
         try:
-            await self._host.workers.run(write_epoch, self._directories, self._host, broker_epoch)
+            await self._host.workers.run(write_epochs, self._directories, self._host, broker_epochs)
         except OSError as problem:  # the file names an earlier epoch: the next start counts as an unclean one
             log.warning("the registration could not be written to a log directory", reason=str(problem))
 
