@@ -27,7 +27,7 @@ class RepeatedRegistration(Story):
                 assert member.session is not None
                 member.session.expire()
             while any(epoch in before for epoch in self._epochs()):  # noqa: ASYNC110 - of simulated time
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0.001)  # a poll's pause
         await self._until(self._is_accepted, "the cluster does not recover")
 
     def _is_accepted(self) -> bool:
