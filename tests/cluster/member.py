@@ -47,6 +47,7 @@ class Member(SimulatedProcess):
         self._config = BrokerConfig.from_properties(
             {"node.id": str(node_id), "log.dirs": "/data", "zookeeper.connect": "simulated:2181", **properties}
         )
+        self.advertised_host = self.name
         self.node: Node | None = None
         self.session: SimulatedSession | None = None
         self.left_sessions: list[SimulatedSession] = []
@@ -102,7 +103,8 @@ class Member(SimulatedProcess):
         self.node = node = Node(self._config, host)
         await node.start()
         self._network.listen(self.name, PORT, lambda: ServerConnection(node.dispatcher))
-        await node.serve({"PLAINTEXT": Endpoint(self.name, PORT)})
+        self._network.listen(self.advertised_host, PORT, lambda: ServerConnection(node.dispatcher))
+        await node.serve({"PLAINTEXT": Endpoint(self.advertised_host, PORT)})
         self.is_ready = True
 
     def _connect(self, _settings: ZooKeeperSettings) -> SimulatedSession:

@@ -222,7 +222,7 @@ class ClusterMember:
     async def _unfence(self) -> None:
         while True:
             try:
-                await self._repeat(self._session.unfence)
+                await self._request_unfencing()
             except StaleBrokerEpoch as problem:  # another registration follows, or the end of this one
                 log.warning("this broker stays fenced", reason=str(problem))
             except (BrokerUnavailable, StoreError) as problem:
@@ -230,6 +230,18 @@ class ClusterMember:
                 await asyncio.sleep(UNFENCING_PAUSE_S)
                 continue
             return
+
+    async def _request_unfencing(self) -> None:
+        """The controller refuses while it does not reach this broker."""
+        pause_s = PAUSE_S
+        while not await self._session.unfence():
+            if pause_s == PAUSE_S:
+                log.warning(
+                    "this broker stays fenced until the controller reaches it: check advertised.listeners of this "
+                    "listener, and the network", listener=self._listener_name,
+                )  # fmt: skip
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, UNFENCING_PAUSE_S)
 
     @staticmethod
     async def _repeat(request: Callable[[], Awaitable[bool]]) -> None:
