@@ -267,9 +267,10 @@ class PartitionTable(HostedPartitions):
         """Remove the partitions of deleted topics, and those without a replica on this broker."""
         removed: list[Partition] = []
         for name, topic in before.topics.items():
-            successor = after.topics.get(name)
-            if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
-                removed += self._by_name.get(name, {}).values()
+            successor, hosted = after.topics.get(name), self._by_name.get(name)
+            is_deleted = successor is not topic and (successor is None or successor.topic_id != topic.topic_id)
+            if is_deleted and hosted is not None and hosted.topic_id == topic.topic_id:
+                removed += hosted.values()
         for topic in changed:
             present = self._by_name.get(topic.name)
             if present is not None and present.topic_id == topic.topic_id:
