@@ -33,10 +33,11 @@ class Scene:
             high_watermark=0,
             image=image,
             is_leader=True,
+            followers=None,
             replica_watches=ReplicaWatches(),
             commit_replicated=lambda: None,
         )
-        self.followers = Followers(partition, image, 0, self.context)
+        partition.followers = self.followers = Followers(partition, image, 0, self.context)
 
     def fetch(self, replica: int, offset: int) -> None:
         assert self.followers.record_fetch(replica, offset, 0, 1) is ErrorCode.NONE

@@ -60,6 +60,7 @@ class Partition(CommittedLog):
         "_leadership_listeners",
         "_replication",
         "_truncations",
+        "_withdrawn_followers",
         "directory",
         "epoch_start_offset",
         "epochs",
@@ -104,6 +105,7 @@ class Partition(CommittedLog):
         self.leader_epoch = self.epochs.leader_epoch
         self.image: PartitionImage | None = None  # the newest metadata that was applied
         self.followers: Followers | None = None  # of this leader
+        self._withdrawn_followers: Followers | None = None
         self.epoch_start_offset = 0  # the log end when this broker began to lead in the leader epoch
         self._has_too_few_in_sync = False  # for acks=all, by `min.insync.replicas`
         self._commits_alone = False  # this broker leads the only replica
@@ -136,14 +138,20 @@ class Partition(CommittedLog):
 
         FENCED_LEADER_EPOCH or INVALID_UPDATE_VERSION, and no change, when the image has an older epoch."""
         assert not self.follower_log.is_truncating, "a partition became the leader while its log was truncated"
-        is_new_epoch = image.leader_epoch > self.leader_epoch or not self.is_leader
+        withdrawn, self._withdrawn_followers = self._withdrawn_followers, None
+        is_resumed = withdrawn is not None and withdrawn.leader_epoch == image.leader_epoch
+        is_new_epoch = image.leader_epoch > self.leader_epoch or not (self.is_leader or is_resumed)
         refusal = self._apply(image, Leadership.LEADER)
         if refusal is _NONE and self.is_leader:
             if is_new_epoch:
                 self.epoch_start_offset = self.log.log_end_offset
                 self.log.leader_epochs.assign(image.leader_epoch, self.epoch_start_offset)
                 self.replica_watches.wake()  # fetches that wait were sent in an older epoch
+            if is_resumed:
+                self.followers = withdrawn
             self._update_followers(image, is_new_epoch)
+            if is_resumed and self.followers is not None:
+                self.followers.resume()
             self._advance_as_leader()
             self.check_acknowledgements()
         return refusal
@@ -167,7 +175,9 @@ class Partition(CommittedLog):
         return self._apply(image, Leadership.NONE)
 
     def withdraw(self) -> None:
-        """Neither lead nor follow, until metadata is applied again: the newest could not be applied completely."""
+        """Neither lead nor follow, until metadata is applied again: the newest could not be applied completely. If it
+        leads in the same leader epoch then, what it has proposed to the controller may have been carried out."""
+        self._withdrawn_followers = self.followers or self._withdrawn_followers
         self.leadership = Leadership.NONE
         self._update_is_leader()
 
