@@ -83,6 +83,23 @@ def test_a_refused_proposal_is_looked_at_again_without_another_fetch() -> None:
     assert proposer.proposal() == proposal
 
 
+def test_a_replica_that_has_caught_up_during_a_proposal_is_proposed_when_it_is_decided() -> None:
+    """Fetches do not visit a partition without traffic: it would join only at the next interval."""
+    scene = Scene((0,), min_in_sync=1)
+    scene.fetch(1, 10)
+    scene.fetch(2, 10)
+    (proposer,) = scene.context.waiting
+    proposal = proposer.proposal()
+    assert proposal is not None
+    assert [member for member, _ in proposal.in_sync_replicas] == [0, 1]
+    scene.context.waiting.clear()
+    scene.followers.update(PartitionImage(0, (0, 1, 2), (0, 1), 0, 3, 2))
+    proposal = scene.followers.proposal()
+    assert scene.context.waiting == [scene.followers]
+    assert proposal is not None
+    assert [member for member, _ in proposal.in_sync_replicas] == [0, 1, 2]
+
+
 def test_a_leader_with_a_lower_minimum_than_the_controller_commits_nothing_beside_eligible_replicas() -> None:
     """The controller may elect an eligible replica, which lacks what this leader would commit alone."""
     scene = Scene((0,), min_in_sync=1)

@@ -109,6 +109,8 @@ class Followers:
             self.in_sync.set_replicas(image.replicas, self._context.monotonic_ms())
             if has_left:
                 self._partition.replica_watches.wake()  # fetches visit an idle partition only if it has changed
+            if self.is_current and self.in_sync.proposed is None:
+                self._propose_joining()  # one that caught up while another proposal was on its way
 
     # Progress
 
