@@ -15,8 +15,9 @@ from odradek.protocol.messages.produce import PartitionProduceData, ProduceReque
 from odradek.protocol.records import Record, build_batch
 from odradek.replica.compaction import Compaction
 from tests.cluster.key_values import KeyValues
+from tests.cluster.sessions import SESSION_S
 from tests.cluster.test_moved_replicas import MovingStory
-from tests.cluster.watched_cluster import NODES
+from tests.cluster.watched_cluster import NODES, ZOOKEEPER
 from tests.wire import encode_request
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 
 TOPIC = "compacted"
 PARTITIONS = 2
-KEYS = 6
+KEYS = 8
+QUIET_S = 6.0  # for so long, all but two keys are left alone: tombstones expire while nothing replaces them
 LAGGING_S = 3.0  # longer than `replica.lag.time.max.ms`
 LONGEST_PIECE_S = 1.0  # of the work of compaction
 SETTINGS = {
     "cleanup.policy": "compact",
-    "delete.retention.ms": "2000",
+    "delete.retention.ms": "1000",
     "flush.messages": "5",
     "index.interval.bytes": "0",
     "min.cleanable.dirty.ratio": "0.01",
@@ -58,14 +60,15 @@ class CompactedStory(MovingStory):
         writing = asyncio.ensure_future(self._write())
         await self._cause_faults()
         self._recover()
+        await self._until(self._is_in_sync_everywhere, "the cluster does not recover")
+        await asyncio.sleep(2 * QUIET_S)  # a poll's pause: tombstones expire
         writing.cancel()
-        await self._until(self._is_in_sync, "the cluster does not recover")
-        await asyncio.sleep(2 * LONGEST_PIECE_S + 5.0)  # a poll's pause: tombstones expire
+        await self._until(self._is_in_sync, "the cluster does not come to rest")
 
     async def _write(self) -> None:
         """To the leaders, without waiting for answers."""
         while True:
-            await asyncio.sleep(self._chance.random() * 0.2)  # a poll's pause
+            await asyncio.sleep(self._chance.random() * 0.1)  # a poll's pause
             newest, index = self._newest_image(), self._chance.randrange(PARTITIONS)
             leader = (
                 -1 if newest is None or TOPIC not in newest.topics else newest.topics[TOPIC].partitions[index].leader
@@ -75,7 +78,8 @@ class CompactedStory(MovingStory):
                 continue
             self._written += 1
             value = None if self._chance.random() < 0.3 else b"%d" % self._written
-            record = Record(0, self._now_ms(), b"%d" % self._chance.randrange(KEYS), value)
+            is_quiet = self._is_recovering or self._loop.time() % (2 * QUIET_S) > QUIET_S
+            record = Record(0, self._now_ms(), b"%d" % self._chance.randrange(2 if is_quiet else KEYS), value)
             data = PartitionProduceData(index=index, records=memoryview(build_batch([record])))
             topics = [TopicProduceData(name=TOPIC, partition_data=[data])]
             request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics)
@@ -91,7 +95,7 @@ class CompactedStory(MovingStory):
         """Other topics than that of this story are not there."""
 
     async def _elect_uncleanly(self) -> None:
-        """Let a replica fall behind, and be the only one that lives for a while."""
+        """Let a replica fall behind, and be the only one that the controller reaches for a while."""
         member = self._any_ready()
         if member is None or not self._is_in_sync_everywhere():
             return
@@ -101,11 +105,15 @@ class CompactedStory(MovingStory):
             self._network.cut(member.name, other.name)
         self._note(f"broker {member.node_id} falls behind")
         await asyncio.sleep(LAGGING_S)  # a poll's pause
-        for other in others:
-            if other.is_alive:
-                self._end(other, "is killed")
         self._heal()
-        await asyncio.sleep(LAGGING_S)  # a poll's pause
+        names = [*(each.name for each in self._members), ZOOKEEPER]
+        is_killed = self._chance.random() < 0.3
+        for other in others:
+            if is_killed and other.is_alive:
+                self._end(other, "is killed")
+            self._network.isolate(other.name, names)  # one that lives truncates its log while it is compacted
+        await asyncio.sleep(SESSION_S + LAGGING_S)  # a poll's pause
+        self._heal()
         for other in others:
             if not other.is_alive:
                 other.start()
