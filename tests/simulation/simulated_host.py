@@ -75,7 +75,7 @@ class InlineBackground:
             for _ in range(self._chance.randrange(3)):
                 await asyncio.sleep(0)
             if self._longest_pause_s:
-                await asyncio.sleep(self._chance.random() * self._longest_pause_s)
+                await asyncio.sleep(self._chance.random() * self._longest_pause_s)  # a poll's pause
             yield item
 
     async def close(self) -> None: ...
