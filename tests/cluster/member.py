@@ -47,6 +47,8 @@ class Member(SimulatedProcess):
         self._config = BrokerConfig.from_properties(
             {"node.id": str(node_id), "log.dirs": "/data", "zookeeper.connect": "simulated:2181", **properties}
         )
+        self.advertised_host = self.name
+        self.longest_background_pause_s = 0.0
         self.node: Node | None = None
         self.session: SimulatedSession | None = None
         self.left_sessions: list[SimulatedSession] = []
@@ -94,7 +96,7 @@ class Member(SimulatedProcess):
             disk=self.disk,
             entropy=SimulatedEntropy(chances[0]),
             workers=InlineWorkers(chances[1]),
-            background=InlineBackground(background, chances[2]),
+            background=InlineBackground(background, chances[2], self.longest_background_pause_s),
             network=self._network.from_machine(self.name),
             boot_id=f"{self.name}, boot {self._boot}",
             connect_zookeeper=self._connect,
@@ -102,7 +104,8 @@ class Member(SimulatedProcess):
         self.node = node = Node(self._config, host)
         await node.start()
         self._network.listen(self.name, PORT, lambda: ServerConnection(node.dispatcher))
-        await node.serve({"PLAINTEXT": Endpoint(self.name, PORT)})
+        self._network.listen(self.advertised_host, PORT, lambda: ServerConnection(node.dispatcher))
+        await node.serve({"PLAINTEXT": Endpoint(self.advertised_host, PORT)})
         self.is_ready = True
 
     def _connect(self, _settings: ZooKeeperSettings) -> SimulatedSession:

@@ -15,6 +15,8 @@ from tests.cluster.story import Story
 from tests.cluster.test_whole_cluster import seeds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.cluster.story import Fault
 
 DIRECTORIES = ("/data", "/more")
@@ -23,10 +25,10 @@ RATES = ["1000", "20000", None]
 
 
 class MovingStory(Story):
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, properties: Mapping[str, str] | None = None) -> None:
         rate = RATES[seed % len(RATES)]
         throttle = {} if rate is None else {"replica.alter.log.dirs.io.max.bytes.per.second": rate}
-        super().__init__(seed, {**PROPERTIES, **throttle})
+        super().__init__(seed, {**PROPERTIES, **throttle, **(properties or {})})
         self.moved = 0
 
     def _faults(self) -> list[Fault]:

@@ -97,9 +97,9 @@ def test_a_restarted_broker_leads_again_what_only_it_can_lead_with_a_new_epoch()
     topics = topic(partition(0, [1, 2]), partition(1, [1]))
     present = cluster_of(image_of(THREE, topics))
     live = {
-        1: LiveBroker(broker(1, epoch=9), previous_broker_epoch=1),
-        2: LiveBroker(broker(2), -1),
-        3: LiveBroker(broker(3), -1),
+        1: LiveBroker(broker(1, epoch=9), previous_broker_epochs=[1]),
+        2: LiveBroker(broker(2), []),
+        3: LiveBroker(broker(3), []),
     }
     image = after(present, decide_live_brokers(live, present).changes).image
     first, second = image.topics["t"].partitions
@@ -113,25 +113,33 @@ def test_a_broker_with_an_unclean_shutdown_is_not_elected_before_a_clean_one() -
     lost = replace(partition(0, [1, 2], []), eligible_leader_replicas=(1, 2), last_known_eligible_leader_replicas=(1,))
     fenced = [replace(each, is_fenced=True) for each in (broker(1), broker(2))]
     present = cluster_of(image_of(fenced, topic(lost)))
-    live = {1: LiveBroker(broker(1, epoch=9), previous_broker_epoch=-1)}
+    live = {1: LiveBroker(broker(1, epoch=9), previous_broker_epochs=[])}
     present = after(present, decide_live_brokers(live, present).changes)
     assert only(present.image).leader == NO_LEADER
     assert only(present.image).eligible_leader_replicas == (2,)
-    live[2] = LiveBroker(broker(2, epoch=10), previous_broker_epoch=1)
+    live[2] = LiveBroker(broker(2, epoch=10), previous_broker_epochs=[1])
     present = after(present, decide_live_brokers(live, present).changes)
     assert only(present.image).leader == 2
 
 
+def test_a_broker_that_registered_repeatedly_without_a_commit_has_lost_nothing() -> None:
+    present = cluster_of(image_of([broker(1)], topic(partition(0, [1]))))
+    live = {1: LiveBroker(broker(1, epoch=9), previous_broker_epochs=[1, 5])}
+    image = after(present, decide_live_brokers(live, present).changes).image
+    assert (only(image).leader, only(image).in_sync_replicas) == (1, (1,))
+    assert only(image).last_known_eligible_leader_replicas == ()
+
+
 def test_after_unclean_shutdowns_of_all_the_last_known_leader_is_elected() -> None:
     present = cluster_of(image_of([broker(1), broker(2)], topic(partition(0, [1, 2], [2, 1]))))
-    live = {2: LiveBroker(broker(2, epoch=9), -1), 1: LiveBroker(broker(1, epoch=9), -1)}
+    live = {2: LiveBroker(broker(2, epoch=9), []), 1: LiveBroker(broker(1, epoch=9), [])}
     image = after(present, decide_live_brokers(live, present).changes).image
     assert (only(image).leader, only(image).in_sync_replicas) == (2, (2,))
 
 
 def test_all_brokers_gone_and_one_returned_is_one_decision() -> None:
     present = cluster_of(image_of(THREE, topic(partition(0, [1, 2, 3])), min_insync_replicas="2"))
-    live = {3: LiveBroker(broker(3, epoch=9), previous_broker_epoch=1)}
+    live = {3: LiveBroker(broker(3, epoch=9), previous_broker_epochs=[1])}
     image = after(present, decide_live_brokers(live, present).changes).image
     assert (only(image).leader, only(image).eligible_leader_replicas) == (3, (1, 2))
     assert [each.node_id for each in image.brokers.values() if each.is_active] == [3]
@@ -170,10 +178,10 @@ def test_unregistration_needs_a_stopped_broker_and_elects_no_replica_that_lacks_
     assert not isinstance(decision, Refusal)
     assert decision.changes == [BrokerRemoved(1, 1)]
     present = after(present, decision.changes)
-    second = LiveBroker(broker(2), -1)
-    returned = {1: LiveBroker(broker(1, epoch=9), previous_broker_epoch=1), 2: second}
+    second = LiveBroker(broker(2), [])
+    returned = {1: LiveBroker(broker(1, epoch=9), previous_broker_epochs=[1]), 2: second}
     assert only(after(present, decide_live_brokers(returned, present).changes).image).leader == 1
-    empty = {1: LiveBroker(broker(1, epoch=9), previous_broker_epoch=-1), 2: second}
+    empty = {1: LiveBroker(broker(1, epoch=9), previous_broker_epochs=[]), 2: second}
     assert only(after(present, decide_live_brokers(empty, present).changes).image).leader == 2, "the last known leader"
 
 

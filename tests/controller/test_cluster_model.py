@@ -31,7 +31,7 @@ from odradek.metadata.changes import ConfigsChanged, FeatureLevelChanged, Partit
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
-from odradek.protocol.sentinels import NO_BROKER_EPOCH, NO_LEADER
+from odradek.protocol.sentinels import NO_LEADER
 from tests.controller.clusters import after, broker, cluster_of, image_of
 from tests.examples import examples
 
@@ -63,7 +63,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.follow_registrations(frozenset(BROKERS), True, frozenset())
+        self.follow_registrations(frozenset(BROKERS), True, frozenset(), 0)
         self.create("t", 3)
 
     # Changes
@@ -118,9 +118,16 @@ class ClusterMachine(RuleBasedStateMachine):
         values = self.cluster.image.configs_of(ConfigResourceType.TOPIC, name)
         return values.get("unclean.leader.election.enable") == "true"
 
-    @rule(restarted=st.frozensets(nodes), is_clean=st.booleans(), gone=st.frozensets(nodes, max_size=3))
-    def follow_registrations(self, restarted: frozenset[int], is_clean: bool, gone: frozenset[int]) -> None:
-        """Any brokers have registered again, and any are gone, when the controller looks."""
+    @rule(
+        restarted=st.frozensets(nodes),
+        is_clean=st.booleans(),
+        gone=st.frozensets(nodes, max_size=3),
+        uncommitted=st.integers(0, 2),
+    )
+    def follow_registrations(
+        self, restarted: frozenset[int], is_clean: bool, gone: frozenset[int], uncommitted: int
+    ) -> None:
+        """Any brokers have registered again, also more than once, and any are gone, when the controller looks."""
         present = self.cluster.image.brokers
         live: dict[int, LiveBroker] = {}
         lost: list[int] = []
@@ -129,12 +136,14 @@ class ClusterMachine(RuleBasedStateMachine):
                 continue
             known = present.get(node_id)
             if known is not None and node_id not in restarted:
-                live[node_id] = LiveBroker(known, NO_BROKER_EPOCH)
+                live[node_id] = LiveBroker(known, [])
                 continue
-            self.next_epoch += 1
-            previous = known.broker_epoch if is_clean and known is not None else NO_BROKER_EPOCH
+            self.next_epoch += 1 + uncommitted
+            previous = [*range(self.next_epoch - uncommitted, self.next_epoch)] if known is not None else []
+            if is_clean and known is not None:
+                previous.insert(0, known.broker_epoch)
             live[node_id] = LiveBroker(broker(node_id, epoch=self.next_epoch, host=HOSTS[node_id]), previous)
-            if previous == NO_BROKER_EPOCH:
+            if known is None or known.broker_epoch not in previous:
                 lost.append(node_id)
         before = self.cluster.image
         self.lost = frozenset(lost)

@@ -16,7 +16,6 @@ from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
 from odradek.metadata.embedded_store import EmbeddedStore
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from tests.controller.clusters import broker
 from tests.controller.local_controller import running
 from tests.metadata.inline_host import inline_host
@@ -253,7 +252,7 @@ async def test_a_lower_minimum_of_in_sync_replicas_clears_eligible_leaders(
 ) -> None:
     """The leader commits alone from then on, so that no replica that left before may be elected (KIP-966)."""
     async with running(tmp_path, node_id="1") as (channel, cache):
-        live = {each: LiveBroker(broker(each, epoch=1000), NO_BROKER_EPOCH) for each in (1, 2)}
+        live = {each: LiveBroker(broker(each, epoch=1000), []) for each in (1, 2)}
         cluster = channel._controller.cluster
         await cluster.follow_live_brokers(live)
         await channel.incremental_alter_configs(set_config(BROKER, "", "min.insync.replicas", "2"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from odradek.metadata.entities import PartitionImage
 
-THREE = {node_id: LiveBroker(broker(node_id), -1) for node_id in (1, 2, 3)}
+THREE = {node_id: LiveBroker(broker(node_id), []) for node_id in (1, 2, 3)}
 
 
 class DutyRig:
@@ -73,7 +73,7 @@ def rig(request: pytest.FixtureRequest) -> Iterator[DutyRig]:
 def return_to_in_sync(rig: DutyRig) -> None:
     """Broker 1 dies, broker 2 leads, broker 1 returns and catches up."""
     rig.lose(1)
-    returned = LiveBroker(replace(broker(1), broker_epoch=9), 1)
+    returned = LiveBroker(replace(broker(1), broker_epoch=9), [1])
     rig.run(rig.controller.cluster.follow_live_brokers({**THREE, 1: returned}))
     partition = rig.partition
     topic_id = rig.controller.image.topics["t"].topic_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,8 @@ class Scene:
         self.store_failures = 0
         self.failure: Exception = StoreError("ZooKeeper does not answer")
         self.silent: list[int] = []
-        controller = SimpleNamespace(is_active=True, cluster=SimpleNamespace(fence_brokers=self._fence))
+        self.cluster = SimpleNamespace(fence_brokers=self._fence, is_unreachable=lambda *_: False)
+        controller = SimpleNamespace(is_active=True, cluster=self.cluster)
         self.detector = FailureDetector(
             cache,  # type: ignore[arg-type]  # it uses the image only
             self.clients,
@@ -232,6 +234,26 @@ def test_a_broker_that_answers_again_is_fenced_when_it_falls_silent_again() -> N
             scene.fenced.clear()
             scene.network.heal()
             await pass_timeouts(2)
+
+    scene.run(story())
+
+
+def test_a_broker_stays_fenced_until_the_controller_reaches_it() -> None:
+    scene = Scene()
+
+    async def story() -> None:
+        scene.cut(2)
+        await pass_timeouts(2)
+        assert scene.fenced == {2: 12}
+        before = SimpleNamespace(**vars(scene.image))
+        scene.image.brokers = scene.image.brokers | {2: replace(scene.image.brokers[2], is_fenced=True)}
+        scene.detector._follow(before, scene.image)  # type: ignore[arg-type]  # it uses little of an image
+        await pass_timeouts(3)
+        assert scene.cluster.is_unreachable(2, 12)
+        assert not scene.cluster.is_unreachable(2, 13), "another registration, of another address"
+        scene.network.heal()
+        await pass_timeouts(1)
+        assert not scene.cluster.is_unreachable(2, 12)
 
     scene.run(story())
 

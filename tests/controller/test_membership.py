@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.membership import Membership
+from odradek.controller.registration import decode_registration
 from odradek.host.clock import SystemClock
 from odradek.host.zookeeper import NoNode
 from odradek.metadata.entities import BrokerImage
 from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_layout import CONTROLLER, broker_path
 from odradek.metadata.zookeeper_store import ZooKeeperStore
-from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from odradek.security.protocols import SecurityProtocol
 from tests.metadata.inline_host import inline_host
 from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 BROKER = BrokerImage(1, {"PLAINTEXT": Endpoint("one", 9092)})
 PROTOCOLS = {"PLAINTEXT": SecurityProtocol.PLAINTEXT}
@@ -39,12 +43,12 @@ class Life:
             self._note_epoch,
         )
 
-    async def _note_epoch(self, broker_epoch: int) -> None:
-        self.epochs.append(broker_epoch)
+    async def _note_epoch(self, broker_epochs: Sequence[int]) -> None:
+        self.epochs = [*broker_epochs]
 
     async def join(self, directory_id: str = "directory", timeout_ms: float = LONG_MS) -> int:
         await self.store.cluster_id()
-        await self.membership.join(BROKER, directory_id, NO_BROKER_EPOCH, timeout_ms=timeout_ms)
+        await self.membership.join(BROKER, directory_id, [], timeout_ms=timeout_ms)
         return self.membership.broker_epoch
 
 
@@ -99,7 +103,7 @@ async def test_registration_in_a_broken_connection_is_made_once(fault: str) -> N
     life = Life(ensemble)
     await life.store.cluster_id()
     setattr(life.session, fault, 0)
-    await life.membership.join(BROKER, "directory", NO_BROKER_EPOCH, timeout_ms=LONG_MS)
+    await life.membership.join(BROKER, "directory", [], timeout_ms=LONG_MS)
     epoch = life.membership.broker_epoch
     node = ensemble.nodes[broker_path(1)]
     assert (node.created_zxid, node.ephemeral_owner) == (epoch, life.session.session_id)
@@ -108,7 +112,12 @@ async def test_registration_in_a_broken_connection_is_made_once(fault: str) -> N
 async def test_broker_registers_again_in_every_new_session() -> None:
     ensemble = Ensemble()
     life, observer = Life(ensemble), SimulatedSession(ensemble)
-    epoch = await life.join()
+    epochs = [await life.join()]
+
+    async def previous_epochs() -> list[int]:
+        data, stat = await observer.get(broker_path(1))
+        return [*decode_registration(1, data, stat).previous_broker_epochs]
+
     for _ in range(3):
         is_created = asyncio.Event()
         life.session.expire()
@@ -117,8 +126,10 @@ async def test_broker_registers_again_in_every_new_session() -> None:
         async with asyncio.timeout(60):
             await is_created.wait()
         created = ensemble.nodes[broker_path(1)].created_zxid
-        assert created > epoch
-        epoch = created
+        assert created > epochs[-1]
+        assert await previous_epochs() == epochs, "no controller may have committed the last one"
+        epochs.append(created)
+    assert life.epochs == epochs
     life.membership.leave()
     await life.store.close()
     with pytest.raises(NoNode):

@@ -10,7 +10,6 @@ from odradek.controller.scram_decisions import ScramUpsertion
 from odradek.controller.topic_decisions import NewTopic
 from odradek.metadata.metadata_level import FIRST_LEVEL, NEWEST_LEVEL
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from tests.controller.clusters import broker
 from tests.controller.local_controller import running
 
@@ -23,8 +22,8 @@ USER = [ScramUpsertion("ada", 1, 4096, b"salt" * 4, b"p" * 32)]
 async def test_a_user_is_added_when_every_registered_broker_can_read_it(tmp_path: Path) -> None:
     async with running(tmp_path, node_id="1") as (channel, cache):
         cluster = channel._controller.cluster
-        new = LiveBroker(broker(1, epoch=1000), NO_BROKER_EPOCH, NEWEST_LEVEL)
-        old = LiveBroker(broker(2, epoch=1000), NO_BROKER_EPOCH, FIRST_LEVEL)
+        new = LiveBroker(broker(1, epoch=1000), [], NEWEST_LEVEL)
+        old = LiveBroker(broker(2, epoch=1000), [], FIRST_LEVEL)
 
         await cluster.follow_live_brokers({1: new, 2: old})
         (refused,) = await channel.alter_scram_credentials(USER)
@@ -41,7 +40,7 @@ async def test_a_user_is_added_when_every_registered_broker_can_read_it(tmp_path
 
 def replace_level(old: LiveBroker) -> LiveBroker:
     """The broker after its upgrade."""
-    return LiveBroker(replace(old.broker, broker_epoch=1001), NO_BROKER_EPOCH, NEWEST_LEVEL)
+    return LiveBroker(replace(old.broker, broker_epoch=1001), [], NEWEST_LEVEL)
 
 
 async def test_a_new_controller_waits_until_it_knows_the_brokers(tmp_path: Path) -> None:

@@ -18,15 +18,15 @@ STAT = NodeStat(created_zxid=42, modified_zxid=42, version=0, ephemeral_owner=7)
 
 
 def test_registration_is_read_back_with_its_epoch() -> None:
-    data = encode_registration(BrokerImage(3, ENDPOINTS, "r1"), "directory", 17, 1000, PROTOCOLS)
+    data = encode_registration(BrokerImage(3, ENDPOINTS, "r1"), "directory", [12, 17], 1000, PROTOCOLS)
     registration = decode_registration(3, data, STAT)
     assert registration.broker == BrokerImage(3, ENDPOINTS, "r1", broker_epoch=42)
-    assert (registration.directory_id, registration.previous_broker_epoch) == ("directory", 17)
+    assert (registration.directory_id, registration.previous_broker_epochs) == ("directory", (12, 17))
     assert registration.metadata_level == NEWEST_LEVEL
 
 
 def test_fields_are_those_of_kafka() -> None:
-    fields = json.loads(encode_registration(BrokerImage(3, ENDPOINTS), "directory", 17, 1000, PROTOCOLS))
+    fields = json.loads(encode_registration(BrokerImage(3, ENDPOINTS), "directory", [12, 17], 1000, PROTOCOLS))
     assert fields["version"] == 5
     assert (fields["host"], fields["port"], fields["timestamp"]) == ("127.0.0.1", 9092, "1000")
     assert fields["endpoints"] == ["PLAINTEXT://127.0.0.1:9092", "INSIDE://[::1]:9093"]
@@ -41,7 +41,7 @@ def test_registration_of_apache_kafka_can_be_read() -> None:
     )
     registration = decode_registration(1, data, STAT)
     assert registration.broker.endpoints == {"PLAINTEXT": Endpoint("broker", 9092)}
-    assert (registration.directory_id, registration.previous_broker_epoch) == ("", -1)
+    assert (registration.directory_id, registration.previous_broker_epochs) == ("", ())
     assert registration.metadata_level == FIRST_LEVEL
 
 

@@ -13,7 +13,7 @@ from odradek.controller.topic_decisions import NewTopic
 from odradek.metadata.changes import FeatureLevelChanged
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_BROKER_EPOCH, NO_LEADER
+from odradek.protocol.sentinels import NO_LEADER
 from tests.controller.clusters import TOPIC_ID, after, broker, cluster_of, image_of, partition, topic
 from tests.controller.local_controller import running
 
@@ -76,21 +76,21 @@ def test_an_unclean_election_replaces_the_last_replica_where_it_is_allowed() -> 
 
 def test_the_last_replica_leads_again_also_after_an_unclean_shutdown() -> None:
     present = two_of_three(partition(0, [1, 2, 3], [3]))
-    live = {3: LiveBroker(broker(3, epoch=9), NO_BROKER_EPOCH)}
+    live = {3: LiveBroker(broker(3, epoch=9), [])}
     assert sets(after(present, decide_live_brokers(live, present).changes)) == (3, (3,), (), ())
 
 
 def test_of_several_last_replicas_those_without_an_unclean_shutdown_are_preferred() -> None:
     present = fence(two_of_three(partition(0, [1, 2])), 1, 2)
     assert sets(present) == (NO_LEADER, (1, 2), (), ())
-    live = {1: LiveBroker(broker(1, epoch=9), NO_BROKER_EPOCH)}
+    live = {1: LiveBroker(broker(1, epoch=9), [])}
     present = after(present, decide_live_brokers(live, present).changes)
     assert sets(present) == (NO_LEADER, (2,), (), ())
 
 
 def test_an_elected_replica_is_alone_in_sync() -> None:
     present = fence(two_of_three(partition(0, [1, 2])), 1, 2)
-    live = {each: LiveBroker(broker(each, epoch=9), 1) for each in (1, 2)}
+    live = {each: LiveBroker(broker(each, epoch=9), [1]) for each in (1, 2)}
     assert sets(after(present, decide_live_brokers(live, present).changes)) == (1, (1,), (), ())
 
 
@@ -129,7 +129,7 @@ def test_the_last_replica_is_eligible_when_the_level_is_raised() -> None:
 async def test_the_controller_updates_partitions_when_a_level_changes(tmp_path: Path) -> None:
     async with running(tmp_path, node_id="1", min_insync_replicas="2") as (channel, cache):
         cluster = channel._controller.cluster
-        await cluster.follow_live_brokers({each: LiveBroker(broker(each, epoch=1000), -1) for each in (1, 2)})
+        await cluster.follow_live_brokers({each: LiveBroker(broker(each, epoch=1000), []) for each in (1, 2)})
         await channel.create_topics([NewTopic(name="t", replication_factor=2)])
         await cluster.fence_brokers({2: 1000})
         assert channel._controller.image.topics["t"].partitions[0].eligible_leader_replicas == (2,)

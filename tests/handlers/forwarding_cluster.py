@@ -154,7 +154,7 @@ class TwoBrokers:
 
     @property
     def live(self) -> dict[int, LiveBroker]:
-        return {member.node_id: LiveBroker(member.image, -1) for member in self.members}
+        return {member.node_id: LiveBroker(member.image, ()) for member in self.members}
 
     async def _start(self) -> None:
         for member in self.members:

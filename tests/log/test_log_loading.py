@@ -134,7 +134,7 @@ def test_a_length_that_is_nonsense_does_not_fill_the_memory(host: Host, director
     assert read_all(again) == batches[:-1]
 
 
-def test_segments_after_a_torn_one_are_removed(host: Host, directory: str) -> None:
+def test_segments_after_a_torn_one_are_set_aside(host: Host, directory: str) -> None:
     log = open_log(host, directory, CONFIG)
     batches = fill(log)
     log.flush()
@@ -144,7 +144,12 @@ def test_segments_after_a_torn_one_are_removed(host: Host, directory: str) -> No
     again = open_log(host, directory, CONFIG, clean_shutdown=False)
     assert [segment.base_offset for segment in again.segments] == base_offsets[:2]
     assert read_all(again) == batches[: base_offsets[2] - 1]
-    assert {int(name[:20]) for name in os.listdir(directory) if name[0] == "0"} == set(base_offsets[:2])
+    aside = {int(name[:20]): Path(directory, name) for name in os.listdir(directory) if name.endswith(".log.aside")}
+    assert sorted(aside) == base_offsets[2:]
+    assert b"".join(aside[each].read_bytes() for each in sorted(aside)) == b"".join(batches[base_offsets[2] :])
+    assert again.aside_names == sorted(path.name for path in aside.values())
+    names = {name for name in os.listdir(directory) if name[0] == "0"} - {path.name for path in aside.values()}
+    assert {int(name[:20]) for name in names} == set(base_offsets[:2])
     assert again.leader_epochs.latest_epoch == (again.log_end_offset - 1) // 20
 
 
@@ -332,6 +337,7 @@ def test_a_repair_is_reported_once(host: Host, directory: str, caplog: pytest.Lo
         "directory": directory,
         "log_end_offset": again.log_end_offset,
         "discarded_segments": len(base_offsets) - 2,
+        "set_aside_segments": len(base_offsets) - 2,
         "rebuilt_indexes": 0,
         "unreadable_snapshots": 1,
         "unreadable_leader_epochs": False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.log.log_config import LogConfig, TimestampType
-from odradek.log.retention import expire_to, expired_offset, may_have_expired
+from odradek.log.retention import expire_to, expired_offset, may_have_expired, remove_expired_aside
 from odradek.protocol.batch import HEADER_SIZE_BYTES, has_valid_checksum, read_batch_header, write_batch
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DIRECTORY = "/data/topic-0"
 HOUR_MS = 3_600_000
+BATCH_BYTES = len(make_batch(timestamps=[NOW_MS]))
 
 
 def fill(simulation: Simulation, ages_h: list[float | None], config: LogConfig | None = None) -> PartitionLog:
@@ -197,3 +198,28 @@ def test_after_a_power_failure_the_end_is_where_it_was(simulation: Simulation) -
         simulation.crash()
         log = open_log(simulation.host, f"/data/topic-{seed}", clean_shutdown=False, log_start_offset=1)
         assert (log.log_start_offset, log.log_end_offset) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "left"),
+    [
+        (LogConfig(retention_ms=HOUR_MS), []),
+        (LogConfig(retention_ms=3 * HOUR_MS), [1, 2]),
+        (LogConfig(retention_ms=-1), [1, 2]),
+        (LogConfig(retention_bytes=0), []),
+        (LogConfig(retention_bytes=BATCH_BYTES), [2]),
+        (LogConfig(retention_ms=HOUR_MS, is_deleted=False), [1, 2]),
+    ],
+)
+def test_segments_that_recovery_has_set_aside_expire_with_the_log(
+    simulation: Simulation, config: LogConfig, left: list[int]
+) -> None:
+    """After a power failure in the first of three segments, of one batch each."""
+    fill(simulation, [0, 0, 0]).flush()
+    simulation.disk.open(f"{DIRECTORY}/{0:020d}.log").truncate(BATCH_BYTES - 1)
+    log = open_log(simulation.host, DIRECTORY, config, clean_shutdown=False)
+    assert log.aside_names == [f"{offset:020d}.log.aside" for offset in (1, 2)]
+    remove_expired_aside(log, simulation.disk, simulation.clock.now_ms() + 2 * HOUR_MS)
+    assert [int(name[:20]) for name in log.aside_names] == left
+    found = [name for name in simulation.disk.list_directory(DIRECTORY) if name.endswith(".aside")]
+    assert sorted(found) == sorted(log.aside_names)

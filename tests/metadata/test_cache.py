@@ -108,6 +108,43 @@ async def test_failing_subscriber_is_logged_and_the_others_follow(caplog: pytest
     caplog.clear()
 
 
+async def _nothing() -> None: ...
+
+
+async def test_a_failing_subscriber_is_called_again_with_the_image_that_it_followed_last(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cache_module, "RETRY_AFTER_MS", 1.0)
+    bench = Bench()
+    await bench.cache.load()
+    called: list[tuple[int, int]] = []
+    has_followed = asyncio.Event()
+
+    def follow(before: MetadataImage, after: MetadataImage) -> None:
+        called.append((before.version, after.version))
+        if len(called) < 5:
+            raise OSError("disk full")
+        has_followed.set()
+
+    first: list[int] = []
+    later: list[tuple[int, int]] = []
+    bench.cache.subscribe(lambda before, after: first.append(after.version))
+    bench.cache.subscribe(follow)
+    bench.cache.subscribe(lambda before, after: later.append((before.version, after.version)))
+    for _ in range(2):
+        await bench.cache.wait_until_applied(await bench.commit())
+    await has_followed.wait()
+    await bench.cache.run_in_order(_nothing)
+    assert first == [1, 2]
+    assert called[0] == (0, 1)
+    assert called[-1] == (0, 2)
+    assert later == [(0, 1), (1, 2), (0, 2)]
+    assert caplog.text.count("a subscriber failed") == 1
+    await bench.cache.wait_until_applied(await bench.commit())
+    assert called[5:] == [(2, 3)]
+    caplog.clear()
+
+
 async def test_known_image_is_used_and_later_commits_are_applied() -> None:
     bench = Bench()
     await bench.commit()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -12,6 +11,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition import Partition
+from odradek.replica.truncating import Truncations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ class LedPartition:
             LogDirectory("/data", self.simulation.host, None, None, False),
             DirectoryWorkers(workers, workers),
             self._fail,
-            self._checkpoint,
+            Truncations(),
             high_watermark=high_watermark,
         )
         self.lead()
@@ -90,6 +90,3 @@ class LedPartition:
 
     def _fail(self, _directory: LogDirectory, problem: OSError) -> None:
         raise AssertionError(problem)
-
-    async def _checkpoint(self, _directory: LogDirectory) -> None:
-        await asyncio.sleep(0)

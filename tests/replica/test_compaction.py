@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,6 +12,7 @@ import pytest
 from odradek.log.aborted_transactions import collect_aborted
 from odradek.log.checkpoints import decode_checkpoint
 from odradek.log.compaction.compactor import compact
+from odradek.protocol.batch import assign_offset
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.records import Record, build_batch
@@ -19,15 +22,18 @@ from tests.log.batches import NOW_MS
 from tests.log.compaction.compacted_logs import headers_of, records_of
 from tests.replica.held_workers import HeldWorkers
 from tests.replica.test_housekeeping import pass_time
+from tests.replica.test_sparse_table import ELSEWHERE, HERE, change_partition
 from tests.replica.transactions import abort, commit
 from tests.replica.transactions import put as put_in_transaction
+from tests.simulation.simulated_host import InlineBackground
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
     from odradek.host.background import BackgroundContext
     from odradek.log.compaction.compactor import CompactionJob
     from odradek.replica.compaction import Compaction
+    from odradek.replica.partition import Partition
 
 CHECKPOINT = "/data/cleaner-offset-checkpoint"
 BACKOFF_SECONDS = 17
@@ -317,6 +323,59 @@ def test_a_log_that_changes_before_its_turn_is_assessed_again(name: str) -> None
     assert kept[0] >= 9
     assert len(kept) < 11
     broker.close()
+
+
+def follow_another(broker: SimulatedBroker, topic: str) -> Partition:
+    change_partition(broker, topic, 0, leader=ELSEWHERE, replicas=(HERE, ELSEWHERE))
+    return broker.partition(topic)
+
+
+class HeldBackground(InlineBackground):
+    """Its work takes until `may_continue` is set."""
+
+    may_continue: asyncio.Event
+
+    async def stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
+        async for item in super().stream(*args, **kwargs):
+            await self.may_continue.wait()
+            yield item
+
+
+def test_a_truncation_ends_the_compaction_of_its_log(broker: SimulatedBroker, name: str) -> None:
+    """The newer values that replace those of the cleaned segments may be cut off."""
+    fill(broker, name, segment_ms="100000")
+    pass_time(broker, 3)  # only what is on the disk is compacted
+    follower = follow_another(broker, name)
+    compaction = compaction_of(broker)
+    background = HeldBackground(broker.simulation.background_context, broker.simulation.chance)
+    background.may_continue = asyncio.Event()
+    compaction._host = replace(compaction._host, background=background)
+    broker.run(compaction.run(NOW_MS))
+    broker.step(50)
+    broker.run(follower.follower_log.truncate_to(12))
+    background.may_continue.set()
+    broker.run(compaction.settle())
+    assert offsets(broker, name) == [*range(12)]
+
+
+def test_records_that_replace_truncated_ones_count_as_dirty(broker: SimulatedBroker, name: str) -> None:
+    """Also after a restart."""
+    fill(broker, name, count=30)
+    pass_time(broker, BACKOFF_SECONDS)
+    clean_offset = checkpoint(broker)[name, 0]
+    follower = follow_another(broker, name)
+    broker.run(follower.follower_log.truncate_to(3))
+    assert checkpoint(broker)[name, 0] <= follower.log.log_end_offset < clean_offset
+    while follower.log.log_end_offset < 2 * clean_offset:
+        fetched = build_batch([Record(0, NOW_MS, b"%d" % (follower.log.log_end_offset % 2), b"value")])
+        assign_offset(fetched, 0, follower.log.log_end_offset, follower.leader_epoch)
+        follower.follower_log.append(memoryview(fetched))
+        follower.log.roll()
+    follower.follower_log.follow_offsets(follower.log.log_end_offset, 0)
+    broker.restart()
+    pass_time(broker, BACKOFF_SECONDS)
+    active = broker.partition(name).log.segments[-1].base_offset
+    assert len([offset for offset in offsets(broker, name) if offset < active]) == 2, "one record of each key"
 
 
 def test_nothing_after_the_begin_of_an_open_transaction_is_compacted(broker: SimulatedBroker, name: str) -> None:

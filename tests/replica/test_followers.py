@@ -33,10 +33,11 @@ class Scene:
             high_watermark=0,
             image=image,
             is_leader=True,
+            followers=None,
             replica_watches=ReplicaWatches(),
             commit_replicated=lambda: None,
         )
-        self.followers = Followers(partition, image, 0, self.context)
+        partition.followers = self.followers = Followers(partition, image, 0, self.context)
 
     def fetch(self, replica: int, offset: int) -> None:
         assert self.followers.record_fetch(replica, offset, 0, 1) is ErrorCode.NONE
@@ -80,6 +81,23 @@ def test_a_refused_proposal_is_looked_at_again_without_another_fetch() -> None:
     scene.context.now_ms = due_ms
     again.check_in_sync()
     assert proposer.proposal() == proposal
+
+
+def test_a_replica_that_has_caught_up_during_a_proposal_is_proposed_when_it_is_decided() -> None:
+    """Fetches do not visit a partition without traffic: it would join only at the next interval."""
+    scene = Scene((0,), min_in_sync=1)
+    scene.fetch(1, 10)
+    scene.fetch(2, 10)
+    (proposer,) = scene.context.waiting
+    proposal = proposer.proposal()
+    assert proposal is not None
+    assert [member for member, _ in proposal.in_sync_replicas] == [0, 1]
+    scene.context.waiting.clear()
+    scene.followers.update(PartitionImage(0, (0, 1, 2), (0, 1), 0, 3, 2))
+    proposal = scene.followers.proposal()
+    assert scene.context.waiting == [scene.followers]
+    assert proposal is not None
+    assert [member for member, _ in proposal.in_sync_replicas] == [0, 1, 2]
 
 
 def test_a_leader_with_a_lower_minimum_than_the_controller_commits_nothing_beside_eligible_replicas() -> None:

@@ -25,6 +25,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition import ALL_IN_SYNC, Partition
+from odradek.replica.truncating import Truncations
 from tests.examples import examples
 from tests.handlers.requests import batch
 from tests.replica.fake_replication import FakeReplication
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 LEADER, FOLLOWERS = 0, (1, 2)
 REPLICAS = (LEADER, *FOLLOWERS)
 FIRST_MIN_IN_SYNC = 2
+FIRST_BROKER_EPOCH = 1  # in `FakeReplication`
 
 
 class InSyncModel(RuleBasedStateMachine):
@@ -58,7 +60,7 @@ class InSyncModel(RuleBasedStateMachine):
             LogDirectory("/data", self.simulation.host, None, None, False),
             DirectoryWorkers(workers, workers),
             self._fail,
-            self._checkpoint,
+            Truncations(),
             replication=self.context,
         )
         self.controller = PartitionImage(0, REPLICAS, REPLICAS, LEADER, 1, 1)
@@ -69,8 +71,6 @@ class InSyncModel(RuleBasedStateMachine):
 
     def _fail(self, directory: LogDirectory, problem: OSError) -> None:
         raise AssertionError(problem)
-
-    async def _checkpoint(self, directory: LogDirectory) -> None: ...
 
     @property
     def followers(self) -> Followers:
@@ -117,6 +117,8 @@ class InSyncModel(RuleBasedStateMachine):
         epoch = self.context.epochs[follower] - behind
         known = self.followers.in_sync.followers[follower].broker_epoch
         offset = min(offset, self.partition.log.log_end_offset)
+        if epoch < FIRST_BROKER_EPOCH:
+            return
         if epoch < known:
             assert self.followers.record_fetch(follower, offset, 0, epoch) is ErrorCode.NOT_LEADER_OR_FOLLOWER
         elif follower not in self.controller.in_sync_replicas:
@@ -175,6 +177,15 @@ class InSyncModel(RuleBasedStateMachine):
     @rule()
     def apply_metadata(self) -> None:
         assert self.partition.become_leader(self.controller) is ErrorCode.NONE
+
+    @rule()
+    def the_leadership_is_withdrawn_and_applied_again(self) -> None:
+        """In the same leader epoch, as when applying the metadata has failed. The controller may have carried out what
+        was proposed before."""
+        image = self.partition.image
+        assert image is not None
+        self.partition.withdraw()
+        assert self.partition.become_leader(image) is ErrorCode.NONE
 
     # What holds
 

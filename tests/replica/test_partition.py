@@ -227,7 +227,7 @@ def test_a_checkpointed_high_watermark_outside_the_log_is_moved_into_it(
         partition.directory,
         partition.workers,
         lambda directory, problem: None,
-        broker.services.partitions._checkpoint_one,
+        broker.services.partitions.truncations,
         high_watermark=checkpointed,
     )
     assert reopened.high_watermark == expected

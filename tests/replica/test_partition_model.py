@@ -22,6 +22,7 @@ from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.leadership import Leadership
 from odradek.replica.partition import ALL_IN_SYNC, Partition
 from odradek.replica.partition_fetch import fetch_from
+from odradek.replica.truncating import Truncations
 from odradek.replica.waiting_requests import WaitingFetch, WaitingProduce
 from tests.examples import examples
 from tests.handlers.requests import batch
@@ -55,7 +56,7 @@ class PartitionModel(RuleBasedStateMachine):
             LogDirectory("/data", self.simulation.host, None, None, False),
             DirectoryWorkers(self.workers, self.workers),
             self._fail_directory,
-            self._checkpoint_directory,
+            self._truncations(),
         )
         self.recovery_point_offset = 0  # checkpointed
         self.failure: OSError | None = None
@@ -71,8 +72,13 @@ class PartitionModel(RuleBasedStateMachine):
     def _fail_directory(self, directory: LogDirectory, problem: OSError) -> None:
         raise AssertionError(problem)
 
-    async def _checkpoint_directory(self, directory: LogDirectory) -> None:
-        self.recovery_point_offset = self.partition.log.recovery_point_offset
+    def _truncations(self) -> Truncations[Partition]:
+        truncations: Truncations[Partition] = Truncations()
+        truncations.on_end(self._checkpoint)
+        return truncations
+
+    async def _checkpoint(self, partition: Partition) -> None:
+        self.recovery_point_offset = partition.log.recovery_point_offset
 
     def run(self, coroutine: Any) -> Any:
         return self.simulation.loop.run_until_complete(coroutine)

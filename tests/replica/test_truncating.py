@@ -85,10 +85,10 @@ def test_a_recovery_point_that_cannot_be_checkpointed_fails_the_log_directory(
 ) -> None:
     """Also on a full disk: records that are appended next would not be recovered after a crash."""
 
-    async def fail(directory: object) -> None:
+    async def fail(_: object) -> None:
         raise OSError(errno.ENOSPC, "disk full")
 
-    follower.follower_log._checkpoint_directory = fail
+    broker.services.partitions.truncations.on_end(fail)
     with pytest.raises(OSError, match="disk full"):
         broker.run(follower.follower_log.truncate_to(2))
     assert follower.directory.failure is not None

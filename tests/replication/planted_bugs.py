@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 from odradek.protocol.sentinels import NO_EPOCH
-from odradek.replica import partition_fetch, partition_table
+from odradek.replica import elections, partition_fetch
 from odradek.replica.fetch_result import find_divergence
 from odradek.replica.followed_partition import FollowedPartition
 from odradek.replica.followers import Followers
 from odradek.replica.in_sync_replicas import InSyncReplicas
 from odradek.replica.metadata_application import apply_leadership
+from tests.planting import planting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,9 +54,9 @@ def _join_at_once(
     return _may_join(self, replica, -1, -1, current)
 
 
-def _lead_again(partition: Partition, image: PartitionImage, node_id: int) -> None:
+def _lead_again(partition: Partition, image: PartitionImage, node_id: int) -> bool:
     partition.epochs.leader_epoch_at_start = NO_EPOCH
-    apply_leadership(partition, image, node_id)
+    return apply_leadership(partition, image, node_id)
 
 
 def _wait_for_nobody_below_the_minimum(self: Followers) -> bool:
@@ -72,7 +72,7 @@ BUGS: dict[str, list[tuple[Any, str, Any]]] = {
     ],
     "a leader forgets to compare leader epochs": [(partition_fetch, "find_divergence", _divergence_by_offset_only)],
     "a replica joins before it has what is committed": [(InSyncReplicas, "may_join", _join_at_once)],
-    "a restarted broker leads in its old leader epoch": [(partition_table, "apply_leadership", _lead_again)],
+    "a restarted broker leads in its old leader epoch": [(elections, "apply_leadership", _lead_again)],
     "records are committed below min.insync.replicas": [
         (Followers, "has_too_few", property(_wait_for_nobody_below_the_minimum))
     ],
@@ -81,9 +81,10 @@ BUGS: dict[str, list[tuple[Any, str, Any]]] = {
 
 @contextmanager
 def planted(patches: list[tuple[Any, str, Any]]) -> Iterator[None]:
-    with ExitStack() as stack:
+    """NotPlanted at the end if no code has followed a wrong rule."""
+    with planting() as patch:
         for target, attribute, wrong in patches:
-            stack.enter_context(patch.object(target, attribute, wrong))
+            patch.setattr(target, attribute, wrong)
         yield
 
 

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.log.log_directory import LogDirectory
-from odradek.protocol.sentinels import NO_BROKER_EPOCH
-from odradek.server.last_registration import FILE_NAME, read_previous_epoch, write_epoch
+from odradek.server.last_registration import FILE_NAME, read_previous_epochs, write_epochs
 from tests.simulation.simulated_host import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from odradek.host.host import Host
 
 PATHS = ("/a", "/b")
-EPOCH = 7
+EPOCHS = (4, 7)
 
 
 class Scene:
@@ -28,7 +27,7 @@ class Scene:
         self.simulation = Simulation(1)
         self.host: Host = replace(self.simulation.host, boot_id="first boot")
         directories = self.open(*PATHS)
-        write_epoch(directories, self.host, EPOCH)
+        write_epochs(directories, self.host, EPOCHS)
         self.close(directories)
 
     def open(self, *paths: str) -> list[LogDirectory]:
@@ -39,9 +38,9 @@ class Scene:
         for directory in directories:
             directory.close(is_clean=is_clean)
 
-    def previous_epoch(self, *paths: str) -> int:
+    def previous_epochs(self, *paths: str) -> Sequence[int]:
         directories = self.open(*(paths or PATHS))
-        found = read_previous_epoch(directories, self.host)
+        found = read_previous_epochs(directories, self.host)
         self.close(directories)
         return found
 
@@ -64,46 +63,46 @@ def scene() -> Iterator[Scene]:
 
 
 def test_a_killed_broker_has_lost_nothing_within_one_boot(scene: Scene) -> None:
-    assert scene.previous_epoch() == EPOCH
+    assert scene.previous_epochs() == EPOCHS
 
 
 def test_after_another_boot_only_a_clean_shutdown_has_lost_nothing(scene: Scene) -> None:
     scene.host = replace(scene.host, boot_id="second boot")
-    assert scene.previous_epoch() == NO_BROKER_EPOCH
+    assert scene.previous_epochs() == ()
     scene.close(scene.open(*PATHS), is_clean=True)
-    assert scene.previous_epoch() == EPOCH
+    assert scene.previous_epochs() == EPOCHS
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_an_emptied_directory_has_lost_records(scene: Scene, path: str) -> None:
     scene.replace_files(path, {})
-    assert scene.previous_epoch() == NO_BROKER_EPOCH
+    assert scene.previous_epochs() == ()
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_an_older_copy_of_a_directory_has_lost_records(scene: Scene, path: str) -> None:
     older = scene.files(path)
     directories = scene.open(*PATHS)
-    write_epoch(directories, scene.host, EPOCH + 1)
+    write_epochs(directories, scene.host, [*EPOCHS, EPOCHS[-1] + 1])
     scene.close(directories)
-    assert scene.previous_epoch() == EPOCH + 1
+    assert scene.previous_epochs() == (*EPOCHS, EPOCHS[-1] + 1)
     scene.replace_files(path, older)
-    assert scene.previous_epoch() == NO_BROKER_EPOCH
+    assert scene.previous_epochs() == ()
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_directory_that_is_not_used_any_more_has_lost_records(scene: Scene, path: str) -> None:
-    assert scene.previous_epoch(path) == NO_BROKER_EPOCH
+    assert scene.previous_epochs(path) == ()
 
 
 def test_a_failed_directory_has_lost_records(scene: Scene) -> None:
     (first,) = scene.open("/a")
     failed = LogDirectory.unusable("/b", scene.host, "Input/output error")
-    assert read_previous_epoch([first, failed], scene.host) == NO_BROKER_EPOCH
+    assert read_previous_epochs([first, failed], scene.host) == ()
 
 
 def test_a_new_directory_and_another_order_lose_nothing(scene: Scene) -> None:
-    assert scene.previous_epoch("/b", "/c", "/a") == EPOCH
+    assert scene.previous_epochs("/b", "/c", "/a") == EPOCHS
 
 
 @pytest.mark.parametrize(
@@ -112,11 +111,11 @@ def test_a_new_directory_and_another_order_lose_nothing(scene: Scene) -> None:
 def test_an_unreadable_file_counts_as_none(scene: Scene, spoil: Callable[[bytes], bytes]) -> None:
     for path in PATHS:
         scene.host.disk.replace_file(f"{path}/{FILE_NAME}", spoil(scene.host.disk.read_file(f"{path}/{FILE_NAME}")))
-    assert scene.previous_epoch() == NO_BROKER_EPOCH
+    assert scene.previous_epochs() == ()
 
 
 def test_the_file_of_an_earlier_version_names_its_own_directory_only(scene: Scene) -> None:
     scene.replace_files("/b", {})
     content = b'{"broker_epoch": 7, "boot_id": "first boot"}'
     scene.host.disk.replace_file(f"/a/{FILE_NAME}", content)
-    assert scene.previous_epoch("/a") == EPOCH
+    assert scene.previous_epochs("/a") == EPOCHS[-1:]

@@ -20,27 +20,27 @@ from odradek.replica.partition_transactions import PartitionTransactions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest import MonkeyPatch  # noqa: PT013 - only its type
+    from tests.planting import Planting
 
 
 _end_transaction = transaction_rules.end_transaction
 
 
-def markers_before_prepare_is_committed(patch: MonkeyPatch) -> None:
+def markers_before_prepare_is_committed(patch: Planting) -> None:
     def write(self: TransactionShard, transactional_id: str, transaction: Any) -> None:
         self.write_markers(transactional_id, transaction)
 
     patch.setattr(TransactionShard, "_write_markers_when_committed", write)
 
 
-def answers_before_commit(patch: MonkeyPatch) -> None:
+def answers_before_commit(patch: Planting) -> None:
     def answer(_: Shard[Any], waiter: Any, response: Any) -> None:
         waiter(response)
 
     patch.setattr(Shard, "answer", answer)
 
 
-def complete_before_markers(patch: MonkeyPatch) -> None:
+def complete_before_markers(patch: Planting) -> None:
     original = MarkerWriter.write
 
     def write(self: MarkerWriter, *args: Any, done: Callable[[], None], is_wanted: Any, failed: Any) -> None:
@@ -50,7 +50,7 @@ def complete_before_markers(patch: MonkeyPatch) -> None:
     patch.setattr(MarkerWriter, "write", write)
 
 
-def epoch_not_raised_at_the_end(patch: MonkeyPatch) -> None:
+def epoch_not_raised_at_the_end(patch: Planting) -> None:
     """A transaction of version 2 ends as one of version 1."""
     original = transaction_rules.end_transaction
 
@@ -67,11 +67,11 @@ def end_or_fence(current: Any, producer: ProducerIdentity, *rest: Any, **how: An
     return fenced if is_next else _end_transaction(current, producer, *rest, **how)
 
 
-def next_transaction_fenced_before_the_markers(patch: MonkeyPatch) -> None:
+def next_transaction_fenced_before_the_markers(patch: Planting) -> None:
     patch.setattr(transaction_rules, "end_transaction", end_or_fence)
 
 
-def epochs_not_compared(patch: MonkeyPatch) -> None:
+def epochs_not_compared(patch: Planting) -> None:
     """The coordinator takes requests of a producer that was fenced."""
     check = transaction_rules.check_producer
     end = transaction_rules.end_transaction
@@ -91,28 +91,28 @@ def epochs_not_compared(patch: MonkeyPatch) -> None:
     )
 
 
-def partitions_not_verified(patch: MonkeyPatch) -> None:
+def partitions_not_verified(patch: Planting) -> None:
     def verify(_: TransactionCoordinator, __: str, ___: Any, partitions: Any) -> Any:
         return dict.fromkeys(partitions, ErrorCode.NONE)
 
     patch.setattr(TransactionCoordinator, "verify_partitions", verify)
 
 
-def guard_ignored(patch: MonkeyPatch) -> None:
+def guard_ignored(patch: Planting) -> None:
     """A batch is appended although a marker was, since its transaction was verified."""
     patch.setattr(Verifications, "is_valid", lambda *_: True)
 
 
-def last_stable_offset_is_high_watermark(patch: MonkeyPatch) -> None:
+def last_stable_offset_is_high_watermark(patch: Planting) -> None:
     patch.setattr(PartitionTransactions, "last_stable_offset_at", lambda _, high_watermark: high_watermark)
 
 
-def first_aborted_transaction_missing(patch: MonkeyPatch) -> None:
+def first_aborted_transaction_missing(patch: Planting) -> None:
     original = aborted_transactions.collect_aborted  # the function to break
     patch.setattr(aborted_transactions, "collect_aborted", lambda *args: original(*args)[1:])
 
 
-def offsets_applied_before_the_end(patch: MonkeyPatch) -> None:
+def offsets_applied_before_the_end(patch: Planting) -> None:
     original = Shard.write_in_transaction
 
     def write(self: Shard[Any], records: Any, transaction: Any) -> ErrorCode:
@@ -124,15 +124,15 @@ def offsets_applied_before_the_end(patch: MonkeyPatch) -> None:
     patch.setattr(Shard, "write_in_transaction", write)
 
 
-def timers_not_started_after_load(patch: MonkeyPatch) -> None:
+def timers_not_started_after_load(patch: Planting) -> None:
     _load_only(patch, lambda transaction: transaction.state is not TransactionState.ONGOING)
 
 
-def markers_not_resumed_after_load(patch: MonkeyPatch) -> None:
+def markers_not_resumed_after_load(patch: Planting) -> None:
     _load_only(patch, lambda transaction: not transaction.state.is_ending)
 
 
-def _load_only(patch: MonkeyPatch, is_kept: Callable[[Any], bool]) -> None:
+def _load_only(patch: Planting, is_kept: Callable[[Any], bool]) -> None:
     original = TransactionShard.on_load
 
     def on_load(self: TransactionShard) -> None:
@@ -144,7 +144,7 @@ def _load_only(patch: MonkeyPatch, is_kept: Callable[[Any], bool]) -> None:
     patch.setattr(TransactionShard, "on_load", on_load)
 
 
-def open_transactions_forgotten_at_a_start(patch: MonkeyPatch) -> None:
+def open_transactions_forgotten_at_a_start(patch: Planting) -> None:
     original = ProducerState.replace
 
     def forget(self: ProducerState, entries: Any, end_offset: int) -> None:
@@ -156,12 +156,12 @@ def open_transactions_forgotten_at_a_start(patch: MonkeyPatch) -> None:
     patch.setattr(ProducerState, "replace", forget)
 
 
-def receive_buffer_not_copied(patch: MonkeyPatch) -> None:
+def receive_buffer_not_copied(patch: Planting) -> None:
     """The batch of a request that waits for its verification lies in memory that is used again."""
     patch.setattr(produce, "bytearray", lambda view: view, raising=False)
 
 
-def partitions_forgotten_by_prepare(patch: MonkeyPatch) -> None:
+def partitions_forgotten_by_prepare(patch: Planting) -> None:
     """The last partition of a transaction of several gets no marker."""
     original = transaction_rules._prepare  # the function to break
 
@@ -173,7 +173,7 @@ def partitions_forgotten_by_prepare(patch: MonkeyPatch) -> None:
     patch.setattr(transaction_rules, "_prepare", prepare)
 
 
-MUTATIONS: list[Callable[[MonkeyPatch], None]] = [
+MUTATIONS: list[Callable[[Planting], None]] = [
     markers_before_prepare_is_committed,
     answers_before_commit,
     complete_before_markers,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.planting import planting
 from tests.simulation import processes
 from tests.transactions.mutations import MUTATIONS
 from tests.transactions.simulated_broker import Died
@@ -18,6 +19,8 @@ from tests.transactions.story import tell
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Iterator
+
+    from tests.planting import Planting
 
 MOST_SEEDS = 300
 
@@ -79,15 +82,15 @@ def test_transactions_are_whole_with_thousands_of_seeds(
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_a_planted_bug_is_found(
-    mutation: Callable[[pytest.MonkeyPatch], None], record_property: Callable[[str, object], None]
+    mutation: Callable[[Planting], None], record_property: Callable[[str, object], None]
 ) -> None:
-    for seed in range(MOST_SEEDS):
-        with pytest.MonkeyPatch.context() as patch:
-            mutation(patch)
+    with planting() as patch:
+        mutation(patch)
+        for seed in range(MOST_SEEDS):
             found = tell(seed).anomalies
-        if found:
-            kinds = sorted({each.partition(":")[0] for each in found})
-            record_property("seeds", seed + 1)
-            print(f"{mutation.__name__}: {seed + 1} seeds, {', '.join(kinds)}")
-            return
+            if found:
+                kinds = sorted({each.partition(":")[0] for each in found})
+                record_property("seeds", seed + 1)
+                print(f"{mutation.__name__}: {seed + 1} seeds, {', '.join(kinds)}")
+                return
     pytest.fail(f"{mutation.__name__} was not found in {MOST_SEEDS} seeds")

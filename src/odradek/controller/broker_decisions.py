@@ -14,7 +14,6 @@ from odradek.metadata.changes import BrokerRegistered, BrokerRemoved
 from odradek.metadata.metadata_level import NEWEST_LEVEL
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
-from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -33,11 +32,11 @@ class BrokerDecision(NamedTuple):
 
 
 class LiveBroker(NamedTuple):
-    """A registration that exists. `previous_broker_epoch` is that of the broker's last registration if it cannot have
-    lost records since, otherwise −1 (KIP-966)."""
+    """A registration that exists. `previous_broker_epochs` are those of the broker's earlier registrations since which
+    it cannot have lost records (KIP-966)."""
 
     broker: BrokerImage
-    previous_broker_epoch: int
+    previous_broker_epochs: Collection[int]
     metadata_level: int = NEWEST_LEVEL
 
 
@@ -58,14 +57,15 @@ def decide_live_brokers(live: Mapping[int, LiveBroker], cluster: Cluster) -> Bro
     fenced = _fence(absent, brokers)
     new: list[BrokerImage] = []
     unclean_shutdowns: set[int] = set()
-    for node_id, (broker, previous_broker_epoch, _) in sorted(live.items()):
+    for node_id, (broker, previous_broker_epochs, _) in sorted(live.items()):
         present = brokers.get(node_id)
         if present is not None and present.broker_epoch >= broker.broker_epoch:
             continue
         new.append(broker)
-        # The epoch of a broker that was unregistered is not known: it is believed that it has lost nothing.
-        last_epoch = previous_broker_epoch if present is None else present.broker_epoch
-        if previous_broker_epoch != last_epoch or previous_broker_epoch == NO_BROKER_EPOCH:
+        # Sessions may expire while no controller commits: the committed registration need not be the last one. The
+        # epoch of a broker that was unregistered is not known: it is believed that it has lost nothing.
+        is_clean = bool(previous_broker_epochs) if present is None else present.broker_epoch in previous_broker_epochs
+        if not is_clean:
             unclean_shutdowns.add(node_id)
     if not new:
         return _with_repairs(cluster, fenced)

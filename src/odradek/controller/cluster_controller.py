@@ -60,6 +60,8 @@ class ClusterController:
     def __init__(self, writer: MetadataWriter) -> None:
         self._writer = writer
         self._registered: dict[int, int] | None = None  # epochs by broker, of the registrations, once they were read
+        self.is_unreachable: Callable[[int, int], bool] = lambda _node_id, _broker_epoch: False
+        """Whether the controller does not reach a broker, by id and epoch, which stays fenced until it does."""
 
     # Brokers
 
@@ -85,6 +87,8 @@ class ClusterController:
             return Decided(BrokerStatus(ErrorCode.NOT_CONTROLLER), self._writer.image.version)
         if self._registered.get(node_id) != broker_epoch:
             return Decided(BrokerStatus(ErrorCode.STALE_BROKER_EPOCH), self._writer.image.version)
+        if self.is_unreachable(node_id, broker_epoch):
+            return Decided(BrokerStatus(ErrorCode.NONE), self._writer.image.version)
         error, version = await self._write_broker(lambda cluster: decide_unfencing(node_id, broker_epoch, cluster))
         return Decided(self._status(node_id, error), version)
 

@@ -155,7 +155,7 @@ class Election:
                 log.error("a registration is ignored", broker=node_id, reason=problem)
                 continue
             live[node_id] = LiveBroker(
-                registration.broker, registration.previous_broker_epoch, registration.metadata_level
+                registration.broker, registration.previous_broker_epochs, registration.metadata_level
             )
         return live
 

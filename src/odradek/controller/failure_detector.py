@@ -9,6 +9,8 @@ connection of its own.
   but has accepted none before: every broker connects once to every other, so that each of them can distinguish the two.
 - A broker that has not answered for `broker.session.timeout.ms` hangs or is cut off. A controller that reaches most of
   the brokers fences it; one that does not is the one that is cut off, and steps down. Of two, neither can know.
+  The broker stays fenced until the controller reaches it, also if it reaches the controller: it may advertise a wrong
+  address, and would be fenced and unfenced in turns.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING
 from odradek.client.broker_clients import Reachability
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
-from odradek.metadata.broker_addresses import other_addresses
+from odradek.metadata.broker_addresses import broker_address, other_addresses
 from odradek.metadata.store import StoreError
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -75,6 +77,7 @@ class FailureDetector:
         self._ended: set[BrokerAddress] = set()
         self._fenced: set[BrokerAddress] = set()  # by this controller, until the metadata shows it
         self._fencing: set[asyncio.Task[None]] = set()
+        self._unreachable: dict[BrokerAddress, asyncio.Task[None]] = {}  # that this controller has fenced
 
     def start(self) -> None:
         self._cache.subscribe(self._follow)
@@ -82,10 +85,11 @@ class FailureDetector:
 
     def stop(self) -> None:
         self._cache.unsubscribe(self._follow)
-        for task in (*self._watched.values(), *self._contacted.values(), *self._fencing):
+        for task in (*self._watched.values(), *self._contacted.values(), *self._unreachable.values(), *self._fencing):
             task.cancel()
         self._watched.clear()
         self._contacted.clear()
+        self._unreachable.clear()
 
     def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
         active = other_addresses(after, self._node_id, self._listener_name)
@@ -101,6 +105,9 @@ class FailureDetector:
             self._ended.discard(address)
             self._fenced.discard(address)
             self._heard_ms.pop(address, None)
+        for address in [*self._unreachable]:
+            if not is_controller or broker_address(after.brokers.get(address.node_id), self._listener_name) != address:
+                self._unreachable.pop(address).cancel()
         for address in [each for each in wanted if each not in self._watched]:
             self._watched[address] = asyncio.ensure_future(self._watch(address))
         if is_controller and before.controller_epoch != after.controller_epoch:
@@ -125,13 +132,7 @@ class FailureDetector:
         began_ms, failures = self._clock.monotonic_ms(), 0
         while True:
             try:
-                client = self._clients.to(address, PURPOSE)
-                await client.call(
-                    ApiVersionsRequest(),
-                    ApiVersionsResponse,
-                    timeout_ms=self._timeout_ms / FAILURES_OF_SILENCE,
-                    version=0,
-                )
+                client = await self._request(address)
             except BrokerUnavailable:
                 failures += 1
                 is_refused = await self._clients.probe(address, timeout_ms=PROBE_TIMEOUT_MS) is Reachability.REFUSED
@@ -154,6 +155,31 @@ class FailureDetector:
                 self._fenced.discard(address)  # it is active, or will be unfenced
                 self._judge()
                 await self._pause(client)
+
+    async def _request(self, address: BrokerAddress) -> BrokerClient:
+        client = self._clients.to(address, PURPOSE)
+        timeout_ms = self._timeout_ms / FAILURES_OF_SILENCE
+        await client.call(ApiVersionsRequest(), ApiVersionsResponse, timeout_ms=timeout_ms, version=0)
+        return client
+
+    def _is_unreachable(self, node_id: int, broker_epoch: int) -> bool:
+        return any(each[:2] == (node_id, broker_epoch) for each in self._unreachable)
+
+    async def _wait_until_reached(self, address: BrokerAddress) -> None:
+        log.warning(
+            "a broker stays fenced until it answers the controller: if it runs, correct its advertised.listeners or "
+            "the network to this address", broker=address.node_id, listener=self._listener_name, host=address.host,
+            port=address.port,
+        )  # fmt: skip
+        while True:
+            try:
+                await self._request(address)
+            except BrokerUnavailable:
+                await asyncio.sleep(RETRY_PAUSE_S)
+            else:
+                log.info("a fenced broker answers the controller", broker=address.node_id)
+                del self._unreachable[address]
+                return
 
     async def _pause(self, client: BrokerClient) -> None:
         """Until the next heartbeat, or until the connection closes."""
@@ -181,6 +207,8 @@ class FailureDetector:
         count = 1 + len(self._watched) - len(dead)
         if silent and 2 * self._count_reached() > count:
             dead |= silent
+            for address in silent - self._unreachable.keys():
+                self._unreachable[address] = asyncio.ensure_future(self._wait_until_reached(address))
         elif silent and 2 * (count - len(silent)) <= count and count >= SMALLEST_CLUSTER_WITH_MAJORITY:
             log.warning("this controller reaches too few brokers and steps down", silent=len(silent), brokers=count)
             self._step_down()
@@ -211,6 +239,7 @@ class FailureDetector:
         while self._cache.image.controller_id == self._node_id:
             controller = self._find_controller()
             if controller is not None and controller.is_active:
+                controller.cluster.is_unreachable = self._is_unreachable
                 await controller.cluster.fence_brokers(registrations)
                 return True
             await asyncio.sleep(ELECTION_PAUSE_S)  # it is elected, and reads the metadata

@@ -22,7 +22,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from odradek.host.clock import Clock
     from odradek.host.zookeeper import ZooKeeperSession
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 RETRY_PAUSE_S = 0.2
+MOST_NAMED_EPOCHS = 200  # of registrations that no controller may have committed
 
 
 class Membership:
@@ -42,9 +43,10 @@ class Membership:
         claims: ControllerClaim,
         clock: Clock,
         protocols: Mapping[str, SecurityProtocol],
-        after_registration: Callable[[int], Awaitable[None]],
+        after_registration: Callable[[Sequence[int]], Awaitable[None]],
     ) -> None:
-        """`protocols` are those of the listeners. `after_registration` is awaited with each new broker epoch."""
+        """`protocols` are those of the listeners. `after_registration` is awaited with each new broker
+        epoch, which follows those of the earlier registrations since which no records were lost."""
         self._session = session
         self._claims = claims
         self._clock = clock
@@ -52,17 +54,17 @@ class Membership:
         self._after_registration = after_registration
         self._has_new_session = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
-        self._last_epoch = NO_BROKER_EPOCH  # of the last registration, also of an earlier process
+        self._previous_epochs: tuple[int, ...] = ()  # of earlier registrations, also of earlier processes
         self.broker_epoch = NO_BROKER_EPOCH
         """Of the present registration."""
 
     async def join(
-        self, broker: BrokerImage, directory_id: str, previous_broker_epoch: int, *, timeout_ms: float
+        self, broker: BrokerImage, directory_id: str, previous_broker_epochs: Sequence[int], *, timeout_ms: float
     ) -> None:
         """Register, and register again whenever a session has expired. `StoreError` when another process has registered
         with this broker's id, and stays for longer than `timeout_ms`."""
         self._session.subscribe(self._follow_session)
-        self._last_epoch = previous_broker_epoch
+        self._previous_epochs = tuple(previous_broker_epochs)
         await self._register(broker, directory_id, timeout_ms)
         self._keeper = asyncio.ensure_future(self._keep_registered(broker, directory_id, timeout_ms))
 
@@ -90,16 +92,19 @@ class Membership:
                 self._has_new_session.set()
 
     async def _register(self, broker: BrokerImage, directory_id: str, timeout_ms: float) -> None:
-        """The registration names the one before it: the broker has lost no records in between."""
-        self.broker_epoch = self._last_epoch = await self._create_node(broker, directory_id, timeout_ms)
-        await self._after_registration(self.broker_epoch)
+        """The registration names those before it: the broker has lost no records in between, and it does not know
+        which of them a controller has committed last."""
+        self.broker_epoch = await self._create_node(broker, directory_id, timeout_ms)
+        self._previous_epochs = (*self._previous_epochs, self.broker_epoch)[-MOST_NAMED_EPOCHS:]
+        await self._after_registration(self._previous_epochs)
 
     async def _create_node(self, broker: BrokerImage, directory_id: str, timeout_ms: float) -> int:
         """The broker epoch."""
         path = broker_path(broker.node_id)
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
-            data = encode_registration(broker, directory_id, self._last_epoch, self._clock.now_ms(), self._protocols)
+            now_ms = self._clock.now_ms()
+            data = encode_registration(broker, directory_id, self._previous_epochs, now_ms, self._protocols)
             try:
                 return (await self._session.create(path, data, is_ephemeral=True)).created_zxid
             except NodeExists:

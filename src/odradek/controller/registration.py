@@ -2,8 +2,8 @@
 
 `features` has the metadata levels that the broker knows. Two fields are our own. `odradek_directory` is the id of the
 broker's first log directory: a broker that holds the lock of this directory knows that the process of the registration
-has ended. `odradek_previous_epoch` is the epoch of the broker's last registration if it cannot have lost records since,
-otherwise −1 (KIP-966).
+has ended. `odradek_previous_epochs` are those of the broker's earlier registrations since which it cannot have
+lost records (KIP-966), the newest last; `odradek_previous_epoch` is the last of them, or −1, for earlier versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from odradek.host.zookeeper import NodeStat
     from odradek.security.protocols import SecurityProtocol
@@ -32,14 +32,14 @@ LEVEL_FEATURE = "odradek.metadata"
 class Registration:
     broker: BrokerImage
     directory_id: str
-    previous_broker_epoch: int
+    previous_broker_epochs: Sequence[int]
     metadata_level: int = FIRST_LEVEL
 
 
 def encode_registration(
     broker: BrokerImage,
     directory_id: str,
-    previous_broker_epoch: int,
+    previous_broker_epochs: Sequence[int],
     timestamp_ms: int,
     protocols: Mapping[str, SecurityProtocol],
 ) -> bytes:
@@ -57,7 +57,8 @@ def encode_registration(
             "rack": broker.rack,
             "features": {LEVEL_FEATURE: {"min_version": FIRST_LEVEL, "max_version": NEWEST_LEVEL}},
             "odradek_directory": directory_id,
-            "odradek_previous_epoch": previous_broker_epoch,
+            "odradek_previous_epoch": previous_broker_epochs[-1] if previous_broker_epochs else NO_BROKER_EPOCH,
+            "odradek_previous_epochs": [*previous_broker_epochs],
         }
     ).encode()
 
@@ -68,9 +69,10 @@ def decode_registration(node_id: int, data: bytes, stat: NodeStat) -> Registrati
         fields = json.loads(data)
         endpoints = dict(_endpoint(url) for url in fields["endpoints"])
         broker = BrokerImage(node_id, endpoints, fields.get("rack"), broker_epoch=stat.created_zxid)
-        previous_broker_epoch = int(fields.get("odradek_previous_epoch", NO_BROKER_EPOCH))
+        last = int(fields.get("odradek_previous_epoch", NO_BROKER_EPOCH))
+        previous = fields.get("odradek_previous_epochs", [] if last == NO_BROKER_EPOCH else [last])
         level = int(fields.get("features", {}).get(LEVEL_FEATURE, {}).get("max_version", FIRST_LEVEL))
-        return Registration(broker, str(fields.get("odradek_directory", "")), previous_broker_epoch, level)
+        return Registration(broker, str(fields.get("odradek_directory", "")), tuple(map(int, previous)), level)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise MalformedMessage(f"the registration of broker {node_id} cannot be read: {problem!r}") from problem
 

@@ -3,6 +3,7 @@
 After a clean shutdown only the few kilobytes after the last index entry are scanned. Otherwise every batch from the
 segment of the recovery point on is checked, a torn end is cut off, and indexes and producer state are rebuilt."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ from odradek.protocol.malformed import MalformedMessage
 
 logger = get_logger(__name__)
 
+ASIDE_SUFFIX = ".aside"
+_ASIDE_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{LOG_SUFFIX}{ASIDE_SUFFIX}(\.\d+)?")
 _OFFSET_NAME = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
 
 
@@ -49,6 +52,8 @@ class LoadedLog:
     has_new_names: bool = False
     cut_bytes: int = 0
     discarded_segments: int = 0
+    set_aside_segments: int = 0
+    aside_names: list[str] = field(default_factory=list)  # of files with segments that were set aside, also earlier
     rebuilt_indexes: int = 0
     swapped_segments: int = 0
     unsynced_segments: list[Segment] = field(default_factory=list)
@@ -97,7 +102,8 @@ class LogLoader:
         if log.swapped_segments:
             logger.info("compaction completed", directory=self.directory, segments=log.swapped_segments)
         unreadable_snapshots = log.snapshots.unreadable_count
-        is_whole = not (log.cut_bytes or log.discarded_segments or log.rebuilt_indexes or unreadable_snapshots)
+        lost_segments = log.discarded_segments + log.set_aside_segments
+        is_whole = not (log.cut_bytes or lost_segments or log.rebuilt_indexes or unreadable_snapshots)
         if is_whole and epochs_are_whole:
             return
         logger.warning(
@@ -106,6 +112,7 @@ class LogLoader:
             log_end_offset=log.log_end_offset,
             cut_bytes=log.cut_bytes,
             discarded_segments=log.discarded_segments,
+            set_aside_segments=log.set_aside_segments,
             rebuilt_indexes=log.rebuilt_indexes,
             unreadable_snapshots=unreadable_snapshots,
             unreadable_leader_epochs=not epochs_are_whole,
@@ -144,6 +151,7 @@ class LogLoader:
             SnapshotFiles(disk, self.directory, by_suffix[SNAPSHOT_SUFFIX]),
             log_start_offset=max(self.log_start_offset, segments[0].base_offset),
             has_new_names=not (self.clean_shutdown and base_offsets),
+            aside_names=[name for name in names if _ASIDE_NAME.fullmatch(name)],
             swapped_segments=swapped_segments,
         )
 
@@ -203,6 +211,8 @@ class LogLoader:
             end += 1
             if cut_bytes:
                 break
+        for segment in log.segments[end:]:
+            self._set_aside(log, segment)
         self._discard(log, end)
         for segment in log.segments[first:-1]:
             segment.become_read_only()
@@ -238,8 +248,20 @@ class LogLoader:
             return later.base_offset < earlier.next_offset
         return later.base_offset != earlier.next_offset
 
+    def _set_aside(self, log: LoadedLog, segment: Segment) -> None:
+        """Keeps the records of a segment after the end of the log, until retention removes the file: nothing shows
+        whether they were ever acknowledged, and they may be all that is left of them."""
+        if segment.size_bytes:
+            path = segment.path(LOG_SUFFIX)
+            names = itertools.chain([""], (f".{number}" for number in itertools.count(1)))
+            candidates = (path + ASIDE_SUFFIX + name for name in names)
+            aside = next(each for each in candidates if not self.host.disk.exists(each))
+            self.host.disk.rename(path, aside)
+            log.aside_names.append(aside.rpartition("/")[2])
+            log.set_aside_segments += 1
+
     def _discard(self, log: LoadedLog, from_index: int) -> None:
-        """Removes segments after the end of the log: nothing shows whether their records were ever acknowledged."""
+        """Removes segments that are no part of the log."""
         for segment in log.segments[from_index:]:
             for path in segment.rename_for_removal():
                 self.host.disk.remove(path)

@@ -12,6 +12,7 @@ from odradek.log.segment_list import count_before
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from odradek.host.disk import Disk
     from odradek.log.log_config import LogConfig
     from odradek.log.partition_log import PartitionLog
     from odradek.log.segment import Segment
@@ -39,6 +40,25 @@ def expired_offset(log: PartitionLog, committed_offset: int, now_ms: int) -> int
         return None
     offset = segments[count].base_offset if count < len(segments) else segments[-1].next_offset
     return offset if offset > log.log_start_offset else None  # else the expired segments only wait for removal
+
+
+def remove_expired_aside(log: PartitionLog, disk: Disk, now_ms: int) -> None:
+    """Removes files that recovery has set aside: those whose last write is older than `retention.ms`, and the oldest
+    ones while they and the log are larger than `retention.bytes`. Blocks."""
+    config, kept = log.config, []
+    if not config.is_deleted:
+        return
+    sizes = {name: disk.file_size(f"{log.directory}/{name}") for name in log.aside_names}
+    size_bytes = log.size_bytes + sum(sizes.values())
+    for name in sorted(log.aside_names):
+        path = f"{log.directory}/{name}"
+        is_old = 0 <= config.retention_ms < now_ms - disk.modified_ms(path)
+        if is_old or 0 <= config.retention_bytes < size_bytes:
+            disk.remove(path)
+            size_bytes -= sizes[name]
+        else:
+            kept.append(name)
+    log.aside_names = kept
 
 
 def expire_to(log: PartitionLog, offset: int) -> None:

@@ -28,6 +28,7 @@ class StoredLog:
         "_snapshots",
         "_sync_lock",
         "_unsynced",
+        "aside_names",
         "config",
         "directory",
         "is_truncating",
@@ -57,6 +58,8 @@ class StoredLog:
         self._sync_lock = WorkerLock()  # held by a flush or a truncation
         self._opened_end_offset = loaded.log_end_offset
         self._is_changed = bool(loaded.unsynced_segments)
+        self.aside_names = loaded.aside_names
+        """Of files with segments that recovery has set aside."""
 
     @property
     def segments(self) -> Sequence[Segment]:

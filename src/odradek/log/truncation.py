@@ -3,8 +3,8 @@
 Rules for the caller:
 
 - Only the owner of a log that does not lead truncates it. It has lowered the high watermark to at most the new log end,
-  no compaction of this log includes records after it, and on the event loop it has called `begin_truncation`: until the
-  truncation ends, nothing may be appended, and retention and compaction leave the log as it is.
+  ended the compaction of this log (`replica/truncating`), and on the event loop it has called `begin_truncation`: until
+  the truncation ends, nothing may be appended, and retention and compaction leave the log as it is.
 - Flushes may run concurrently: flushes and truncations of one log wait for each other.
 - When the truncation returns, it and everything before the new log end are durable, and the recovery point is the new
   log end. The owner writes the recovery point checkpoint before the next append, because recovery does not read what

@@ -39,6 +39,7 @@ class MetadataCache:
         self._clock = clock
         self._image: MetadataImage | None = None
         self._subscribers: list[Subscriber] = []
+        self._behind: dict[Subscriber, MetadataImage] = {}  # that have failed, with the image that they followed last
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._jobs: deque[tuple[Job, asyncio.Future[Any]]] = deque()
         self._applier: asyncio.Task[None] | None = None
@@ -49,7 +50,7 @@ class MetadataCache:
         self._has_failed = False
         self._is_closed = False
         self.applied_version = -1
-        """The newest version that every subscriber has followed."""
+        """The newest version that every subscriber has followed, or has failed to follow and is retrying."""
         self.broker_config = config
         """This broker's configuration with its dynamic settings; a new value after each change of them."""
 
@@ -74,11 +75,13 @@ class MetadataCache:
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call with the images before and after each commit (or several at once, when the cache was far behind). The
         next commit waits for a subscriber that returns an awaitable. Subscribers are called in the order in which they
-        subscribed; an exception of one is logged and does not affect the others."""
+        subscribed. One that raises is called again until it returns, with the image that it followed last. The others
+        do not wait; those after it are called again when it has returned: replication needs the logs that it opens."""
         self._subscribers.append(subscriber)
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         self._subscribers.remove(subscriber)
+        self._behind.pop(subscriber, None)
 
     async def wait_until_applied(self, version: int) -> None:
         """`StoreError` when the commits cannot be read, or the cache is closed before it gets there."""
@@ -144,8 +147,12 @@ class MetadataCache:
                 if commit.version != self.image.version + 1:
                     raise StoreError(f"commit {commit.version} does not follow version {self.image.version}")
                 await self._apply(self.image.apply_all(commit.changes))
+            if self._behind and commits == []:
+                await self._call_subscribers(self.image)
             self._has_failed = False
             self._cancel_retry()
+            if self._behind:
+                self._retry_timer = self._clock.call_after(RETRY_AFTER_MS, self._notice_commits)
         except Exception as problem:
             if self._is_closed:
                 return
@@ -168,13 +175,7 @@ class MetadataCache:
             self._configure(after)
         if after.brokers is not before.brokers:
             self._note_fencing(before, after)
-        for subscriber in tuple(self._subscribers):
-            try:
-                outcome = subscriber(before, after)
-                if inspect.isawaitable(outcome):
-                    await outcome
-            except Exception as problem:
-                log.error("a subscriber failed to follow the metadata", version=after.version, exc_info=problem)
+        await self._call_subscribers(before)
         self.applied_version = after.version
         waiting, self._waiting = self._waiting, []
         for version, applied in waiting:
@@ -182,6 +183,25 @@ class MetadataCache:
                 self._waiting.append((version, applied))
             elif not applied.done():
                 applied.set_result(None)
+
+    async def _call_subscribers(self, before: MetadataImage) -> None:
+        after = self.image
+        for subscriber in tuple(self._subscribers):
+            followed = min(self._behind.get(subscriber, before), before, key=lambda image: image.version)
+            if followed is after:
+                continue
+            try:
+                outcome = subscriber(followed, after)
+                if inspect.isawaitable(outcome):
+                    await outcome
+            except Exception as problem:
+                if subscriber not in self._behind:
+                    log.error(
+                        "a subscriber failed to follow the metadata; retrying", version=after.version, exc_info=problem
+                    )
+                self._behind[subscriber] = followed
+            else:
+                before = self._behind.pop(subscriber, before)
 
     def _configure(self, image: MetadataImage) -> None:
         """Settings that this broker cannot use are logged when they appear; the rest of the commit is applied."""

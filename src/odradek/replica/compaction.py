@@ -57,13 +57,20 @@ class Compaction:
         self._host = host
         self._broker_config = broker_config
         self._clean_offsets: dict[Partition, int] = {}
-        self._directories_read: set[LogDirectory] = set()  # their checkpoints are in `_clean_offsets`
         self._damaged: set[Partition] = set()
         self._rounds = SingleTasks()
         self._turn = asyncio.Lock()  # held while a log is compacted
         self._work: tuple[Partition, asyncio.Future[None]] | None = None
         self._checkpoint_writes = DirectoryWrites()
         self._is_stopped = False
+        table.truncations.on_begin(self._abandon_truncated)
+        table.truncations.on_end(self._lower_clean_offset)
+
+    async def load(self) -> None:
+        """Read the checkpoints, before any log is truncated or gets records: an offset past the end that a log has now
+        describes records that it has lost."""
+        usable = [each for each in self._table.directories if each.failure is None]
+        await asyncio.gather(*map(self._read_checkpoint, usable))
 
     def interval_ms(self, config: BrokerConfig) -> float:
         return config.log_cleaner_backoff_ms
@@ -109,6 +116,20 @@ class Compaction:
             await self._checkpoint(partition.directory)
             await self._checkpoint(source)
 
+    def _abandon_truncated(self, partition: Partition, offset: int) -> None:
+        """Records that the work has taken for newer values of their keys may be among those that go."""
+        if self._work is not None and self._work[0] is partition:
+            name = f"{partition.topic}-{partition.index}"
+            log.info("compaction ends because the log is truncated", log=name, offset=offset)
+            self._work[1].cancel()
+
+    async def _lower_clean_offset(self, partition: Partition) -> None:
+        """The records that are fetched in place of those that are gone were never compacted."""
+        end_offset = partition.log.log_end_offset
+        if self._clean_offsets.get(partition, NO_OFFSET) > end_offset:
+            self._clean_offsets[partition] = end_offset
+            await self._save(partition.directory)
+
     async def _abandon(self) -> None:
         if self._work is not None:
             _, work = self._work
@@ -118,8 +139,6 @@ class Compaction:
     # One round: until no log of the directory is worth compacting
 
     async def _compact_all(self, directory: LogDirectory, now_ms: int) -> None:
-        if directory not in self._directories_read:
-            await self._read_checkpoint(directory)
         failed_partitions: set[Partition] = set()
         while not self._is_stopped:
             assessed = await self._choose(directory, now_ms, failed_partitions)
@@ -144,6 +163,7 @@ class Compaction:
             not self._is_stopped
             and partition.is_online
             and partition.move is None
+            and not partition.log.is_truncating
             and partition.log.config.is_compacted
             and tuple(partition.log.segments[: len(segments)]) == segments
             and self._first_dirty_offset(partition) == cleanable.first_dirty_offset
@@ -196,6 +216,7 @@ class Compaction:
             if partition.directory is directory
             and partition.log.config.is_compacted
             and partition.is_online
+            and not partition.log.is_truncating
             and partition.move is None  # a tombstone must not go while the copy has the records that it deletes
             and partition not in failed_partitions
             and partition not in self._damaged
@@ -302,15 +323,21 @@ class Compaction:
             log.warning("checkpoint ignored", path=directory.cleaner_offsets.path, reason=problem)
         for (topic, index), offset in offsets.items():
             partition = self._table.find(topic, index)
-            if partition is not None and partition.directory is directory:
+            is_here = partition is not None and partition.directory is directory
+            if partition is not None and is_here and offset <= partition.log.log_end_offset:
                 self._clean_offsets[partition] = offset
-        self._directories_read.add(directory)
 
     def _files(self, directory: LogDirectory) -> WorkerPool:
         return self._host.workers.for_directory(directory.path).files
 
     async def _checkpoint(self, directory: LogDirectory) -> None:
         """A log whose offset is not checkpointed is compacted again, which does no harm."""
+        try:
+            await self._save(directory)
+        except OSError as problem:
+            log.error("checkpoint could not be written", path=directory.cleaner_offsets.path, reason=problem)
+
+    async def _save(self, directory: LogDirectory) -> None:
         if directory.failure is None:
             await self._checkpoint_writes.run(directory, functools.partial(self._write_checkpoint, directory))
 
@@ -320,10 +347,7 @@ class Compaction:
             for partition, offset in self._clean_offsets.items()
             if partition.directory is directory
         }
-        try:
-            await self._files(directory).run(directory.cleaner_offsets.write, offsets)
-        except OSError as problem:
-            log.error("checkpoint could not be written", path=directory.cleaner_offsets.path, reason=problem)
+        await self._files(directory).run(directory.cleaner_offsets.write, offsets)
 
 
 class _Overtaken(Exception):

@@ -11,14 +11,12 @@ from odradek.replica.leadership import Leadership
 from odradek.replica.truncating import LogTruncator
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from odradek.host.workers import DirectoryWorkers
     from odradek.log.follower_append import FollowerAppend
-    from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
     from odradek.replica.flushing import LogFlusher
-    from odradek.replica.ongoing_move import OngoingMove
 
 
 class FollowingPartition(Protocol):
@@ -28,8 +26,6 @@ class FollowingPartition(Protocol):
     leadership: Leadership
     leader_epoch: int
     high_watermark: int
-    move: OngoingMove | None
-    directory: LogDirectory
     workers: DirectoryWorkers
     flusher: LogFlusher
 
@@ -42,15 +38,16 @@ class FollowingPartition(Protocol):
 
     def fail_directory(self, problem: OSError) -> None: ...
 
+    def report_truncation(self, offset: int) -> None: ...
+
+    async def finish_truncation(self) -> None: ...
+
 
 class FollowerLog:
-    __slots__ = ("_checkpoint_directory", "_partition", "_truncator")
+    __slots__ = ("_partition", "_truncator")
 
-    def __init__(
-        self, partition: FollowingPartition, checkpoint_directory: Callable[[LogDirectory], Awaitable[None]]
-    ) -> None:
+    def __init__(self, partition: FollowingPartition) -> None:
         self._partition = partition
-        self._checkpoint_directory = checkpoint_directory
         self.follow_exchange()
 
     def follow_exchange(self) -> None:
@@ -99,16 +96,14 @@ class FollowerLog:
         passes the log end. `is_truncating` when this returns, so that no leader epoch begins between the decision and
         the truncation. The truncation continues if its outcome is not awaited. OSError when the disk failed."""
         self._lower_high_watermark(max(offset, self._partition.log.log_start_offset))
-        if self._partition.move is not None:
-            self._partition.move.note_truncation(offset)
+        self._partition.report_truncation(offset)
         return self._truncator.begin_truncation(offset)
 
     def begin_restart(self, offset: int) -> Awaitable[None]:
         """Remove all records and continue at `offset`: the leader's log begins after this one ends. Otherwise as
         `begin_truncation`."""
         self._lower_high_watermark(offset)
-        if self._partition.move is not None:
-            self._partition.move.note_truncation(0)
+        self._partition.report_truncation(0)
         return self._truncator.begin_restart(offset)
 
     async def truncate_to(self, offset: int) -> None:
@@ -123,8 +118,7 @@ class FollowerLog:
         partition.high_watermark = min(partition.high_watermark, end_offset)
 
     async def _finish_truncation(self) -> None:
-        """Write the recovery point before the next append: recovery does not read what lies before the checkpoint."""
         partition, log = self._partition, self._partition.log
         # The log may end in an earlier batch, or begin after the high watermark.
         partition.high_watermark = min(max(partition.high_watermark, log.log_start_offset), log.log_end_offset)
-        await self._checkpoint_directory(partition.directory)
+        await partition.finish_truncation()

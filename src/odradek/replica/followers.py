@@ -53,6 +53,7 @@ class LeadingPartition(Protocol):
     high_watermark: int
     image: PartitionImage | None
     is_leader: bool
+    followers: Followers | None
     replica_watches: ReplicaWatches
 
     def become_leader(self, image: PartitionImage) -> ErrorCode: ...
@@ -108,6 +109,8 @@ class Followers:
             self.in_sync.set_replicas(image.replicas, self._context.monotonic_ms())
             if has_left:
                 self._partition.replica_watches.wake()  # fetches visit an idle partition only if it has changed
+            if self.is_current and self.in_sync.proposed is None:
+                self._propose_joining()  # one that caught up while another proposal was on its way
 
     # Progress
 
@@ -229,13 +232,17 @@ class Followers:
     @property
     def is_current(self) -> bool:
         """Whether the leadership that this was made for lasts."""
-        image = self._partition.image
-        return self._partition.is_leader and image is not None and image.leader_epoch == self.leader_epoch
+        return self._partition.is_leader and self._partition.followers is self
 
     def proposal(self) -> InSyncProposal | None:
         """As it was when it was decided, also if it is sent later or again: a member may have registered again since,
         without the records that it was chosen for, and the controller knows that by its broker epoch (KIP-903)."""
         return None if self.in_sync.proposed is None or not self.is_current else self._proposal
+
+    def resume(self) -> None:
+        """The leadership was withdrawn and continues: the answer to a proposal may have been missed."""
+        if self.in_sync.proposed is not None:
+            self._context.request_in_sync(self)
 
     def resolve(self, proposal: InSyncProposal, result: InSyncResult) -> bool:
         """Carry out the controller's answer to a proposal. False if the same proposal must be sent again."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from odradek.replica.log_opening import PendingLog
     from odradek.replica.partition import Partition
     from odradek.replica.partition_removal import PartitionRemovals
+    from odradek.replica.truncating import Truncations
 
 log = get_logger(__name__)
 
@@ -46,6 +47,7 @@ class Table(Protocol):
     """What is used of the partition table."""
 
     removals: PartitionRemovals
+    truncations: Truncations[Partition]
 
     @property
     def directories(self) -> Sequence[LogDirectory]: ...
@@ -71,6 +73,7 @@ class LogMoves:
         self.old_copies = OldCopyRemoval(table, host)
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # of partitions that are not on this broker
         self._is_stopped = False
+        table.truncations.on_begin(self._note_truncation)
 
     def __iter__(self) -> Iterator[LogMove]:
         return iter(tuple(self._moves))
@@ -136,6 +139,11 @@ class LogMoves:
             "a replica is moved", topic=partition.topic, partition=partition.index, source=move.source.path,
             target=target.path,
         )  # fmt: skip
+
+    def _note_truncation(self, partition: Partition, offset: int) -> None:
+        for move in self._moves:
+            if move.partition is partition and move.is_copying:
+                move.note_truncation(offset)
 
     # Checkpoints
 

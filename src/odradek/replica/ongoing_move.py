@@ -21,6 +21,3 @@ class OngoingMove(Protocol):
 
     @property
     def size_bytes(self) -> int: ...
-
-    def note_truncation(self, offset: int) -> None:
-        """The log is about to be truncated: what was read of it, and what was copied after `offset`, may be wrong."""

@@ -30,7 +30,7 @@ from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
 from odradek.replica.replication_context import NoReplication
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from uuid import UUID
 
     from odradek.host.workers import DirectoryWorkers
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from odradek.protocol.control_records import EndTransactionMarker
     from odradek.replica.ongoing_move import OngoingMove
     from odradek.replica.replication_context import ReplicationContext
+    from odradek.replica.truncating import Truncations
 
 ALL_IN_SYNC = -1  # acks=all
 
@@ -58,6 +59,8 @@ class Partition(CommittedLog):
         "_has_too_few_in_sync",
         "_leadership_listeners",
         "_replication",
+        "_truncations",
+        "_withdrawn_followers",
         "directory",
         "epoch_start_offset",
         "epochs",
@@ -83,7 +86,7 @@ class Partition(CommittedLog):
         directory: LogDirectory,
         workers: DirectoryWorkers,
         fail_directory: Callable[[LogDirectory, OSError], None],
-        checkpoint_directory: Callable[[LogDirectory], Awaitable[None]],
+        truncations: Truncations[Partition],
         *,
         log_state: LogState = LogState.ONLINE,
         high_watermark: int = 0,
@@ -102,10 +105,12 @@ class Partition(CommittedLog):
         self.leader_epoch = self.epochs.leader_epoch
         self.image: PartitionImage | None = None  # the newest metadata that was applied
         self.followers: Followers | None = None  # of this leader
+        self._withdrawn_followers: Followers | None = None
         self.epoch_start_offset = 0  # the log end when this broker began to lead in the leader epoch
         self._has_too_few_in_sync = False  # for acks=all, by `min.insync.replicas`
         self._commits_alone = False  # this broker leads the only replica
-        self.follower_log = FollowerLog(self, checkpoint_directory)
+        self._truncations = truncations
+        self.follower_log = FollowerLog(self)
         self._leadership_listeners: list[Callable[[], None]] = []
 
     def _use_log(self, log: PartitionLog, directory: LogDirectory, workers: DirectoryWorkers) -> None:
@@ -133,14 +138,20 @@ class Partition(CommittedLog):
 
         FENCED_LEADER_EPOCH or INVALID_UPDATE_VERSION, and no change, when the image has an older epoch."""
         assert not self.follower_log.is_truncating, "a partition became the leader while its log was truncated"
-        is_new_epoch = image.leader_epoch > self.leader_epoch or not self.is_leader
+        withdrawn, self._withdrawn_followers = self._withdrawn_followers, None
+        is_resumed = withdrawn is not None and withdrawn.leader_epoch == image.leader_epoch
+        is_new_epoch = image.leader_epoch > self.leader_epoch or not (self.is_leader or is_resumed)
         refusal = self._apply(image, Leadership.LEADER)
         if refusal is _NONE and self.is_leader:
             if is_new_epoch:
                 self.epoch_start_offset = self.log.log_end_offset
                 self.log.leader_epochs.assign(image.leader_epoch, self.epoch_start_offset)
                 self.replica_watches.wake()  # fetches that wait were sent in an older epoch
+            if is_resumed:
+                self.followers = withdrawn
             self._update_followers(image, is_new_epoch)
+            if is_resumed and self.followers is not None:
+                self.followers.resume()
             self._advance_as_leader()
             self.check_acknowledgements()
         return refusal
@@ -164,7 +175,9 @@ class Partition(CommittedLog):
         return self._apply(image, Leadership.NONE)
 
     def withdraw(self) -> None:
-        """Neither lead nor follow, until metadata is applied again: the newest could not be applied completely."""
+        """Neither lead nor follow, until metadata is applied again: the newest could not be applied completely. If it
+        leads in the same leader epoch then, what it has proposed to the controller may have been carried out."""
+        self._withdrawn_followers = self.followers or self._withdrawn_followers
         self.leadership = Leadership.NONE
         self._update_is_leader()
 
@@ -325,6 +338,12 @@ class Partition(CommittedLog):
             self.check_acknowledgements()
 
     # Removing
+
+    def report_truncation(self, offset: int) -> None:
+        self._truncations.begin(self, offset)
+
+    async def finish_truncation(self) -> None:
+        await self._truncations.end(self)
 
     def delete_records_before(self, offset: int) -> ErrorCode:
         """Move the log start offset; records beyond the high watermark cannot be deleted."""

@@ -40,6 +40,7 @@ from odradek.replica.name_releases import NameReleases
 from odradek.replica.offset_checkpoints import OffsetCheckpoints
 from odradek.replica.partition import Partition
 from odradek.replica.partition_removal import PartitionRemovals
+from odradek.replica.truncating import Truncations
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -85,6 +86,8 @@ class PartitionTable(HostedPartitions):
         self._image: MetadataImage | None = None
         self.after_late_opening: Callable[[], None] = lambda: None  # a retry opened logs; the metadata did not change
         self._unopened: dict[TopicPartition, PendingLog] = {}  # in the table with a failed log, to be opened later
+        self.truncations: Truncations[Partition] = Truncations()
+        self.truncations.on_end(self._follow_truncation)
         self.moves = LogMoves(self, host, broker_config)
         self.removals = PartitionRemovals(host, self._end_other_work)
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed, self.moves.rows)
@@ -248,7 +251,7 @@ class PartitionTable(HostedPartitions):
             directory,
             self._workers(directory),
             self.fail_directory,
-            self._checkpoint_one,
+            self.truncations,
             log_state=log_state if directory.failure is None else LogState.FAILED,
             high_watermark=pending.high_watermark,
             replication=self._replication,
@@ -264,9 +267,10 @@ class PartitionTable(HostedPartitions):
         """Remove the partitions of deleted topics, and those without a replica on this broker."""
         removed: list[Partition] = []
         for name, topic in before.topics.items():
-            successor = after.topics.get(name)
-            if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
-                removed += self._by_name.get(name, {}).values()
+            successor, hosted = after.topics.get(name), self._by_name.get(name)
+            is_deleted = successor is not topic and (successor is None or successor.topic_id != topic.topic_id)
+            if is_deleted and hosted is not None and hosted.topic_id == topic.topic_id:
+                removed += hosted.values()
         for topic in changed:
             present = self._by_name.get(topic.name)
             if present is not None and present.topic_id == topic.topic_id:
@@ -348,8 +352,9 @@ class PartitionTable(HostedPartitions):
         OSError when one could not be written."""
         await self._checkpoints.write(self.directories if directories is None else directories, self.__iter__)
 
-    async def _checkpoint_one(self, directory: LogDirectory) -> None:
-        await self.checkpoint([directory])
+    async def _follow_truncation(self, partition: Partition) -> None:
+        """Write the recovery point before the next append: recovery does not read what lies before the checkpoint."""
+        await self.checkpoint([partition.directory])
 
     async def checkpoint_log_start_offsets(self, directories: Iterable[LogDirectory]) -> None:
         await self._checkpoints.write(directories, self.__iter__, only_starts=True)

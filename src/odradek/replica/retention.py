@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
-from odradek.log.retention import expire_to, expired_offset, may_have_expired
+from odradek.log.retention import expire_to, expired_offset, may_have_expired, remove_expired_aside
 from odradek.log.segment_list import count_before
 from odradek.replica.periodic_tasks import SingleTasks
 
@@ -55,8 +55,11 @@ class Retention:
     async def _expire_in_directory(self, directory: LogDirectory, now_ms: int) -> None:
         partitions = [each for each in self._table if each.directory is directory and each.is_online]
         candidates = [each for each in partitions if may_have_expired(each.log)]
+        files = self._host.workers.for_directory(directory.path).files
+        aside = [each for each in partitions if each.log.aside_names]
+        if aside:
+            await files.run(self._remove_expired_aside, aside, now_ms)
         if candidates:
-            files = self._host.workers.for_directory(directory.path).files
             expired = await files.run(self._find_expired, candidates, now_ms)
             for partition, offset in expired:
                 await self._expire(partition, offset)
@@ -89,6 +92,14 @@ class Retention:
             if offset is not None:
                 expired.append((partition, offset))
         return expired
+
+    def _remove_expired_aside(self, partitions: Sequence[Partition], now_ms: int) -> None:
+        for partition in partitions:
+            try:
+                remove_expired_aside(partition.log, self._host.disk, now_ms)
+            except OSError as problem:
+                if partition.is_online:  # else its files were removed at the same time
+                    _log_failure(partition, problem)
 
     async def _expire(self, partition: Partition, offset: int) -> None:
         if not partition.is_online:

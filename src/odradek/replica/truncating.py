@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from odradek.host.disk import is_refusal
 
@@ -12,6 +12,35 @@ if TYPE_CHECKING:
 
     from odradek.host.workers import WorkerPool
     from odradek.log.partition_log import PartitionLog
+
+
+P = TypeVar("P")
+
+
+class Truncations(Generic[P]):
+    """Reports the truncations of a broker's partitions to those that work on their files or keep offsets of them."""
+
+    def __init__(self) -> None:
+        self._begin_listeners: list[Callable[[P, int], None]] = []
+        self._end_listeners: list[Callable[[P], Awaitable[None]]] = []
+
+    def on_begin(self, listener: Callable[[P, int], None]) -> None:
+        """Call the listener, before anything changes, with the partition and the offset to which its log is cut: work
+        on the records at and after it ends, and may not touch the log again."""
+        self._begin_listeners.append(listener)
+
+    def on_end(self, listener: Callable[[P], Awaitable[None]]) -> None:
+        """Await the listener when the log is cut and before the next append: what the listener keeps on the disk must
+        not describe records that are gone. OSError fails the log directory."""
+        self._end_listeners.append(listener)
+
+    def begin(self, partition: P, offset: int) -> None:
+        for listener in self._begin_listeners:
+            listener(partition, offset)
+
+    async def end(self, partition: P) -> None:
+        for listener in self._end_listeners:
+            await listener(partition)
 
 
 class LogTruncator:

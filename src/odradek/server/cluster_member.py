@@ -29,7 +29,7 @@ from odradek.server.broker_contacts import BrokerContacts
 from odradek.server.broker_login import BrokerLogin
 from odradek.server.hand_over import last_led_topic, wait_until_replaced
 from odradek.server.isolation import Isolation
-from odradek.server.last_registration import read_previous_epoch, write_epoch
+from odradek.server.last_registration import read_previous_epochs, write_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -184,16 +184,16 @@ class ClusterMember:
         self._directories = table.directories
         first = self._directories[0].meta_properties
         directory_id = encode_uuid(first.directory_id) if first is not None else ""
-        previous = await self._host.workers.run(read_previous_epoch, self._directories, self._host)
+        previous = await self._host.workers.run(read_previous_epochs, self._directories, self._host)
         try:
             await self.membership.join(broker, directory_id, previous, timeout_ms=self._registration_timeout_ms)
         except ZooKeeperError as problem:
             raise StoreError(f"this broker could not register in ZooKeeper: {problem}") from problem
 
-    async def _after_registration(self, broker_epoch: int) -> None:
-        self.replication.register_again(broker_epoch)
+    async def _after_registration(self, broker_epochs: Sequence[int]) -> None:
+        self.replication.register_again(broker_epochs[-1])
         try:
-            await self._host.workers.run(write_epoch, self._directories, self._host, broker_epoch)
+            await self._host.workers.run(write_epochs, self._directories, self._host, broker_epochs)
         except OSError as problem:  # the file names an earlier epoch: the next start counts as an unclean one
             log.warning("the registration could not be written to a log directory", reason=problem)
 
@@ -222,7 +222,7 @@ class ClusterMember:
     async def _unfence(self) -> None:
         while True:
             try:
-                await self._repeat(self._session.unfence)
+                await self._request_unfencing()
             except StaleBrokerEpoch as problem:  # another registration follows, or the end of this one
                 log.warning("this broker stays fenced", reason=problem)
             except (BrokerUnavailable, StoreError) as problem:
@@ -230,6 +230,18 @@ class ClusterMember:
                 await asyncio.sleep(UNFENCING_PAUSE_S)
                 continue
             return
+
+    async def _request_unfencing(self) -> None:
+        """The controller refuses while it does not reach this broker."""
+        pause_s = PAUSE_S
+        while not await self._session.unfence():
+            if pause_s == PAUSE_S:
+                log.warning(
+                    "this broker stays fenced until the controller reaches it: check advertised.listeners of this "
+                    "listener, and the network", listener=self._listener_name,
+                )  # fmt: skip
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, UNFENCING_PAUSE_S)
 
     @staticmethod
     async def _repeat(request: Callable[[], Awaitable[bool]]) -> None:

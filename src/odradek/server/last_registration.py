@@ -1,5 +1,5 @@
-"""The last registration of a broker, in a file of each of its log directories. A broker that has lost no records since
-names it when it registers again, and stays in the sets of in-sync and eligible replicas (KIP-966).
+"""The last registrations of a broker, in a file of each of its log directories. A broker that has lost no records since
+names them when it registers again, and stays in the sets of in-sync and eligible replicas (KIP-966).
 
 Each file names all directories of that time by their ids: a directory that was emptied has another id, and one that was
 exchanged for an older copy has an older registration.
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import encode_uuid
-from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,13 +25,13 @@ FILE_NAME = "odradek-registration.json"
 
 
 class _Registration(NamedTuple):
-    broker_epoch: int
+    broker_epochs: tuple[int, ...]  # the newest last
     boot_id: str
     directory_ids: frozenset[str]
 
 
-def read_previous_epoch(directories: Sequence[LogDirectory], host: Host) -> int:
-    """The epoch of the last registration; −1 if there is none, or if records may have been lost since.
+def read_previous_epochs(directories: Sequence[LogDirectory], host: Host) -> Sequence[int]:
+    """The epochs of the last registrations, the newest last; none if records may have been lost since.
 
     Every directory that the last registration names must be there, with the same registration. Without a clean
     shutdown, the writes of a process survive it as long as the machine does not restart. A directory that was added to
@@ -40,15 +39,15 @@ def read_previous_epoch(directories: Sequence[LogDirectory], host: Host) -> int:
     found: dict[str, _Registration] = {}
     for directory in directories:
         if directory.failure is not None:
-            return NO_BROKER_EPOCH  # its replicas have lost their records
+            return ()  # its replicas have lost their records
         registration = _read(directory, host)
         if registration is not None:
             found[_id(directory)] = registration
             if not (directory.was_cleanly_shut_down or registration.boot_id == host.boot_id != ""):
-                return NO_BROKER_EPOCH
+                return ()
     if not found:
-        return NO_BROKER_EPOCH
-    newest = max(found.values(), key=lambda each: each.broker_epoch)
+        return ()
+    newest = max(found.values(), key=lambda each: each.broker_epochs)
     missing = newest.directory_ids - found.keys()
     if missing or any(each != newest for each in found.values()):
         log.warning(
@@ -56,15 +55,16 @@ def read_previous_epoch(directories: Sequence[LogDirectory], host: Host) -> int:
             "again before they count as in sync",
             missing=sorted(missing),
         )
-        return NO_BROKER_EPOCH
-    return newest.broker_epoch
+        return ()
+    return newest.broker_epochs
 
 
-def write_epoch(directories: Sequence[LogDirectory], host: Host, broker_epoch: int) -> None:
+def write_epochs(directories: Sequence[LogDirectory], host: Host, broker_epochs: Sequence[int]) -> None:
     """OSError for a directory that cannot be written: it has an older registration than the others then."""
     usable = [directory for directory in directories if directory.failure is None]
     fields = {
-        "broker_epoch": broker_epoch,
+        "broker_epoch": broker_epochs[-1],
+        "earlier_epochs": [*broker_epochs[:-1]],
         "boot_id": host.boot_id,
         "directory_ids": sorted(_id(each) for each in usable),
     }
@@ -77,7 +77,8 @@ def _read(directory: LogDirectory, host: Host) -> _Registration | None:
         fields = json.loads(host.disk.read_file(f"{directory.path}/{FILE_NAME}"))
         # Earlier versions wrote one file, in the first directory.
         directory_ids = frozenset(map(str, fields.get("directory_ids", [_id(directory)])))
-        return _Registration(int(fields["broker_epoch"]), str(fields["boot_id"]), directory_ids)
+        epochs = (*map(int, fields.get("earlier_epochs", ())), int(fields["broker_epoch"]))
+        return _Registration(epochs, str(fields["boot_id"]), directory_ids)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -136,6 +136,7 @@ class Node:
         compaction = Compaction(table, host, lambda: metadata.broker_config)
         table.moves.old_copies.after_move = compaction.follow_move
         table.removals.before_removal = compaction.forget
+        await compaction.load()
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
         self._housekeeping.add(ExpiredTokens(channel, metadata))

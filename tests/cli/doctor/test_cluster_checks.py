@@ -26,7 +26,11 @@ CASES: dict[str, tuple[ClusterFacts, Severity, str]] = {
         Severity.PROBLEM,
         "advertised.listeners",
     ),
-    "broker-fenced": (healthy(state=state(partition(), fenced=(3,))), Severity.PROBLEM, "--drain 3 --wait &&"),
+    "broker-fenced": (
+        healthy(state=state(partition(), fenced=(3,)), contacts=[contact(1), contact(3, error="timed out")]),
+        Severity.PROBLEM,
+        "--drain 3 --wait &&",
+    ),
     "controller": (healthy(state=state(partition(), controller=None)), Severity.PROBLEM, "--watch"),
     "advertised-address": (healthy(contacts=[contact(1, addresses=("127.0.0.1",))]), Severity.PROBLEM, "advertised"),
     "mixed-versions": (healthy(contacts=[contact(1), contact(2, apis={0: (3, 11)})]), Severity.WARNING, "upgrade"),
@@ -106,6 +110,15 @@ def test_a_healthy_cluster_has_no_findings() -> None:
 
 def test_every_check_has_a_case() -> None:
     assert list(CASES) == [check.name for check in CHECKS]
+
+
+def test_a_broker_that_runs_and_is_fenced_is_not_reached_by_the_controller() -> None:
+    facts = healthy(state=state(partition(), fenced=(2, 3)), contacts=[contact(1), contact(2), contact(3, error="x")])
+    results = {result.name: result for result in run_checks(CHECKS, facts)}
+    runs, is_down = results["broker-fenced"].findings
+    assert [*runs.where] == ["broker 2 at kafka-2:9092"]
+    assert "inter.broker.listener.name" in runs.advice
+    assert [*is_down.where] == ["broker 3 at kafka-3:9092"]
 
 
 @pytest.mark.parametrize("name", CASES)

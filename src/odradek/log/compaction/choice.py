@@ -27,7 +27,8 @@ class Cleanable(NamedTuple):
 
 
 def choose_first_dirty_offset(clean_offset: int | None, log_start_offset: int, log_end_offset: int) -> int:
-    """The offset of the checkpoint, or the log start when the checkpoint lies outside the log."""
+    """The offset of the checkpoint, or the log start when the checkpoint lies outside the log. The owner of the offset
+    lowers it when the log is truncated: a log that has grown past it again does not show that."""
     if clean_offset is None or not log_start_offset <= clean_offset <= log_end_offset:
         return log_start_offset
     return clean_offset

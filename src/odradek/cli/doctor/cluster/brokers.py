@@ -41,14 +41,23 @@ def unreachable(facts: ClusterFacts) -> Iterator[Finding]:
 
 def fenced_brokers(facts: ClusterFacts) -> Iterator[Finding]:
     assert facts.state is not None
-    fenced = [each for each in facts.state.brokers.values() if each.is_fenced]
+    fenced = {each.broker_id: each for each in facts.state.brokers.values() if each.is_fenced}
+    running = [each.broker_id for each in facts.contacts or () if each.error is None and each.broker_id in fenced]
+    unreached = [fenced.pop(broker_id) for broker_id in running]
+    if unreached:
+        yield problem(
+            "brokers run and are fenced: the controller does not reach them",
+            [f"broker {each.broker_id} at {each.host}:{each.port}" for each in unreached],
+            "Correct advertised.listeners of the listener in inter.broker.listener.name, or the network from the "
+            "controller to that address; the controller's log names it",
+        )
     if fenced:
+        first = min(fenced)
         yield problem(
             "brokers are fenced: they are down, or do not take part in the cluster",
-            [f"broker {each.broker_id} at {each.host}:{each.port}" for each in fenced],
-            f"Start it again. If it will not return, move its replicas and forget it: "
-            f"odradek partition reassign --drain {fenced[0].broker_id} --wait && "
-            f"odradek cluster unregister {fenced[0].broker_id}",
+            [f"broker {each.broker_id} at {each.host}:{each.port}" for each in fenced.values()],
+            f"Start it again; if it runs, correct its advertised.listeners. If it will not return, move its replicas "
+            f"and forget it: odradek partition reassign --drain {first} --wait && odradek cluster unregister {first}",
         )
 
 

@@ -1,0 +1,43 @@
+"""Compaction, moves between log directories, unclean elections and cuts in one or both directions, in a simulated
+cluster: no replica loses a key or brings one back.
+
+`ODRADEK_CLUSTER_SEEDS=100-199` runs other seeds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster.compacted_story import BUGS, tell
+from tests.cluster.test_whole_cluster import seeds
+from tests.replication.planted_bugs import seeds_until_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_SEEDS = 300
+
+
+@pytest.mark.timeout(600)
+def test_a_truncated_replica_keeps_the_newest_value_of_each_key() -> None:
+    assert sum(tell(seed).key_values.truncations for seed in seeds("0-1")) > 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("part", range(10))
+def test_many_seeds(part: int) -> None:
+    """3,000 seeds, unless others are chosen."""
+    for seed in seeds("1000-3999")[part::10]:
+        tell(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("bug", BUGS)
+def test_every_planted_bug_is_found(bug: str, record_property: Callable[[str, object], None]) -> None:
+    found_after = seeds_until_found(BUGS[bug], tell, MOST_SEEDS)
+    record_property("seeds", found_after)
+    assert found_after is not None
