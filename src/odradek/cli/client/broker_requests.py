@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.cli.client.cluster import split_addresses
-from odradek.cli.client.kafka_errors import AnswerTimeout, BadCredentials, NotAuthorized, unreachable
+from odradek.cli.client.kafka_errors import AnswerTimeout, NotAuthorized, RefusedConnection, unreachable
 from odradek.cli.client.wire_request import TIMEOUT_S, Call, call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
@@ -90,8 +90,8 @@ class BrokerRequests:
         for address in list(self._addresses):
             try:
                 response = self._call(self._secure(*address), request, response_type, version, self.timeout_s)
-            except BadCredentials:
-                raise  # other brokers know the same users
+            except RefusedConnection:
+                raise
             except Failure as failure:
                 if is_forwarded and isinstance(failure, AnswerTimeout):
                     raise
@@ -133,6 +133,8 @@ class BrokerRequests:
             request = DescribeClusterRequest(include_fenced_brokers=True)
             try:
                 return self.ask_any(request, DescribeClusterResponse, 2)
+            except RefusedConnection:
+                raise
             except Failure:
                 described = self.ask_any(DescribeClusterRequest(), DescribeClusterResponse, 0)
                 self._has_fenced_brokers = False  # it answers, but not this version

@@ -1,6 +1,6 @@
 """A cluster: its addresses, the Kafka clients for it, and the admin requests that several commands need.
 
-Reachability is tested by a TCP connection first, because librdkafka retries without reporting it.
+Reachability and credentials are tested by a connection of our own first, because librdkafka retries without reporting.
 """
 
 from __future__ import annotations
@@ -14,10 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
-from odradek.cli.client.kafka_errors import NoSuchGroup, NoSuchTopic, NotAuthorized, explain, unreachable
+from odradek.cli.client.kafka_errors import (
+    AnswerTimeout,
+    NoAnswer,
+    NoSuchGroup,
+    NoSuchTopic,
+    NotAuthorized,
+    RefusedConnection,
+    explain,
+    unreachable,
+)
 from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, in_parts
-from odradek.cli.client.wire_security import SecuredAddress, wire_security
+from odradek.cli.client.wire_request import BrokerConnection
+from odradek.cli.client.wire_security import SecuredAddress, UnsupportedLogin, wire_security
 from odradek.cli.framework.failure import Failure
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +44,7 @@ CONNECT_TIMEOUT_S = 3.0
 REQUEST_TIMEOUT_S = 15.0
 LEADER_TIMEOUT_S = 5.0
 DEFAULT_PORT = 9092
+METADATA_VERSION = 4  # of Kafka 1.0
 # librdkafka sends admin requests to the controller that it knows. When it has died, they time out until the metadata
 # are read again; the default is 5 minutes.
 ADMIN_SETTINGS = {"topic.metadata.refresh.interval.ms": 5_000}
@@ -101,21 +113,38 @@ class Cluster:
         self._wire_security = wire_security(self.properties, token)
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
-        """Failure unless one of the addresses accepts a connection."""
+        """Failure unless one of the brokers accepts a connection with the cluster's TLS and SASL."""
         if self._is_reachable:
             return
         reason = ""
-        for address in split_addresses(self.bootstrap_servers):
+        for host, port in split_addresses(self.bootstrap_servers):
             try:
-                socket.create_connection(address, timeout=timeout_s).close()
-            except UnicodeError:
-                reason = "invalid host name"
-            except OSError as error:
-                reason = (error.strerror or str(error) or type(error).__name__).lower()
-            else:
-                self._is_reachable = True
-                return
+                self._probe(host, port, timeout_s)
+            except RefusedConnection:
+                raise
+            except AnswerTimeout:
+                pass  # the client library waits for longer
+            except Failure as failure:
+                reason = failure.reason if isinstance(failure, NoAnswer) else failure.message
+                continue
+            self._is_reachable = True
+            return
         raise unreachable(self.bootstrap_servers, reason)
+
+    def _probe(self, host: str, port: int, timeout_s: float) -> None:
+        """Opens a connection, and asks for something that every listener without SASL answers."""
+        try:
+            address = self.address(host, port)
+        except UnsupportedLogin:
+            socket.create_connection((host, port), timeout=timeout_s).close()
+            return
+        connection = BrokerConnection(address, timeout_s)
+        try:
+            if address.security is None or address.security.credentials is None:
+                request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+                connection.ask(request, MetadataResponse, METADATA_VERSION)
+        finally:
+            connection.close()
 
     def address(self, host: str, port: int) -> SecuredAddress:
         """The address of a broker for requests that the client library cannot make, with the cluster's TLS and SASL."""
