@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def print_json(value: Any) -> None:
@@ -27,6 +27,12 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """Print a note to standard error, which is not part of the output that a program reads."""
     click.echo(click.style(text, dim=True), err=True)
+
+
+def note_missing(missing: Mapping[int, str], subject: str) -> None:
+    """Say which brokers did not answer, so that a list lacks theirs."""
+    for broker_id, reason in sorted(missing.items()):
+        note(f"broker {broker_id} lists no {subject}: {reason}")
 
 
 def strong(text: str) -> str:
