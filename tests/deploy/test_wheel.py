@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.deploy.deploy_files import ROOT
 
@@ -83,7 +84,7 @@ def required(requirement: Requirement) -> set[str]:
     for each in map(Requirement, importlib.metadata.requires(requirement.name) or ()):
         extras = requirement.extras or {""}
         if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras):
-            names |= {each.name, *required(each)}
+            names |= {canonicalize_name(each.name), *required(each)}
     return names
 
 

@@ -58,11 +58,13 @@ def error_text(error_code: int, message: str | None, subject: str) -> str:
     return f"{subject}: {reason} ({error.name})"
 
 
-def check(error_code: int, message: str | None, subject: str) -> None:
-    """Failure for an error of a broker."""
+def check(error_code: int, message: str | None, subject: str, operation: str = "") -> None:
+    """Failure for an error of a broker, which names the operation that the user lacks."""
     if error_code:
-        is_denial = ErrorCode(error_code).name.endswith("_AUTHORIZATION_FAILED")
-        raise (NotAuthorized if is_denial else Failure)(error_text(error_code, message, subject))
+        text = error_text(error_code, message, subject)
+        if ErrorCode(error_code).name.endswith("_AUTHORIZATION_FAILED"):
+            raise NotAuthorized(f"{text}: it needs {operation}" if operation else text)
+        raise Failure(text)
 
 
 class BrokerRequests:

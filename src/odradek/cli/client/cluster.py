@@ -231,7 +231,7 @@ class Cluster:
         except KafkaException as error:
             if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
                 return False
-            raise self.failure(error.args[0], f"topic {name}") from None
+            raise self.failure(error.args[0], f"topic {name}", "Create") from None
         return True
 
     def describe_topic(self, name: str) -> TopicDescription:
@@ -255,7 +255,7 @@ class Cluster:
             futures = self.admin().describe_topics(TopicCollection(some), request_timeout=REQUEST_TIMEOUT_S)
             for name, future in futures.items():
                 try:
-                    found.append(self.finish(future, f"topic {name}"))
+                    found.append(self.finish(future, f"topic {name}", "Describe"))
                 except (NoSuchTopic, NotAuthorized):
                     continue
         return found
@@ -264,19 +264,20 @@ class Cluster:
         found: list[TopicDescription] = []
         for some in in_parts(names, TOPICS_PER_REQUEST):
             futures = self.admin().describe_topics(TopicCollection(some), request_timeout=REQUEST_TIMEOUT_S)
-            found += [self.finish(future, f"topic {name}") for name, future in futures.items()]
+            found += [self.finish(future, f"topic {name}", "Describe") for name, future in futures.items()]
         return found
 
     def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
         """The wanted partitions of a topic, or all; Failure for one that does not exist."""
         return chosen_partitions(self.describe_topic(topic), wanted)
 
-    def finish(self, future: Future[Any], subject: str) -> Any:
-        """The result of an admin request; Failure that names the subject if the broker refuses."""
+    def finish(self, future: Future[Any], subject: str, operation: str = "") -> Any:
+        """The result of an admin request; Failure that names the subject if the broker refuses, and the operation that
+        the user lacks."""
         try:
             return future.result()
         except KafkaException as error:
-            raise self.failure(error.args[0], subject) from None
+            raise self.failure(error.args[0], subject, operation) from None
 
     def earliest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return self._offsets(topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
@@ -318,7 +319,8 @@ class Cluster:
                     if error.args[0].name() in LEADER_ERRORS and time.monotonic() <= deadline:
                         without_leader.append(key)
                     else:
-                        listed.failures[key] = self.failure(error.args[0], f"topic {key[0]}, partition {key[1]}")
+                        subject = f"topic {key[0]}, partition {key[1]}"
+                        listed.failures[key] = self.failure(error.args[0], subject, "Describe")
             if not without_leader:
                 return listed
             asked = without_leader
@@ -335,8 +337,19 @@ class Cluster:
             futures += [((each.topic, each.partition), future) for each, future in requested.items()]
         return futures
 
-    def failure(self, error: KafkaError, subject: str = "") -> Failure:
-        """A Kafka error as a Failure. Connection errors include the last error that the client reported."""
+    @property
+    def principal(self) -> str:
+        """The user for the brokers, as far as the client knows it."""
+        protocol = self.properties.get("security.protocol", "").upper()
+        if protocol.startswith("SASL"):
+            user = self._token.user if self._token is not None else self.properties.get("sasl.username")
+            return f"User:{user}" if user else "this user"
+        has_certificate = any(name.startswith(("ssl.certificate.", "ssl.keystore.")) for name in self.properties)
+        return "the user of this certificate" if protocol == "SSL" and has_certificate else "User:ANONYMOUS"
+
+    def failure(self, error: KafkaError, subject: str = "", operation: str = "") -> Failure:
+        """A Kafka error as a Failure. Connection errors include the last error that the client reported, refusals the
+        operation that the user lacks."""
         line = explain(error, subject)
         if error.name() in CONNECTION_ERRORS:
             reported = self.last_error
@@ -347,7 +360,8 @@ class Cluster:
             )
             line += f" [{self.bootstrap_servers}{detail}]"
         if error.name().endswith("_AUTHORIZATION_FAILED"):
-            return NotAuthorized(line)
+            lacks = f": it needs {operation}" if operation else ""
+            return NotAuthorized(line + lacks)
         if error.name() == "GROUP_ID_NOT_FOUND":
             return NoSuchGroup(line)
         return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)

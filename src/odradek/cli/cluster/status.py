@@ -74,7 +74,7 @@ def status(
         return
     requests = BrokerRequests(cluster) if wait_s is None else BrokerRequests(cluster, WATCH_TIMEOUT_S)
     state = (
-        read_state(requests, controllers=ControllerLookup(requests))
+        read_state(requests, controllers=ControllerLookup(requests), may_lack_reassignments=True)
         if wait_s is None
         else wait_until_healthy(requests, wait_s)
     )
@@ -96,7 +96,7 @@ def wait_until_healthy(requests: BrokerRequests, wait_s: float) -> ClusterState:
     min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
     while True:
         try:
-            state = read_state(requests, min_in_sync, controllers)
+            state = read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
         except Failure:
             if time.monotonic() >= deadline:
                 raise
@@ -121,7 +121,7 @@ def follow(requests: BrokerRequests, interval_s: float, limit: int | None, *, as
             began_at = time.monotonic()
             trouble = ""
             try:
-                state = read_state(requests, min_in_sync, controllers)
+                state = read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
             except Failure as failure:
                 trouble = failure.message
             if screen is not None:

@@ -184,6 +184,6 @@ def alter(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
     offsets = [TopicPartition(move.topic, move.partition, move.after) for move in moves]
     request = ConsumerGroupTopicPartitions(name, offsets)
     futures = cluster.admin().alter_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
-    for each in cluster.finish(futures[name], f"group {name}").topic_partitions:
+    for each in cluster.finish(futures[name], f"group {name}", "Read").topic_partitions:
         if each.error is not None:
-            raise cluster.failure(each.error, f"group {name}, {each.topic}-{each.partition}")
+            raise cluster.failure(each.error, f"group {name}, {each.topic}-{each.partition}", "Read")

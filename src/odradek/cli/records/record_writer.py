@@ -74,7 +74,7 @@ class RecordWriter:
                 if not self._may_wait():
                     return False
             except KafkaException as error:
-                raise self.cluster.failure(error.args[0], self._subject(record)) from None
+                raise self.cluster.failure(error.args[0], self._subject(record), "Write") from None
         self.size_bytes += len(record.value or b"") + len(record.key or b"")
         self._since_poll += 1
         if self._since_poll == POLL_EVERY_RECORDS:
@@ -153,7 +153,7 @@ class RecordWriter:
         count = count_text(self.failures, "record")
         if self._reason:
             raise Failure(f"{count} not acknowledged: topic {self.topic}: {self._reason}{rest}")
-        failure = self.cluster.failure(self.first_error, f"topic {self.topic}")
+        failure = self.cluster.failure(self.first_error, f"topic {self.topic}", "Write")
         raise Failure(f"{count} not written: {failure.message}{rest}")
 
     def print_summary(self, as_json: bool, *, is_new_topic: bool = False) -> None:

@@ -70,7 +70,9 @@ def alter(
         with suggesting_names([*dict(configs), *deletions]):
             alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes))
     if partitions is not None:
-        cluster.finish(cluster.admin().create_partitions([NewPartitions(name, partitions)])[name], f"topic {name}")
+        cluster.finish(
+            cluster.admin().create_partitions([NewPartitions(name, partitions)])[name], f"topic {name}", "Alter"
+        )
     if as_json:
         print_json({"topic": name, "partitions": partitions, "set": dict(configs), "deleted": list(deletions)})
         return
