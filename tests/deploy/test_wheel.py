@@ -198,17 +198,18 @@ def test_it_works_in_an_empty_environment(program: Path, tmp_path: Path) -> None
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_the_flagship_warns_of_silent_pumps(wheel: Path, tmp_path: Path) -> None:
-    """The functions of the example are in the package's own folder, and reach the workers of Spark."""
+    """The functions of the example are in the package's own folder, and reach the workers of Spark. A pump reports once
+    a minute, and is silent after half of it."""
     needed = required(Requirement("odradek[console,security,cluster,pipelines]"))
     program = installed(wheel, needed, tmp_path / "environment")
-    command = [str(program), "up", "--port=0", "--rate=200", "--no-console", "--format=json"]
+    command = [str(program), "up", "--port=0", "--rate=5", "--no-console", "--format=json"]
     with (tmp_path / "errors").open("w") as errors, subprocess.Popen(
         command, env=ENVIRONMENT, cwd=tmp_path, stdout=subprocess.PIPE, stderr=errors, text=True
     ) as process:  # fmt: skip
         assert process.stdout is not None
         rows = map(json.loads, process.stdout)
         for row in rows:
-            if row["kind"] == "progress" and row["records"]["warnings"]:
+            if row["kind"] == "progress" and row["states"]["silent"]:
                 process.send_signal(signal.SIGINT)
                 break
             assert "failed" not in (tmp_path / "errors").read_text()

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.cli.bench.workload import ProduceWorkload
 from odradek.cli.client.wire_request import encode_frame
-from odradek.cli.framework.percentiles import percentiles
+from odradek.notation.percentiles import percentiles
 from odradek.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:

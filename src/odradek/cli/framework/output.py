@@ -71,15 +71,6 @@ VALUE_CHARACTERS = 200
 RIGHT_ALIGNED = frozenset({"SIZE", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
 
 
-def size_text(size_bytes: float) -> str:
-    """12 B, 3.4 KB, 1.2 GB: powers of 1000."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if abs(size_bytes) < 1000:
-            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:.1f} TB"
-
-
 def count_text(count: float, noun: str) -> str:
     """`1 record`, `12,000 records`."""
     return f"{count:,.0f} {noun}{'' if round(count) == 1 else 's'}"

@@ -181,6 +181,10 @@ def consequence(moves: Sequence[Move]) -> str:
 
 
 def alter(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
+    """Failure if members have become active, or have committed since the moves were planned."""
+    before = committed_offsets(cluster, name, is_new_allowed=True)
+    if any(before.get((move.topic, move.partition)) != move.before for move in moves):
+        raise Failure(f"group {name} has committed other offsets since the preview; look at a new preview")
     offsets = [TopicPartition(move.topic, move.partition, move.after) for move in moves]
     request = ConsumerGroupTopicPartitions(name, offsets)
     futures = cluster.admin().alter_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
