@@ -121,10 +121,15 @@ def reset(
         return
     show(name, moves, execute, as_json)
     if not execute:
-        note("nothing was changed; add --execute to apply it")
+        note_dry_run(moves)
         return
     alter(cluster, name, moves)
     say(f"group {name}: {count_text(len(moves), 'offset')} set")
+
+
+def note_dry_run(moves: Sequence[Move]) -> None:
+    if any(each.change or each.before is None for each in moves):
+        note("nothing was changed; add --execute to apply it")
 
 
 def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> dict[PartitionKey, int]:
