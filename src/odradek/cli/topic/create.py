@@ -12,7 +12,8 @@ from odradek.cli.client.setting_names import suggesting_names
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, print_json, say
-from odradek.cli.framework.parameter_types import PAIR, PARTITION_COUNT, REPLICATION_FACTOR, TOPIC_NAME
+from odradek.cli.framework.parameter_types import PARTITION_COUNT, REPLICATION_FACTOR, TOPIC_NAME
+from odradek.cli.framework.times import SETTING
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
@@ -33,7 +34,7 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
     examples=[
         ("with the broker's defaults", "odradek topic create pump"),
         ("three topics", "odradek topic create pump valve motor"),
-        ("six partitions; records are kept for a day", "odradek topic create pump -p 6 --config retention.ms=86400000"),
+        ("six partitions; records are kept for a day", "odradek topic create pump -p 6 --config retention.ms=1d"),
         ("in a script that may run twice", "odradek topic create pump --if-not-exists --format json"),
     ]
 )
@@ -57,7 +58,7 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
     "-c",
     "configs",
     metavar="KEY=VALUE",
-    type=PAIR,
+    type=SETTING,
     multiple=True,
     shell_complete=complete_topic_assignments,
     help="Setting of the topic. Repeatable.",
