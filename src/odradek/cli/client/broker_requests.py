@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.cli.client.cluster import split_addresses
-from odradek.cli.client.kafka_errors import AnswerTimeout, NotAuthorized, RefusedConnection, unreachable
+from odradek.cli.client.kafka_errors import AnswerTimeout, NotAuthorized, RefusedConnection, reason_of, unreachable
 from odradek.cli.client.wire_request import TIMEOUT_S, Call, call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
@@ -97,7 +97,7 @@ class BrokerRequests:
             except Failure as failure:
                 if is_forwarded and isinstance(failure, AnswerTimeout):
                     raise
-                reason = failure.message
+                reason = reason_of(failure)
                 continue
             self._addresses.remove(address)
             self._addresses.insert(0, address)

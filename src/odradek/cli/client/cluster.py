@@ -16,12 +16,12 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
 from odradek.cli.client.kafka_errors import (
     AnswerTimeout,
-    NoAnswer,
     NoSuchGroup,
     NoSuchTopic,
     NotAuthorized,
     RefusedConnection,
     explain,
+    reason_of,
     unreachable,
 )
 from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, in_parts
@@ -125,7 +125,7 @@ class Cluster:
             except AnswerTimeout:
                 pass  # the client library waits for longer
             except Failure as failure:
-                reason = failure.reason if isinstance(failure, NoAnswer) else failure.message
+                reason = reason_of(failure)
                 continue
             self._is_reachable = True
             return

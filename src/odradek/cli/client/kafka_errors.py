@@ -30,6 +30,11 @@ class NoAnswer(Failure):
         self.reason = reason
 
 
+def reason_of(failure: Failure) -> str:
+    """Without the address, where that is named elsewhere."""
+    return failure.reason if isinstance(failure, NoAnswer) else failure.message
+
+
 class AnswerTimeout(NoAnswer):
     """A broker has accepted a connection, and has not answered a request in time."""
 
