@@ -71,6 +71,7 @@ def test_every_option_is_explained(path: str) -> None:
 
 WITHOUT_A_CLUSTER = {
     "broker",
+    "secure user",
     "zookeeper",
     "log dump",
     "log verify",

@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -23,11 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.deploy.deploy_files import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 LOCKS = ROOT / "locks"
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ODRADEK_"))}
@@ -69,14 +71,29 @@ def wheel(built: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`odradek`, installed from the wheel."""
-    directory = tmp_path_factory.mktemp("environment")
+    """`odradek`, installed from the wheel, without pipelines."""
+    for name, version in locked("container.txt").items():
+        found = importlib.metadata.version(name)
+        assert found == version, f"{name}: locks/container.txt and locks/dev.txt differ"
+    return installed(wheel, locked("container.txt"), tmp_path_factory.mktemp("environment"))
+
+
+def required(requirement: Requirement) -> set[str]:
+    """Names of the distributions that a requirement installs, without its own."""
+    names: set[str] = set()
+    for each in map(Requirement, importlib.metadata.requires(requirement.name) or ()):
+        extras = requirement.extras or {""}
+        if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras):
+            names |= {canonicalize_name(each.name), *required(each)}
+    return names
+
+
+def installed(wheel: Path, distributions: Iterable[str], directory: Path) -> Path:
+    """The program in an environment with the wheel and these distributions."""
     venv.create(directory, symlinks=True)
     (packages,) = directory.glob("lib/python*/site-packages")
-    for name, version in locked("container.txt").items():
-        distribution = importlib.metadata.distribution(name)
-        assert distribution.version == version, f"{name}: locks/container.txt and locks/dev.txt differ"
-        link_files(distribution, packages)
+    for name in distributions:
+        link_files(importlib.metadata.distribution(name), packages)
     run(
         "-m", "pip", "--disable-pip-version-check", "--python", str(directory / "bin" / "python"),
         "install", "--quiet", "--no-compile", "--no-deps", "--no-index", str(wheel), cwd=directory,
@@ -176,6 +193,32 @@ def test_it_works_in_an_empty_environment(program: Path, tmp_path: Path) -> None
     assert refused.returncode == 1
     assert "pip install 'odradek[pipelines]'" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_the_flagship_warns_of_silent_pumps(wheel: Path, tmp_path: Path) -> None:
+    """The functions of the example are in the package's own folder, and reach the workers of Spark. A pump reports once
+    a minute, and is silent after half of it."""
+    needed = required(Requirement("odradek[console,security,cluster,pipelines]"))
+    program = installed(wheel, needed, tmp_path / "environment")
+    command = [str(program), "up", "--port=0", "--rate=5", "--no-console", "--format=json"]
+    with (tmp_path / "errors").open("w") as errors, subprocess.Popen(
+        command, env=ENVIRONMENT, cwd=tmp_path, stdout=subprocess.PIPE, stderr=errors, text=True
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        rows = map(json.loads, process.stdout)
+        for row in rows:
+            if row["kind"] == "progress" and row["states"]["silent"]:
+                process.send_signal(signal.SIGINT)
+                break
+            assert "failed" not in (tmp_path / "errors").read_text()
+        summary = list(rows)[-1]
+    assert process.returncode == 0
+    assert summary["kind"] == "summary"
+    assert summary["records"]["warnings"] > 0
+    assert summary["records"]["pressure"] > 0
+    assert "failed" not in (tmp_path / "errors").read_text()
 
 
 def fetch(address: str) -> str:

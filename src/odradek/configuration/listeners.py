@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.configuration.config_types import ConfigError
+from odradek.notation.loopback import is_loopback
 from odradek.security.protocols import SecurityProtocol
 
 if TYPE_CHECKING:
@@ -32,21 +32,12 @@ class Listener(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can connect."""
-        return is_loopback_host(self.host)
+        return is_loopback(self.host)
 
 
 class Endpoint(NamedTuple):
     host: str
     port: int
-
-
-def is_loopback_host(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False  # another name, or every interface
 
 
 def parse_listeners(property_name: str, entries: Sequence[str]) -> tuple[Listener, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from odradek.configuration.listeners import Endpoint, is_loopback_host
+from odradek.configuration.listeners import Endpoint
+from odradek.notation.loopback import is_loopback
 
 if TYPE_CHECKING:
     from odradek.configuration.config_types import Value
@@ -27,7 +28,7 @@ def metrics_address(text: str) -> Endpoint | None:
 def is_exposed(text: str) -> bool:
     """Whether other machines can connect. Nobody is authenticated there."""
     address = metrics_address(text)
-    return address is not None and not is_loopback_host(address.host)
+    return address is not None and not is_loopback(address.host)
 
 
 def address_text(host: str, port: int) -> str:

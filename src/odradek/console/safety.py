@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
-from odradek.console.settings import host_of, is_loopback
+from odradek.console.settings import host_of
+from odradek.notation.loopback import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from odradek.console.preparation import Preparation
+from odradek.notation.loopback import is_loopback
 
 DEFAULT_PORT = 8484
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
@@ -92,16 +92,6 @@ def problem_of(settings: ConsoleSettings) -> str:
         if settings.host in EVERY_ADDRESS and not settings.public_url:
             return f"{where}: give the address that browsers open with --public-url https://HOST:PORT"
     return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address. Names other than localhost may resolve to any address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def host_of(header: str) -> str:

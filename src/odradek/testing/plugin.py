@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures that give a test real brokers. Imports nothing but pytest until one is used.
 
-Override `odradek_broker_properties`, `odradek_session_broker_properties` or `odradek_cluster_properties` in a
-conftest.py, a module or a class to configure the brokers:
+Override `odradek_broker_properties`, `odradek_session_broker_properties`, `odradek_cluster_properties` or
+`odradek_session_cluster_properties` in a conftest.py, a module or a class to configure the brokers:
 
     @pytest.fixture
     def odradek_broker_properties():
@@ -63,4 +63,20 @@ def odradek_cluster(odradek_cluster_properties: Mapping[str, Property]) -> Itera
     from odradek.testing.running_cluster import cluster  # noqa: PLC0415 - only its users load it
 
     with cluster(properties=odradek_cluster_properties) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def odradek_session_cluster_properties() -> Mapping[str, Property]:
+    """Properties of every broker of `odradek_session_cluster`; override it, session-scoped, in conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def odradek_session_cluster(odradek_session_cluster_properties: Mapping[str, Property]) -> Iterator[RunningCluster]:
+    """One cluster for all tests of the session (of the worker, with pytest-xdist). Use your own topic names, and start
+    again the brokers that you kill."""
+    from odradek.testing.running_cluster import cluster  # noqa: PLC0415 - only its users load it
+
+    with cluster(properties=odradek_session_cluster_properties) as running:
         yield running

@@ -54,7 +54,7 @@ class RunningCluster:
     def start(self, broker_id: int | None = None) -> Self:
         """Start the broker, or the whole cluster, and wait until it is ready. A broker keeps its port and its data."""
         if broker_id is not None:
-            self.brokers[broker_id].start()
+            self._broker(broker_id).start()
             return self
         if not self.brokers:
             self.zookeeper.start()
@@ -65,18 +65,18 @@ class RunningCluster:
 
     def stop(self, broker_id: int) -> None:
         """Stop the broker with SIGTERM: it hands over what it leads."""
-        self.brokers[broker_id].stop()
+        self._broker(broker_id).stop()
 
     def kill(self, broker_id: int) -> None:
         """Kill the broker with SIGKILL, as a crash would."""
-        self.brokers[broker_id].kill()
+        self._broker(broker_id).kill()
 
     def suspend(self, broker_id: int) -> None:
         """The broker hangs, with its connections open, until `resume`."""
-        os.kill(self.brokers[broker_id].pid, signal.SIGSTOP)
+        os.kill(self._broker(broker_id).pid, signal.SIGSTOP)
 
     def resume(self, broker_id: int) -> None:
-        os.kill(self.brokers[broker_id].pid, signal.SIGCONT)
+        os.kill(self._broker(broker_id).pid, signal.SIGCONT)
 
     def cut(
         self,
@@ -128,6 +128,11 @@ class RunningCluster:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+    def _broker(self, broker_id: int) -> RunningBroker:
+        if broker_id not in self.brokers:
+            raise ValueError(f"there is no broker {broker_id}; the brokers are {', '.join(map(str, self.brokers))}")
+        return self.brokers[broker_id]
 
     def _connected(self) -> ClusterNetwork:
         if self._network is None:

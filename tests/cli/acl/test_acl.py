@@ -96,11 +96,30 @@ def test_rules_on_users_tokens_and_of_all_operations_are_seen(acl: Acl, secured:
     assert acl("list").output == "no rules\n"
 
 
-def test_a_user_who_may_not_list_rules_is_refused() -> None:
+def test_a_user_without_rights_is_told_who_lacks_what() -> None:
     with broker({**PROPERTIES, "super.users": "User:admin"}) as running:
-        ran = run_odradek("acl", "list", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
-    assert (ran.code, ran.output) == (1, "")
-    assert "this user is not authorized for the cluster" in ran.errors
+
+        def refusal(*arguments: str) -> str:
+            ran = run_odradek(*arguments, ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+            assert (ran.code, ran.output) == (1, "")
+            return ran.errors
+
+        assert "User:ANONYMOUS is not authorized for the cluster" in refusal("acl", "list")
+        for command, operation in {
+            ("topic", "create", "t"): "Create",
+            ("topic", "describe", "t"): "Describe",
+            ("topic", "delete", "t", "--yes"): "Delete",
+            ("produce", "t", "-v", "v"): "Write",
+        }.items():
+            line = refusal(*command)
+            assert "User:ANONYMOUS is not authorized for the topic" in line
+            assert f": it needs {operation}" in line
+        listed = run_odradek("topic", "list", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+        assert listed.output.startswith("no topics that User:ANONYMOUS may describe")
+        status = run_odradek("cluster", "status", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+        assert (status.code, status.errors) == (0, "")
+        assert "1 broker" in status.output
+        assert "this user lacks Describe on the cluster" in status.output
 
 
 def test_super_users_and_resources_without_rules_are_named(acl: Acl) -> None:

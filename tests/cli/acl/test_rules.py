@@ -88,3 +88,5 @@ def test_resources_are_parsed(text: str, parsed: tuple[ResourceType, str] | None
 def test_a_rule_is_a_sentence() -> None:
     rule = AclBinding(TOPIC, "log-", PatternType.PREFIXED, "User:*", "::1", Operation.DESCRIBE_CONFIGS, Permission.DENY)
     assert describe(rule) == "User:* may not DescribeConfigs on topics that begin with log- from ::1"
+    everything = rule._replace(operation=Operation.ALL, permission=Permission.ALLOW, host="*")
+    assert describe(everything) == "User:* may do everything on topics that begin with log- from every host"

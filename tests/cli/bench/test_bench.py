@@ -8,7 +8,6 @@ import pytest
 
 from odradek.cli.bench.workload import ProduceWorkload
 from odradek.cli.client.wire_request import encode_frame
-from odradek.cli.framework.percentiles import percentiles
 from odradek.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
@@ -97,13 +96,6 @@ def test_consume_of_an_empty_topic_says_how_to_fill_it(odradek: Run, topic: str)
     ran = odradek("bench", "consume", "-t", topic)
     assert ran.code == 1
     assert "odradek bench produce" in ran.errors
-
-
-def test_percentiles_by_nearest_rank() -> None:
-    assert percentiles([]) == {}
-    assert percentiles([3.0]) == {"p50": 3.0, "p90": 3.0, "p99": 3.0, "p99.9": 3.0, "max": 3.0}
-    spread = percentiles([float(n) for n in range(1000)])
-    assert spread == {"p50": 500.0, "p90": 900.0, "p99": 990.0, "p99.9": 999.0, "max": 999.0}
 
 
 def test_a_low_rate_hands_over_few_records_at_once() -> None:

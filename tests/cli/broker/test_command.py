@@ -36,6 +36,17 @@ def test_ready_line_and_a_clean_end_on_sigterm(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+def test_a_port_without_a_listener(tmp_path: Path, offline: Run) -> None:
+    with start("--port", "0", "--override", f"log.dirs={tmp_path / 'data'}") as process:
+        assert process.stdout is not None
+        assert re.search(r" is ready on 127\.0\.0\.1:\d+ ", process.stdout.readline())
+        process.terminate()
+        assert process.wait(60) == 0
+    refused = offline("broker", "--port", "0", "--override", "listeners=SSL://:9092")
+    assert refused.code == 2
+    assert "--port is for a broker without a properties file, --secure and listeners" in refused.errors
+
+
 def test_properties_come_from_a_file_and_overrides_win(tmp_path: Path, offline: Run) -> None:
     data = tmp_path / "data"
     properties = tmp_path / "server.properties"

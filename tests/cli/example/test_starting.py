@@ -6,15 +6,18 @@ import io
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
+from odradek.cli.example.loading import chosen_example, read_view
 from odradek.cli.example.starting import OUTPUT, Starting
 from odradek.cli.example.up import up
 from odradek.cli.framework.failure import Failure
 from odradek.host.lifetime_pipe import LifetimePipe
+from odradek.pipelines.examples.live_view.model import LiveViewModel
 from odradek.pipelines.examples.live_view.screens import LineScreen
 
 if TYPE_CHECKING:
@@ -44,12 +47,11 @@ def test_a_failure_is_shown_until_the_pipeline_runs_again(capsys: pytest.Capture
     for line in (*START, RUNS):
         starting.take_line(line)
     assert screen.failure == ""
-    for line in (FAILURE, *START, RUNS):
-        starting.take_line(line)
-    assert screen.failure == ""
+    starting.take_line(FAILURE)
+    assert screen.failure == "the pipeline failed 2 times: the Python worker did not connect; retrying in 1 s"
     assert starting.stages.current is not None
     assert starting.stages.current.name == OUTPUT  # nothing was output
-    assert capsys.readouterr().err.count(f"the pipeline {FAILURE}\n") == 2
+    assert capsys.readouterr().err.count("the Python worker did not connect") == 2
 
 
 @pytest.mark.timeout(60)
@@ -57,7 +59,7 @@ def test_a_failure_is_shown_until_the_pipeline_runs_again(capsys: pytest.Capture
 def test_a_pipeline_that_does_not_run_in_the_end_has_failed(
     monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...]
 ) -> None:
-    """Also if it has never run, so that `--seconds` would not begin."""
+    """Also if it has never run, so that `--seconds` would not begin, or runs again and outputs nothing."""
 
     def start(_command: Sequence[str], _arguments: Sequence[str]) -> tuple[subprocess.Popen[str], LifetimePipe]:
         command = [sys.executable, "-c", SUPERVISOR, *lines]
@@ -66,8 +68,31 @@ def test_a_pipeline_that_does_not_run_in_the_end_has_failed(
     monkeypatch.setattr("odradek.cli.pipeline.process.start_command", start)
     options = ["--port", "0", "--seconds", "1", "--rate", "10", "--no-console"]
     ended = CliRunner().invoke(up, options, standalone_mode=False)
-    if lines[-1] == RUNS:
-        assert ended.exception is None
-    else:
-        assert isinstance(ended.exception, Failure)
-        assert ended.exception.message == "the pipeline failed: the Python worker did not connect"
+    assert isinstance(ended.exception, Failure)
+    assert ended.exception.message == "the pipeline failed: the Python worker did not connect"
+
+
+def test_a_pipeline_that_recovers_has_not_failed() -> None:
+    starting = Starting(LineScreen("oil rigs", io.StringIO()), threading.Event(), brokers_to_start=0)
+    starting.begin()
+    for line in (*START, FAILURE, *START, RUNS):
+        starting.take_line(line)
+    starting.stages.advance(time.time())  # the first output
+    starting.raise_failure()
+
+
+def test_a_pipeline_that_fails_again_and_again_is_in_the_summary_and_in_the_exit_code() -> None:
+    """It runs for a while after each start."""
+    output = io.StringIO()
+    screen = LineScreen("oil rigs", output)
+    starting = Starting(screen, threading.Event(), brokers_to_start=0)
+    starting.begin()
+    for line in (*START, RUNS, FAILURE, *START, RUNS, FAILURE, *START, RUNS):
+        starting.take_line(line)
+    starting.stages.advance(time.time())
+    screen.end(LiveViewModel(read_view(chosen_example("rigs")), time.time()))
+    assert output.getvalue().splitlines()[-1] == (
+        "the pipeline failed 2 times: the Python worker did not connect; retrying in 1 s"
+    )
+    with pytest.raises(Failure, match="the pipeline failed 2 times; the last time: the Python worker did not connect"):
+        starting.raise_failure()

@@ -8,7 +8,6 @@ import click
 import pytest
 
 from odradek.cli.framework.confirmation import confirm
-from odradek.cli.framework.failure import Failure
 
 
 def test_yes_asks_nothing() -> None:
@@ -26,10 +25,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_no_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_ends_the_command_and_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
-    with pytest.raises(Failure, match="nothing was deleted"):
+    with pytest.raises(click.exceptions.Exit) as ended:
         confirm("Delete?", is_confirmed=False)
+    assert ended.value.exit_code == 1
+    assert capsys.readouterr().err.endswith("nothing was deleted\n")
 
 
 def test_an_answer_of_yes_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.cli.framework.times import iso_text, parse_duration_ms, parse_time_ms
+from odradek.cli.framework.times import SETTING, iso_text, parse_duration_ms, parse_time_ms
 
 NOW_MS = 1_600_000_000_000
 
@@ -67,3 +67,19 @@ def test_durations_past_64_bits_overflow(text: str) -> None:
 def test_times_past_64_bits_overflow(text: str) -> None:
     with pytest.raises(OverflowError):
         parse_time_ms(text, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [
+        ("retention.ms=1h", ("retention.ms", "3600000")),
+        ("retention.ms=1.5d", ("retention.ms", "129600000")),
+        ("retention.ms=-1", ("retention.ms", "-1")),
+        ("retention.ms=1000", ("retention.ms", "1000")),
+        ("retention.ms=soon", ("retention.ms", "soon")),  # the broker refuses it
+        ("retention.bytes=1m", ("retention.bytes", "1m")),
+        ("cleanup.policy=", ("cleanup.policy", "")),
+    ],
+)
+def test_settings_in_milliseconds_take_units(text: str, setting: tuple[str, str]) -> None:
+    assert SETTING.convert(text, None, None) == setting

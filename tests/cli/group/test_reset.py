@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import odradek.cli.group.reset as resetting
 from odradek.cli.client.kafka_errors import NoSuchGroup, NotAuthorized
 from odradek.cli.framework.failure import Failure
+from odradek.cli.group.reset_plan import Move
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,13 @@ def test_json_says_executed_after_the_offsets_were_set(reset: Callable[..., Resu
     assert '"executed":true' in reset("--format", "json").stdout.replace(" ", "")
     refused = reset("--format", "json", alter=raising(Failure("group billing: the group has active members")))
     assert (refused.exit_code, refused.stdout) == (1, "")
+
+
+def test_offsets_that_were_committed_after_the_preview_are_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resetting, "committed_offsets", lambda *_arguments, **_options: {KEY: 7})
+    cluster: Any = None  # nothing is sent
+    with pytest.raises(Failure, match="committed other offsets since the preview"):
+        resetting.alter(cluster, "billing", [Move("pump", 0, before=5, asked=0, after=0)])
 
 
 def test_only_a_group_that_does_not_exist_is_new(reset: Callable[..., Result]) -> None:

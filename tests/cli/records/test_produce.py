@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.cli.client.cluster import Cluster
 from odradek.cli.framework.output import count_text
 from odradek.cli.main import run
-from odradek.cli.records import produce
+from odradek.cli.records import produce, record_writer
 from odradek.cli.records.record_input import InputRecord
 
 if TYPE_CHECKING:
@@ -277,14 +279,45 @@ def test_writing_stops_after_a_refusal() -> None:
         first_error: object = None
         written = 0
 
-        def write(self, _record: InputRecord) -> None:
+        def write(self, _record: InputRecord) -> bool:
             self.written += 1
             self.first_error = "refused" if self.written == 2 else None
+            return True
 
     for count, stopped_after in ((2, None), (3, 2), (9, 2)):
         writer: Any = Writer()
         assert produce.write_all(writer, [InputRecord()] * count) == stopped_after
         assert writer.written == 2
+
+
+def test_a_topic_may_allow_larger_records_than_others(odradek: Run, new_name: Callable[[], str]) -> None:
+    name = new_name()
+    assert odradek("topic", "create", name, "--config", "max.message.bytes=3000000").code == 0
+    ran = odradek("produce", name, stdin=b"x" * 2_000_000)
+    assert ran.code == 0, ran.errors
+
+
+def test_a_quota_delays_records_and_drops_none(
+    odradek: Run,
+    bootstrap_server: str,
+    topic: str,
+    new_name: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    client = new_name()
+    assert odradek("quota", "set", "--client-id", client, "producer_byte_rate=20000").code == 0
+    monkeypatch.setattr(record_writer, "GIVES_UP_AFTER_S", 1.0)
+    settings = {"acks": "all", "batch.size": 10_000}
+    writer = record_writer.RecordWriter(Cluster(bootstrap_server, {"client.id": client}), topic, settings)
+    began_s = time.monotonic()
+    for _ in range(300):
+        assert writer.write(InputRecord(value=b"v" * 1000))
+    writer.finish()
+    writer.raise_failures()
+    assert writer.written == 300
+    assert time.monotonic() - began_s > 2.0
+    assert "a quota of the cluster throttles this client" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

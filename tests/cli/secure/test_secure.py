@@ -105,6 +105,22 @@ def test_certificate_decides_what_a_client_may_do(secured: Secured) -> None:
     assert run_odradek("topic", "create", "allowed", *secured.options).code == 0
 
 
+def test_another_user_gets_a_certificate(secured: Secured) -> None:
+    """The broker, which runs, knows the authority."""
+    made = run_odradek("secure", "user", str(secured.directory), "alice")
+    assert made.code == 0, made.errors
+    assert {path.stat().st_mode & 0o777 for path in secured.directory.glob("alice.*")} == {0o600}
+    alice = ("--command-config", str(secured.directory / "alice.properties"), "-b", secured.address)
+    assert "not authorized" in run_odradek("topic", "create", "hers", *alice).errors
+    rule = ("--allow-principal", "User:alice", "--operation", "Create", "--topic", "hers")
+    assert run_odradek("acl", "add", *rule, *secured.options).code == 0
+    created = run_odradek("topic", "create", "hers", *alice)
+    assert created.code == 0, created.errors
+    assert "exists" in run_odradek("secure", "user", str(secured.directory), "alice").errors
+    added = run_odradek("user", "add", "bob", *secured.options, stdin="bob secret")
+    assert "is a listener without SASL, where bob cannot log in" in added.errors
+
+
 def test_users_with_passwords_log_in_with_one_flag_and_add_others(tmp_path: Path) -> None:
     with running(tmp_path / "certs", "SASL_SSL", "--sasl") as broker:
         created = run_odradek("topic", "create", "pump", *broker.options)

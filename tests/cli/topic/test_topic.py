@@ -26,6 +26,12 @@ def test_create_says_what_it_made(odradek: Run, new_name: NewName) -> None:
     assert (ran.code, ran.output, ran.errors) == (0, f"created topic {name} with 3 partitions\n", "")
 
 
+def test_several_topics_are_created(odradek: Run, new_name: NewName) -> None:
+    names = [new_name() for _ in range(3)]
+    ran = odradek("topic", "create", *names, "--partitions", "2")
+    assert ran.output == "".join(f"created topic {name} with 2 partitions\n" for name in names)
+
+
 def test_create_as_json(odradek: Run, new_name: NewName) -> None:
     name = new_name()
     ran = odradek("topic", "create", name, "-p", "1", "--format", "json")

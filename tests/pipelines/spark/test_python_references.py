@@ -78,6 +78,24 @@ def test_what_is_installed_stays_what_it_is(tmp_path: Path) -> None:
     assert load_reference(PythonReference("json", "dumps"), str(tmp_path)).__module__ == "json"
 
 
+def test_modules_beside_an_installed_definition_are_sent_with_the_task(tmp_path: Path) -> None:
+    """As in an example of the package: its folder is below site-packages, and workers cannot import from it."""
+    (tmp_path / "site-packages").mkdir()
+    beside = folder(tmp_path, "site-packages/installed", 1)
+    Path(beside, "rules_of_their_own.py").rename(Path(beside, "installed_rules.py"))
+    found = load_reference(PythonReference("installed_rules", "answer"), beside)
+    dumps: Any = cloudpickle.dumps
+    assert b"NUMBER" in dumps(found)
+
+
+def test_installed_modules_are_imported_by_the_workers(tmp_path: Path) -> None:
+    packages = folder(tmp_path, "site-packages", 1)
+    Path(packages, "rules_of_their_own.py").rename(Path(packages, "really_installed_rules.py"))
+    found = load_reference(PythonReference("really_installed_rules", "answer"), packages)
+    dumps: Any = cloudpickle.dumps
+    assert b"NUMBER" not in dumps(found)
+
+
 def test_a_path_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReferenceBroken, match=r"nowhere_at_all:f cannot be imported"):
         load_reference(PythonReference("nowhere_at_all", "f"), str(tmp_path))

@@ -21,7 +21,7 @@ TYPES = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceT
 def create(cluster: Cluster, bindings: Iterable[AclBinding]) -> None:
     theirs = [_binding(each) for each in dict.fromkeys(bindings)]
     for future in cluster.admin().create_acls(theirs, request_timeout=REQUEST_TIMEOUT_S).values():
-        cluster.finish(future, "acl")
+        cluster.finish(future, "acl", "Alter")
 
 
 def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
@@ -34,7 +34,7 @@ def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
     )
     for acl_filter in of_type:
         future = cluster.admin().describe_acls(_filter(acl_filter), request_timeout=REQUEST_TIMEOUT_S)
-        found |= dict.fromkeys(_ours(each) for each in cluster.finish(future, "acl"))
+        found |= dict.fromkeys(_ours(each) for each in cluster.finish(future, "acl", "Describe"))
     if not found:
         # The client library returns an empty list in place of an error.
         note("no rules, or no right to list them: this needs Describe on the cluster")
@@ -46,7 +46,7 @@ def delete(cluster: Cluster, bindings: Iterable[AclBinding]) -> list[AclBinding]
     theirs = [_filter(AclFilter(*each)) for each in bindings]
     removed: list[AclBinding] = []
     for future in cluster.admin().delete_acls(theirs, request_timeout=REQUEST_TIMEOUT_S).values():
-        removed += [_ours(each) for each in cluster.finish(future, "acl")]
+        removed += [_ours(each) for each in cluster.finish(future, "acl", "Alter")]
     return sorted(removed)
 
 

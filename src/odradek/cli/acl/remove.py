@@ -12,7 +12,7 @@ from odradek.cli.acl.rules import OPERATIONS, Access, as_row, describe, filters
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.output import note, print_json, say
+from odradek.cli.framework.output import count_text, note, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.security.acls.bindings import AclFilter, PatternType, Permission
 from odradek.security.authorizer import Operation
@@ -101,7 +101,7 @@ def remove(
         return
     if not yes:
         show_matching(found, as_json=as_json)
-    confirm(f"Remove {len(found)} rules?", yes, refusal="nothing was removed")
+    confirm(f"Remove {count_text(len(found), 'rule')}?", yes, refusal="nothing was removed")
     for rule in delete(cluster, found):
         if as_json:
             print_json({**as_row(rule), "removed": True})

@@ -157,7 +157,8 @@ def describe(binding: AclBinding) -> str:
         )
     )
     hosts = "from every host" if binding.host == WILDCARD else f"from {binding.host}"
-    return f"{binding.principal} {verb} {pascal_case(binding.operation.name)} on {what} {hosts}"
+    operation = "do everything" if binding.operation is Operation.ALL else pascal_case(binding.operation.name)
+    return f"{binding.principal} {verb} {operation} on {what} {hosts}"
 
 
 def as_row(binding: AclBinding) -> dict[str, str]:

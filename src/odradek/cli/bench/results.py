@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from odradek.cli.framework.output import count_text, duration_text, print_json, say, shows_progress, size_text, strong
-from odradek.cli.framework.percentiles import percentiles
+from odradek.cli.framework.output import count_text, duration_text, print_json, say, shows_progress, strong
+from odradek.notation.percentiles import percentiles
+from odradek.notation.sizes import size_text
 
 REFRESH_S = 0.1
 

@@ -19,7 +19,7 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
         ("with a properties file, as Kafka's", "odradek broker server.properties"),
         ("override a property of the file", "odradek broker server.properties --override log.dirs=./data"),
         ("with the certificates of `odradek secure init certs`", "odradek broker --secure certs"),
-        ("another port", "odradek broker --override listeners=PLAINTEXT://127.0.0.1:9192"),
+        ("another port", "odradek broker --port 9192"),
         (
             "four brokers on the ports 9092 to 9095",
             "odradek broker --processes 4 --override zookeeper.connect=127.0.0.1:2181",
@@ -33,6 +33,12 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
     metavar="KEY=VALUE",
     multiple=True,
     help="Property that takes precedence over the file and the environment. Repeatable.",
+)
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="Port of a broker for this machine, with one PLAINTEXT listener on 127.0.0.1; 0 for a free one.",
 )
 @click.option(
     "--processes",
@@ -51,6 +57,7 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
 def broker(
     properties: str | None,
     overrides: tuple[str, ...],
+    port: int | None,
     processes: int | None,
     secure: str | None,
     descriptor: int | None,
@@ -72,6 +79,10 @@ def broker(
     gc.disable()  # a broker's modules make many objects and no garbage; the broker enables collections when it is ready
     from odradek.server.main import BrokerFailure, run_broker
 
+    if port is not None:
+        if properties is not None or secure is not None or any(each.startswith("listeners=") for each in overrides):
+            raise click.UsageError("--port is for a broker without a properties file, --secure and listeners")
+        overrides += (f"listeners=PLAINTEXT://127.0.0.1:{port}",)
     if descriptor is not None:
         terminate_when_parent_ends(descriptor)
     if as_json:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.cli.client.cluster import split_addresses
-from odradek.cli.client.kafka_errors import AnswerTimeout, BadCredentials, NotAuthorized, unreachable
+from odradek.cli.client.kafka_errors import AnswerTimeout, NotAuthorized, RefusedConnection, reason_of, unreachable
 from odradek.cli.client.wire_request import TIMEOUT_S, Call, call
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
@@ -58,11 +58,13 @@ def error_text(error_code: int, message: str | None, subject: str) -> str:
     return f"{subject}: {reason} ({error.name})"
 
 
-def check(error_code: int, message: str | None, subject: str) -> None:
-    """Failure for an error of a broker."""
+def check(error_code: int, message: str | None, subject: str, operation: str = "") -> None:
+    """Failure for an error of a broker, which names the operation that the user lacks."""
     if error_code:
-        is_denial = ErrorCode(error_code).name.endswith("_AUTHORIZATION_FAILED")
-        raise (NotAuthorized if is_denial else Failure)(error_text(error_code, message, subject))
+        text = error_text(error_code, message, subject)
+        if ErrorCode(error_code).name.endswith("_AUTHORIZATION_FAILED"):
+            raise NotAuthorized(f"{text}: it needs {operation}" if operation else text)
+        raise Failure(text)
 
 
 class BrokerRequests:
@@ -90,12 +92,12 @@ class BrokerRequests:
         for address in list(self._addresses):
             try:
                 response = self._call(self._secure(*address), request, response_type, version, self.timeout_s)
-            except BadCredentials:
-                raise  # other brokers know the same users
+            except RefusedConnection:
+                raise
             except Failure as failure:
                 if is_forwarded and isinstance(failure, AnswerTimeout):
                     raise
-                reason = failure.message
+                reason = reason_of(failure)
                 continue
             self._addresses.remove(address)
             self._addresses.insert(0, address)
@@ -133,6 +135,8 @@ class BrokerRequests:
             request = DescribeClusterRequest(include_fenced_brokers=True)
             try:
                 return self.ask_any(request, DescribeClusterResponse, 2)
+            except RefusedConnection:
+                raise
             except Failure:
                 described = self.ask_any(DescribeClusterRequest(), DescribeClusterResponse, 0)
                 self._has_fenced_brokers = False  # it answers, but not this version

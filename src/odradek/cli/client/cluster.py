@@ -1,6 +1,6 @@
 """A cluster: its addresses, the Kafka clients for it, and the admin requests that several commands need.
 
-Reachability is tested by a TCP connection first, because librdkafka retries without reporting it.
+Reachability and credentials are tested by a connection of our own first, because librdkafka retries without reporting.
 """
 
 from __future__ import annotations
@@ -14,10 +14,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
-from odradek.cli.client.kafka_errors import NoSuchGroup, NoSuchTopic, NotAuthorized, explain, unreachable
+from odradek.cli.client.kafka_errors import (
+    AnswerTimeout,
+    NoSuchGroup,
+    NoSuchTopic,
+    NotAuthorized,
+    RefusedConnection,
+    explain,
+    reason_of,
+    unreachable,
+)
 from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, in_parts
-from odradek.cli.client.wire_security import SecuredAddress, wire_security
+from odradek.cli.client.wire_request import BrokerConnection
+from odradek.cli.client.wire_security import SecuredAddress, UnsupportedLogin, wire_security
 from odradek.cli.framework.failure import Failure
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +44,7 @@ CONNECT_TIMEOUT_S = 3.0
 REQUEST_TIMEOUT_S = 15.0
 LEADER_TIMEOUT_S = 5.0
 DEFAULT_PORT = 9092
+METADATA_VERSION = 4  # of Kafka 1.0
 # librdkafka sends admin requests to the controller that it knows. When it has died, they time out until the metadata
 # are read again; the default is 5 minutes.
 ADMIN_SETTINGS = {"topic.metadata.refresh.interval.ms": 5_000}
@@ -101,21 +113,38 @@ class Cluster:
         self._wire_security = wire_security(self.properties, token)
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
-        """Failure unless one of the addresses accepts a connection."""
+        """Failure unless one of the brokers accepts a connection with the cluster's TLS and SASL."""
         if self._is_reachable:
             return
         reason = ""
-        for address in split_addresses(self.bootstrap_servers):
+        for host, port in split_addresses(self.bootstrap_servers):
             try:
-                socket.create_connection(address, timeout=timeout_s).close()
-            except UnicodeError:
-                reason = "invalid host name"
-            except OSError as error:
-                reason = (error.strerror or str(error) or type(error).__name__).lower()
-            else:
-                self._is_reachable = True
-                return
+                self._probe(host, port, timeout_s)
+            except RefusedConnection:
+                raise
+            except AnswerTimeout:
+                pass  # the client library waits for longer
+            except Failure as failure:
+                reason = reason_of(failure)
+                continue
+            self._is_reachable = True
+            return
         raise unreachable(self.bootstrap_servers, reason)
+
+    def _probe(self, host: str, port: int, timeout_s: float) -> None:
+        """Opens a connection, and asks for something that every listener without SASL answers."""
+        try:
+            address = self.address(host, port)
+        except UnsupportedLogin:
+            socket.create_connection((host, port), timeout=timeout_s).close()
+            return
+        connection = BrokerConnection(address, timeout_s)
+        try:
+            if address.security is None or address.security.credentials is None:
+                request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+                connection.ask(request, MetadataResponse, METADATA_VERSION)
+        finally:
+            connection.close()
 
     def address(self, host: str, port: int) -> SecuredAddress:
         """The address of a broker for requests that the client library cannot make, with the cluster's TLS and SASL."""
@@ -202,7 +231,7 @@ class Cluster:
         except KafkaException as error:
             if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
                 return False
-            raise self.failure(error.args[0], f"topic {name}") from None
+            raise self.failure(error.args[0], f"topic {name}", "Create") from None
         return True
 
     def describe_topic(self, name: str) -> TopicDescription:
@@ -226,7 +255,7 @@ class Cluster:
             futures = self.admin().describe_topics(TopicCollection(some), request_timeout=REQUEST_TIMEOUT_S)
             for name, future in futures.items():
                 try:
-                    found.append(self.finish(future, f"topic {name}"))
+                    found.append(self.finish(future, f"topic {name}", "Describe"))
                 except (NoSuchTopic, NotAuthorized):
                     continue
         return found
@@ -235,19 +264,20 @@ class Cluster:
         found: list[TopicDescription] = []
         for some in in_parts(names, TOPICS_PER_REQUEST):
             futures = self.admin().describe_topics(TopicCollection(some), request_timeout=REQUEST_TIMEOUT_S)
-            found += [self.finish(future, f"topic {name}") for name, future in futures.items()]
+            found += [self.finish(future, f"topic {name}", "Describe") for name, future in futures.items()]
         return found
 
     def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
         """The wanted partitions of a topic, or all; Failure for one that does not exist."""
         return chosen_partitions(self.describe_topic(topic), wanted)
 
-    def finish(self, future: Future[Any], subject: str) -> Any:
-        """The result of an admin request; Failure that names the subject if the broker refuses."""
+    def finish(self, future: Future[Any], subject: str, operation: str = "") -> Any:
+        """The result of an admin request; Failure that names the subject if the broker refuses, and the operation that
+        the user lacks."""
         try:
             return future.result()
         except KafkaException as error:
-            raise self.failure(error.args[0], subject) from None
+            raise self.failure(error.args[0], subject, operation) from None
 
     def earliest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         return self._offsets(topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
@@ -289,7 +319,8 @@ class Cluster:
                     if error.args[0].name() in LEADER_ERRORS and time.monotonic() <= deadline:
                         without_leader.append(key)
                     else:
-                        listed.failures[key] = self.failure(error.args[0], f"topic {key[0]}, partition {key[1]}")
+                        subject = f"topic {key[0]}, partition {key[1]}"
+                        listed.failures[key] = self.failure(error.args[0], subject, "Describe")
             if not without_leader:
                 return listed
             asked = without_leader
@@ -306,8 +337,19 @@ class Cluster:
             futures += [((each.topic, each.partition), future) for each, future in requested.items()]
         return futures
 
-    def failure(self, error: KafkaError, subject: str = "") -> Failure:
-        """A Kafka error as a Failure. Connection errors include the last error that the client reported."""
+    @property
+    def principal(self) -> str:
+        """The user for the brokers, as far as the client knows it."""
+        protocol = self.properties.get("security.protocol", "").upper()
+        if protocol.startswith("SASL"):
+            user = self._token.user if self._token is not None else self.properties.get("sasl.username")
+            return f"User:{user}" if user else "this user"
+        has_certificate = any(name.startswith(("ssl.certificate.", "ssl.keystore.")) for name in self.properties)
+        return "the user of this certificate" if protocol == "SSL" and has_certificate else "User:ANONYMOUS"
+
+    def failure(self, error: KafkaError, subject: str = "", operation: str = "") -> Failure:
+        """A Kafka error as a Failure. Connection errors include the last error that the client reported, refusals the
+        operation that the user lacks."""
         line = explain(error, subject)
         if error.name() in CONNECTION_ERRORS:
             reported = self.last_error
@@ -318,7 +360,8 @@ class Cluster:
             )
             line += f" [{self.bootstrap_servers}{detail}]"
         if error.name().endswith("_AUTHORIZATION_FAILED"):
-            return NotAuthorized(line)
+            lacks = f": it needs {operation}" if operation else ""
+            return NotAuthorized(line + lacks)
         if error.name() == "GROUP_ID_NOT_FOUND":
             return NoSuchGroup(line)
         return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)

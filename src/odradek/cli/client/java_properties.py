@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.notation.client_settings import RENAMED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_RENAMED = {
-    "fetch.wait.max.ms": "fetch.max.wait.ms",
-    "message.max.bytes": "max.request.size",
-    "sasl.mechanisms": "sasl.mechanism",
-}
+_RENAMED = {theirs: name for name, theirs in RENAMED.items()}
 _LOGIN_MODULES = {"PLAIN": "plain.PlainLoginModule"}
 _SCRAM_MODULE = "scram.ScramLoginModule"
 _TRANSLATED = frozenset(

@@ -23,15 +23,32 @@ class NotAuthorized(Failure):
 
 
 class NoAnswer(Failure):
-    """A broker cannot be reached, or has not answered in time."""
+    """A broker cannot be reached, or has not answered in time; `reason` does not name it."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def reason_of(failure: Failure) -> str:
+    """Without the address, where that is named elsewhere."""
+    return failure.reason if isinstance(failure, NoAnswer) else failure.message
 
 
 class AnswerTimeout(NoAnswer):
     """A broker has accepted a connection, and has not answered a request in time."""
 
 
-class BadCredentials(Failure):
+class RefusedConnection(Failure):
+    """The cluster and this client do not agree on security. Other brokers of the cluster would answer the same."""
+
+
+class BadCredentials(RefusedConnection):
     """The broker does not accept the user with this secret."""
+
+
+class SecurityMismatch(RefusedConnection):
+    """The listener has another security protocol or mechanism, or a certificate of one side is not trusted."""
 
 
 def unreachable(address: str, reason: str) -> Failure:

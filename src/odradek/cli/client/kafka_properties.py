@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.cli.framework.failure import Failure
-from odradek.security.sasl_client.credentials import credentials_of_jaas
+from odradek.notation.client_settings import UntranslatableSetting, librdkafka_names
 from odradek.security.tls.cipher_suites import UnknownCipherSuite, choose_ciphers
 from odradek.security.tls.settings import KeyStoreSettings, TrustStoreSettings
 from odradek.security.tls.store_problem import StoreProblem
@@ -15,55 +15,18 @@ from odradek.security.tls.stores import DER_SEQUENCE, read_key_material, read_tr
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# Properties of the Java client that librdkafka does without, or has in another way.
-_IGNORED = frozenset(
-    [
-        "default.api.timeout.ms",
-        "request.timeout.ms",
-        "ssl.enabled.protocols",
-        "ssl.protocol",
-        "ssl.provider",
-        "ssl.keymanager.algorithm",
-        "ssl.trustmanager.algorithm",
-        "ssl.secure.random.implementation",
-        "ssl.engine.factory.class",
-        "key.serializer",
-        "value.serializer",
-        "key.deserializer",
-        "value.deserializer",
-        "metric.reporters",
-        "metrics.recording.level",
-    ]
-)
 _TLS = "ssl."
-_JAAS = "sasl.jaas.config"
 
 
 def librdkafka_properties(given: Mapping[str, str], read_file: Callable[[str], bytes]) -> dict[str, str]:
     """Failure for a store or a login that cannot be used. Other properties keep their names."""
-    properties = {
-        name: value
-        for name, value in given.items()
-        if name not in _IGNORED and not name.startswith(_TLS) and name not in (_JAAS, "sasl.mechanism")
-    }
     try:
+        properties = librdkafka_names({name: value for name, value in given.items() if not name.startswith(_TLS)})
         if given.get("security.protocol", "").upper() in ("SSL", "SASL_SSL"):
             properties |= _tls_properties(given, read_file)
-        if "sasl.mechanism" in given:
-            properties["sasl.mechanisms"] = given["sasl.mechanism"]
-        if _JAAS in given:
-            properties |= _login_properties(given)
-    except (StoreProblem, UnknownCipherSuite) as problem:
+    except (StoreProblem, UnknownCipherSuite, UntranslatableSetting) as problem:
         raise Failure(str(problem)) from None
     return properties
-
-
-def _login_properties(given: Mapping[str, str]) -> dict[str, str]:
-    try:
-        login = credentials_of_jaas(given.get("sasl.mechanism", "GSSAPI"), given[_JAAS])
-    except ValueError as problem:
-        raise Failure(f"{_JAAS}: {problem}") from None
-    return {"sasl.username": login.user, "sasl.password": login.password}
 
 
 def _tls_properties(given: Mapping[str, str], read_file: Callable[[str], bytes]) -> dict[str, str]:

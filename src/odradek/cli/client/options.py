@@ -10,10 +10,14 @@ import click
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
+from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+THIS_USER = "this user"  # in failures of requests, which do not know whom the brokers see
 
 
 command_config_option = click.option(
@@ -36,7 +40,10 @@ def cluster_options(function: F) -> F:
     @functools.wraps(function)
     def with_cluster(*arguments: Any, **parameters: Any) -> Any:
         cluster = chosen_cluster(click.get_current_context(), parameters)
-        return function(*arguments, cluster=cluster, **parameters)
+        try:
+            return function(*arguments, cluster=cluster, **parameters)
+        except Failure as failure:
+            raise Failure(failure.message.replace(THIS_USER, cluster.principal)) from None
 
     return connection_options(format_option(with_cluster))  # type: ignore[return-value]  # a command keeps its type
 

@@ -33,7 +33,9 @@ def read_settings(cluster: Cluster, kind: ResourceType, name: str) -> list[Setti
     """All settings of a topic, a broker or a group, in the order of their names."""
     futures = cluster.admin().describe_configs([ConfigResource(kind, name)], request_timeout=REQUEST_TIMEOUT_S)
     (future,) = futures.values()
-    entries: dict[str, ConfigEntry] = cluster.finish(future, f"settings of {kind.name.lower()} {name}")
+    entries: dict[str, ConfigEntry] = cluster.finish(
+        future, f"settings of {kind.name.lower()} {name}", "DescribeConfigs"
+    )
     return [
         Setting(key, entry.value, source_name(entry.source), entry.is_default, entry.is_read_only, entry.is_sensitive)
         for key, entry in sorted(entries.items())
@@ -52,4 +54,4 @@ def alter_settings(cluster: Cluster, resource: ConfigResource) -> None:
     """Apply the incremental changes of a resource; Failure if the broker refuses them."""
     futures = cluster.admin().incremental_alter_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
     for future in futures.values():
-        cluster.finish(future, f"{resource.restype.name.lower()} {resource.name}")
+        cluster.finish(future, f"{resource.restype.name.lower()} {resource.name}", "AlterConfigs")

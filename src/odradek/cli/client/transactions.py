@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.cli.client.kafka_errors import NoAnswer, NotAuthorized
 from odradek.cli.client.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.cli.client.wire_request import call
 from odradek.cli.framework.failure import Failure
@@ -123,8 +123,10 @@ def list_transactions(
     producer_ids: Iterable[int] = (),
     open_for_ms: int = -1,
     pattern: str | None = None,
+    missing: dict[int, str] | None = None,
 ) -> list[ListedTransaction]:
-    """The transactions of all coordinators, in the order of their ids."""
+    """The transactions of all coordinators, in the order of their ids. Why a broker did not answer is added to
+    `missing`, or raised without it."""
     request = ListTransactionsRequest(
         state_filters=list(states),
         producer_id_filters=list(producer_ids),
@@ -134,10 +136,16 @@ def list_transactions(
     version = 2 if pattern is not None else 1 if open_for_ms >= 0 else 0  # the oldest that has what is asked
     found = []
     for broker in brokers:
-        answer = retry_while_loading(
-            lambda broker=broker: call(broker.address, request, ListTransactionsResponse, version),  # type: ignore[misc]  # mypy does not infer a lambda with a default
-            lambda answer: answer.error_code,
-        )
+        try:
+            answer = retry_while_loading(
+                lambda broker=broker: call(broker.address, request, ListTransactionsResponse, version),  # type: ignore[misc]  # mypy does not infer a lambda with a default
+                lambda answer: answer.error_code,
+            )
+        except NoAnswer as failure:
+            if missing is None:
+                raise
+            missing[broker.broker_id] = failure.message
+            continue
         check(answer.error_code, f"transactions of broker {broker.broker_id}")
         found += [
             ListedTransaction(each.transactional_id, broker, each.producer_id, each.transaction_state)

@@ -7,7 +7,8 @@ import struct
 import time
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from odradek.cli.client.kafka_errors import AnswerTimeout, NoAnswer
+from odradek.cli.client.kafka_errors import AnswerTimeout, NoAnswer, RefusedConnection
+from odradek.cli.client.listener_diagnosis import mismatch
 from odradek.cli.client.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.malformed import MalformedMessage
@@ -64,34 +65,39 @@ def call(
 
 
 class BrokerConnection:
-    """A socket to a broker, after TLS and SASL. Failure if they fail; NoAnswer if the broker cannot be reached or does
-    not answer in time."""
+    """A socket to a broker, after TLS and SASL. RefusedConnection if they fail; NoAnswer if the broker cannot be
+    reached or does not answer in time."""
 
     def __init__(self, address: tuple[str, int] | SecuredAddress, timeout_s: float = TIMEOUT_S) -> None:
         self.address = address
+        self._timeout_s = timeout_s
+        self._has_answered = False
         host, port = address[:2]
-        security = address.security if isinstance(address, SecuredAddress) else None
+        security = self._security = address.security if isinstance(address, SecuredAddress) else None
         try:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise self._failure(error, NoAnswer) from None
         if security is None:
             return
         try:
             self._socket = security.secure(self._socket, host)
             security.log_in(self._socket, _ask)
-        except OSError as error:
+        except (OSError, Failure) as error:
             self.close()
-            raise self._failure(error, NoAnswer if isinstance(error, TimeoutError) else Failure) from None
+            raise self._reason(error) from None
         except BaseException:
             self.close()
             raise
+        self._has_answered = security.credentials is not None
 
     def ask(self, request: Request, response_type: type[R], version: int) -> R:
         try:
-            return _ask(self._socket, request, response_type, version)
-        except OSError as error:
-            raise self._failure(error, AnswerTimeout if isinstance(error, TimeoutError) else Failure) from None
+            response = _ask(self._socket, request, response_type, version)
+        except (OSError, Failure) as error:
+            raise self._reason(error) from None
+        self._has_answered = True
+        return response
 
     def send(self, request: Request, version: int, client_id: bytes = CLIENT_ID) -> None:
         """Sends a request whose response `receive` returns, so that a caller can wait for several brokers at once."""
@@ -112,9 +118,21 @@ class BrokerConnection:
     def close(self) -> None:
         self._socket.close()
 
-    def _failure(self, error: OSError, kind: type[Failure]) -> Failure:
+    def _reason(self, error: OSError | Failure) -> Failure:
+        """The failure of a request, or of TLS and SASL before it."""
+        if isinstance(error, TimeoutError):
+            return self._failure(error, AnswerTimeout)
+        if not self._has_answered and not isinstance(error, RefusedConnection):
+            found = mismatch(*self.address[:2], self._security, error, _ask, self._timeout_s)
+            if found is not None:
+                return found
+        return error if isinstance(error, Failure) else self._failure(error, Failure)
+
+    def _failure(self, error: OSError | UnicodeError, kind: type[Failure]) -> Failure:
         host, port = self.address[:2]
-        return kind(f"no response from {host}:{port}: {error.strerror or error}")
+        reason = "invalid host name" if isinstance(error, UnicodeError) else error.strerror or str(error)
+        message = f"no response from {host}:{port}: {reason}"
+        return kind(message, reason.lower()) if issubclass(kind, NoAnswer) else kind(message)
 
 
 def _ask(connection: socket.socket, request: Request, response_type: type[R], version: int) -> R:

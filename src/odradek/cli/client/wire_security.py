@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.client.kafka_errors import BadCredentials
+from odradek.cli.client.kafka_errors import BadCredentials, SecurityMismatch
 from odradek.cli.framework.failure import Failure
 from odradek.host.tls_context import make_context
 from odradek.protocol.errors import ErrorCode
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 MOST_MESSAGES = 8
+SYSTEM_CERTIFICATES = "probe"  # librdkafka's word for them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,22 +42,29 @@ class WireSecurity:
         return plain if self.context is None else self.context.wrap_socket(plain, server_hostname=host)
 
     def log_in(self, connection: socket.socket, ask: Ask) -> None:
-        """Failure if the broker does not accept the credentials."""
+        """Failure if the broker is not genuine, or does not accept the credentials."""
         if self.credentials is None:
             return
         exchange = self.credentials.exchange(secrets.token_hex(16))
         handshake = ask(connection, SaslHandshakeRequest(mechanism=exchange.mechanism), SaslHandshakeResponse, 1)
         assert isinstance(handshake, SaslHandshakeResponse)
+        if handshake.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            raise SecurityMismatch(
+                f"the broker does not accept {exchange.mechanism}; "
+                f"give one of its mechanisms as -X sasl.mechanisms: {', '.join(handshake.mechanisms)}"
+            )
         if handshake.error_code:
-            offered = ", ".join(handshake.mechanisms) or "none"
-            raise Failure(f"the broker does not accept {exchange.mechanism}; its mechanisms: {offered}")
+            raise Failure(f"the broker does not begin SASL: {ErrorCode(handshake.error_code).name}")
         message: bytes | None = exchange.begin()
         for _ in range(MOST_MESSAGES):
             answer = ask(connection, SaslAuthenticateRequest(auth_bytes=message or b""), SaslAuthenticateResponse, 2)
             assert isinstance(answer, SaslAuthenticateResponse)
             if answer.error_code:
                 reason = answer.error_message or ErrorCode(answer.error_code).name
-                raise BadCredentials(f"the broker refused the credentials of {self.credentials.user}: {reason}")
+                raise BadCredentials(
+                    f"the broker refused the credentials of {self.credentials.user}: {reason.rstrip('.')}; "
+                    f"check user, password and mechanism ({exchange.mechanism})"
+                )
             try:
                 message = exchange.answer(bytes(answer.auth_bytes))
             except ValueError as problem:
@@ -64,6 +72,10 @@ class WireSecurity:
             if message is None:
                 return
         raise Failure("the broker does not finish the authentication")
+
+
+class UnsupportedLogin(Failure):
+    """Only the Kafka client library has the mechanism."""
 
 
 class SecuredAddress(NamedTuple):
@@ -101,7 +113,9 @@ def wire_security(properties: Mapping[str, str], token: BearerToken | None = Non
 def _credentials(properties: Mapping[str, str]) -> SaslCredentials:
     mechanism = properties.get("sasl.mechanisms", properties.get("sasl.mechanism", "GSSAPI"))
     if mechanism not in MECHANISMS:
-        raise Failure(f"-X sasl.mechanisms={mechanism}: this command logs in with {', '.join(MECHANISMS)} only")
+        raise UnsupportedLogin(
+            f"-X sasl.mechanisms={mechanism}: this command logs in with {', '.join(MECHANISMS)} only"
+        )
     return SaslCredentials(mechanism, properties.get("sasl.username", ""), properties.get("sasl.password", ""))
 
 
@@ -133,9 +147,11 @@ def _text(properties: Mapping[str, str], name: str) -> str | None:
     if f"{name}.pem" in properties:
         return properties[f"{name}.pem"]
     path = properties.get(f"{name}.location")
-    if path is None:
+    if path is None or path == SYSTEM_CERTIFICATES:
         return None
     try:
+        if Path(path).is_dir():  # of authorities
+            return "".join(each.read_text() for each in sorted(Path(path).iterdir()) if each.is_file())
         return Path(path).read_text()
     except OSError as problem:
         raise Failure(f"{name}.location={path}: {problem.strerror or problem}") from None

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.group_listing import TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
@@ -99,7 +101,7 @@ def count_partitions(cluster: Cluster) -> PartitionCounts:
 def count_groups(cluster: Cluster) -> int | None:
     """None if the cluster does not list its groups."""
     try:
-        return len(cluster.group_names())
+        return len(list_groups(BrokerRequests(cluster, TIMEOUT_S))[0])
     except Failure:
         return None
 

@@ -20,11 +20,12 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.live_lines import LiveLines
 from odradek.cli.framework.output import faint, print_json, say
-from odradek.cli.framework.parameter_types import POSITIVE
+from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
+POSITIVE_COUNT = NumberType(1, 100_000)
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
 WAIT_INTERVAL_S = 0.25
 SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this time
@@ -38,6 +39,7 @@ SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this 
             "in a rolling restart: until all replicas are in sync, for 2 minutes at most",
             "odradek cluster status --wait 120",
         ),
+        ("after the start of a cluster", "odradek cluster status --wait 60 --brokers 3"),
         ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
     ]
 )
@@ -53,11 +55,25 @@ SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this 
     help="Wait until all brokers run and all replicas are in sync; exit with 1 if they are not by then.",
 )
 @click.option(
+    "--brokers",
+    "least_brokers",
+    type=POSITIVE_COUNT,
+    metavar="N",
+    default=1,
+    help="With --wait: wait for at least N brokers, too, as after the start of a cluster.",
+)
+@click.option(
     "--all", "shows_all", is_flag=True, help="Show all partitions that need attention, not only the first 10."
 )
 @cluster_options
 def status(
-    watch: bool, interval: float, wait_s: float | None, shows_all: bool, cluster: Cluster, as_json: bool
+    watch: bool,
+    interval: float,
+    wait_s: float | None,
+    least_brokers: int,
+    shows_all: bool,
+    cluster: Cluster,
+    as_json: bool,
 ) -> None:
     """Show brokers, partitions that need attention, and running reassignments.
 
@@ -74,11 +90,13 @@ def status(
         return
     requests = BrokerRequests(cluster) if wait_s is None else BrokerRequests(cluster, WATCH_TIMEOUT_S)
     state = (
-        read_state(requests, controllers=ControllerLookup(requests))
+        read_state(requests, controllers=ControllerLookup(requests), may_lack_reassignments=True)
         if wait_s is None
-        else wait_until_healthy(requests, wait_s)
+        else wait_until_healthy(requests, wait_s, least_brokers)
     )
     show(state, limit, as_json=as_json)
+    if wait_s is not None and len(state.brokers) < least_brokers:
+        raise Failure(f"the cluster has {len(state.brokers)} of {least_brokers} brokers after {wait_s:g} s")
     if wait_s is not None and not state.is_healthy:
         raise Failure(f"the cluster is not healthy after {wait_s:g} s: see above")
 
@@ -90,18 +108,18 @@ def show(state: ClusterState, limit: int | None, *, as_json: bool) -> None:
         say("\n".join(status_lines(state, limit)))
 
 
-def wait_until_healthy(requests: BrokerRequests, wait_s: float) -> ClusterState:
-    """The first healthy state, or the one at the end of the time."""
+def wait_until_healthy(requests: BrokerRequests, wait_s: float, least_brokers: int) -> ClusterState:
+    """The first healthy state with so many brokers, or the one at the end of the time."""
     deadline = time.monotonic() + wait_s
     min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
     while True:
         try:
-            state = read_state(requests, min_in_sync, controllers)
+            state = read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
         except Failure:
             if time.monotonic() >= deadline:
                 raise
         else:
-            if state.is_healthy or time.monotonic() >= deadline:
+            if (state.is_healthy and len(state.brokers) >= least_brokers) or time.monotonic() >= deadline:
                 return state
         time.sleep(WAIT_INTERVAL_S)
 
@@ -121,7 +139,7 @@ def follow(requests: BrokerRequests, interval_s: float, limit: int | None, *, as
             began_at = time.monotonic()
             trouble = ""
             try:
-                state = read_state(requests, min_in_sync, controllers)
+                state = read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
             except Failure as failure:
                 trouble = failure.message
             if screen is not None:

@@ -73,7 +73,8 @@ def status_lines(state: ClusterState, shown_partitions: int | None = SHOWN_PARTI
     lines += _broker_lines(state)
     lines += _problem_lines([each for each in state.partitions if each.problems], shown_partitions)
     if not state.knows_reassignments:
-        lines += ["", click.style("no controller answers: running reassignments are not known", fg="red")]
+        reason = "no controller answers, or this user lacks Describe on the cluster"
+        lines += ["", click.style(f"running reassignments are not known: {reason}", fg="red")]
     lines += _reassignment_lines([each for each in state.partitions if each.is_reassigned], shown_partitions)
     return lines
 

@@ -17,8 +17,9 @@ from odradek.cli.config.setting_completion import complete_assignments, complete
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.framework.parameter_types import PAIR, SETTING_NAME
+from odradek.cli.framework.parameter_types import SETTING_NAME
 from odradek.cli.framework.suggestions import did_you_mean
+from odradek.cli.framework.times import SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,7 +40,7 @@ Pairs = tuple[tuple[str, str], ...]
 )
 @entity_arguments
 @click.option(
-    "--set", "-s", "assignments", metavar="KEY=VALUE", type=PAIR, multiple=True, shell_complete=complete_assignments,
+    "--set", "-s", "assignments", metavar="KEY=VALUE", type=SETTING, multiple=True, shell_complete=complete_assignments,
     help="Set a setting. Repeatable.",
 )  # fmt: skip
 @click.option(
@@ -47,11 +48,11 @@ Pairs = tuple[tuple[str, str], ...]
     help="Return a setting to its default. Repeatable.",
 )  # fmt: skip
 @click.option(
-    "--append", "additions", metavar="KEY=VALUE", type=PAIR, multiple=True, shell_complete=complete_assignments,
+    "--append", "additions", metavar="KEY=VALUE", type=SETTING, multiple=True, shell_complete=complete_assignments,
     help="Add a value to a setting that is a list. Repeatable.",
 )  # fmt: skip
 @click.option(
-    "--subtract", "removals", metavar="KEY=VALUE", type=PAIR, multiple=True, shell_complete=complete_assignments,
+    "--subtract", "removals", metavar="KEY=VALUE", type=SETTING, multiple=True, shell_complete=complete_assignments,
     help="Remove a value from a setting that is a list. Repeatable.",
 )  # fmt: skip
 @click.option("--allow-unknown", is_flag=True, help="Store broker settings that the broker does not know.")

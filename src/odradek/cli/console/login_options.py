@@ -84,7 +84,7 @@ class LoginOptions(NamedTuple):
 
 def warn_of_clear_text(cluster: Cluster, mechanism: str) -> None:
     """SCRAM does not send the password."""
-    from odradek.console.settings import is_loopback
+    from odradek.notation.loopback import is_loopback
 
     is_encrypted = cluster.properties.get("security.protocol", "").lower() == "sasl_ssl"
     is_local = all(is_loopback(host) for host, _ in split_addresses(cluster.bootstrap_servers))

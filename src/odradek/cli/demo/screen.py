@@ -13,7 +13,7 @@ from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.record import DemoRecord, read_demo_record
 from odradek.cli.framework.executable import command_name
 from odradek.cli.framework.output import count_text, duration_text, print_json, say
-from odradek.cli.framework.percentiles import percentiles
+from odradek.notation.percentiles import percentiles
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -23,6 +23,7 @@ SPARK_STARTS = "starting Spark "
 SPARK_IS_READY = "Spark is ready"
 FAILED = "failed: "  # an attempt of the pipeline, which is started again
 RETRYING = "; retrying in "
+FAILURES_OF_A_LOOP = 2  # the pipeline may run between them, but it does not recover
 SHOW_EVERY_S = 0.1
 
 
@@ -35,6 +36,8 @@ class Starting:
         self.stages = Stages.named(*brokers, PIPELINE, SPARK, FLOWS, OUTPUT)
         self._screen = screen
         self._is_stopped = is_stopped
+        self._failures = 0  # of the pipeline
+        self._last_failure = ""
 
     def begin(self) -> None:
         self.stages.advance(time.time())
@@ -55,11 +58,15 @@ class Starting:
         elif line.startswith(SPARK_IS_READY):
             self.stages.advance_to(FLOWS, now_s)
         elif RUNNING in line:
-            self._screen.show_failure("")
+            if self._failures < FAILURES_OF_A_LOOP:
+                self._screen.show_failure("")
             if self.stages.advance_to(FLOWS, now_s):
                 self.stages.advance(now_s, line.partition(RUNNING)[2])
         elif line.startswith(FAILED):
-            self._screen.show_failure(f"the pipeline {line}")
+            self._failures += 1
+            self._last_failure = line.removeprefix(FAILED).partition(RETRYING)[0]
+            again = f" {self._failures} times" if self._failures > 1 else ""
+            self._screen.show_failure(f"the pipeline failed{again}: {line.removeprefix(FAILED)}")
         else:
             self.stages.note(line)
 
@@ -76,9 +83,11 @@ class Starting:
         return not self._is_stopped.is_set()
 
     def raise_failure(self) -> None:
-        """Raise a Failure if the pipeline had failed, and did not run again."""
-        if self._screen.failure:
-            raise Failure(self._screen.failure.partition(RETRYING)[0])
+        """Raise a Failure if the pipeline failed again and again, or failed and has output nothing."""
+        if self._failures >= FAILURES_OF_A_LOOP:
+            raise Failure(f"the pipeline failed {self._failures} times; the last time: {self._last_failure}")
+        if self._failures and (self._screen.failure or not self.stages.is_over):
+            raise Failure(f"the pipeline failed: {self._last_failure}")
 
 
 def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:

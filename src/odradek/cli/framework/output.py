@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def print_json(value: Any) -> None:
@@ -27,6 +27,12 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """Print a note to standard error, which is not part of the output that a program reads."""
     click.echo(click.style(text, dim=True), err=True)
+
+
+def note_missing(missing: Mapping[int, str], subject: str) -> None:
+    """Say which brokers did not answer, so that a list lacks theirs."""
+    for broker_id, reason in sorted(missing.items()):
+        note(f"broker {broker_id} lists no {subject}: {reason}")
 
 
 def strong(text: str) -> str:
@@ -63,15 +69,6 @@ def column_lines(titles: Sequence[str], rows: Sequence[Sequence[object]], *, ind
 
 VALUE_CHARACTERS = 200
 RIGHT_ALIGNED = frozenset({"SIZE", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
-
-
-def size_text(size_bytes: float) -> str:
-    """12 B, 3.4 KB, 1.2 GB: powers of 1000."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if abs(size_bytes) < 1000:
-            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:.1f} TB"
 
 
 def count_text(count: float, noun: str) -> str:

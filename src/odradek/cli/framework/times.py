@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from odradek.cli.framework.parameter_types import INT64_MAX, quoted
+from odradek.cli.framework.parameter_types import INT64_MAX, PairType, quoted
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?")
@@ -74,6 +74,18 @@ class TimeType(click.ParamType):  # type: ignore[type-arg]  # generic in the new
         if self.is_written and time_ms < 0:
             self.fail(f"{quoted(value)} is before 1970; timestamps begin there", param, ctx)
         return time_ms
+
+
+class SettingType(PairType):
+    """`key=value` of a setting: a time in milliseconds may be written with a unit, as in `retention.ms=7d`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        key, text = super().convert(value, param, ctx)
+        match = _DURATION.fullmatch(text)
+        return key, str(parse_duration_ms(text)) if key.endswith(".ms") and match is not None and match[2] else text
+
+
+SETTING = SettingType()
 
 
 class DurationType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only

@@ -33,7 +33,7 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
     unique = list(dict.fromkeys(names))
     for name, future in cluster.admin().delete_consumer_groups(unique, request_timeout=REQUEST_TIMEOUT_S).items():
         try:
-            cluster.finish(future, f"group {name}")
+            cluster.finish(future, f"group {name}", "Delete")
         except Failure as failure:
             failures.append(failure)
             continue

@@ -6,16 +6,11 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import state_option
-from odradek.cli.framework.output import print_columns, print_json, say
-from odradek.cli.group.state import state_name
+from odradek.cli.framework.output import note_missing, print_columns, print_json, say
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
-
-
-REQUEST_TIMEOUT_S = 15.0
 
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")
@@ -32,14 +27,11 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "
 @cluster_options
 def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """List the groups of the cluster."""
-    found = cluster.finish(cluster.admin().list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S), "groups")
-    rows = sorted(
-        (each.group_id, state_name(each.state), each.type.name.lower() if each.type is not None else "")
-        for each in found.valid
-        if not states or state_name(each.state) in states
-    )
-    for error in found.errors:
-        raise Failure(f"groups: {error}")
+    from odradek.cli.client import group_listing
+    from odradek.cli.client.broker_requests import BrokerRequests
+
+    found, missing = group_listing.list_groups(BrokerRequests(cluster, group_listing.TIMEOUT_S))
+    rows = [each for each in found if not states or each.state in states]
     if as_json:
         for name, state, kind in rows:
             print_json({"group": name, "state": state, "type": kind})
@@ -47,3 +39,4 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
         print_columns(["GROUP", "STATE", "TYPE"], rows)
     else:
         say("no groups" + (" in this state" if states else "; a consumer with a group.id creates one"))
+    note_missing(missing, "groups")

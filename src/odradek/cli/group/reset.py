@@ -121,10 +121,15 @@ def reset(
         return
     show(name, moves, execute, as_json)
     if not execute:
-        note("nothing was changed; add --execute to apply it")
+        note_dry_run(moves)
         return
     alter(cluster, name, moves)
     say(f"group {name}: {count_text(len(moves), 'offset')} set")
+
+
+def note_dry_run(moves: Sequence[Move]) -> None:
+    if any(each.change or each.before is None for each in moves):
+        note("nothing was changed; add --execute to apply it")
 
 
 def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> dict[PartitionKey, int]:
@@ -181,9 +186,13 @@ def consequence(moves: Sequence[Move]) -> str:
 
 
 def alter(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
+    """Failure if members have become active, or have committed since the moves were planned."""
+    before = committed_offsets(cluster, name, is_new_allowed=True)
+    if any(before.get((move.topic, move.partition)) != move.before for move in moves):
+        raise Failure(f"group {name} has committed other offsets since the preview; look at a new preview")
     offsets = [TopicPartition(move.topic, move.partition, move.after) for move in moves]
     request = ConsumerGroupTopicPartitions(name, offsets)
     futures = cluster.admin().alter_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
-    for each in cluster.finish(futures[name], f"group {name}").topic_partitions:
+    for each in cluster.finish(futures[name], f"group {name}", "Read").topic_partitions:
         if each.error is not None:
-            raise cluster.failure(each.error, f"group {name}, {each.topic}-{each.partition}")
+            raise cluster.failure(each.error, f"group {name}, {each.topic}-{each.partition}", "Read")

@@ -81,7 +81,7 @@ def state_name(state: Any) -> str:
 def read_group(cluster: Cluster, name: str) -> GroupState:
     """NoSuchGroup if there is none of this name."""
     futures = cluster.admin().describe_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)
-    described = cluster.finish(futures[name], f"group {name}")
+    described = cluster.finish(futures[name], f"group {name}", "Describe")
     state = state_name(described.state)
     if state == "Dead":
         raise NoSuchGroup(f"there is no group {name}; `odradek group list` shows those that exist")
@@ -110,7 +110,7 @@ def read_offsets(cluster: Cluster, name: str) -> dict[PartitionKey, int]:
     """The committed offsets of the group."""
     request = ConsumerGroupTopicPartitions(name)
     futures = cluster.admin().list_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
-    found = cluster.finish(futures[name], f"group {name}").topic_partitions
+    found = cluster.finish(futures[name], f"group {name}", "Describe").topic_partitions
     return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
 

@@ -22,12 +22,12 @@ from odradek.cli.framework.output import (
     print_json,
     say,
     shows_progress,
-    size_text,
     strong,
 )
 from odradek.cli.log.check import check_partition
 from odradek.cli.log.findings import Remedy
 from odradek.cli.log.targets import Target, check_log_directory, find_target, shown_path
+from odradek.notation.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

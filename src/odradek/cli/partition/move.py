@@ -12,10 +12,11 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_columns, print_json, say, size_text
+from odradek.cli.framework.output import count_text, print_columns, print_json, say
 from odradek.cli.partition.copies import failed_text, read_copies
 from odradek.cli.partition.moving import wait_for
 from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
+from odradek.notation.sizes import size_text
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,

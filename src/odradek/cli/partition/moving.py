@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, shows_progress, size_text
+from odradek.cli.framework.output import count_text, shows_progress
 from odradek.cli.partition.copies import failed_text, read_copies
+from odradek.notation.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.framework.output import column_lines, count_text, size_text
+from odradek.cli.framework.output import column_lines, count_text
+from odradek.notation.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,11 +10,12 @@ import click
 from odradek.cli.client.cluster_state import read_state
 from odradek.cli.framework.confirmation import confirm
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_columns, print_json, say, shows_progress, size_text
+from odradek.cli.framework.output import count_text, print_columns, print_json, say, shows_progress
 from odradek.cli.partition.plan_view import brokers_text, progress, progress_object, running_lines
 from odradek.cli.partition.requests import alter_reassignments
 from odradek.cli.partition.sizes import read_sizes
 from odradek.cli.partition.throttle import remove_throttle, remove_throttle_of
+from odradek.notation.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

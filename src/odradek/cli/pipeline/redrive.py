@@ -11,12 +11,13 @@ from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import print_json, say, size_text
+from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.letter_reading import MOST_READ
 from odradek.cli.pipeline.redrive_plan import MOST_LETTERS, Selection
 from odradek.cli.pipeline.redriving import plan_redrive
 from odradek.cli.pipeline.redriving import redrive as write_back
+from odradek.notation.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.framework.failure import Failure
-from odradek.pipelines.operating.client_settings import UntranslatableSetting, translate_settings
+from odradek.notation.client_settings import UntranslatableSetting
+from odradek.pipelines.operating.client_settings import translate_settings
 from odradek.pipelines.operating.status import ENDED, State
 from odradek.pipelines.operating.status_record import (
     PUBLISH_EVERY_S,

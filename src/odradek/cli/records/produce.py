@@ -123,9 +123,8 @@ def produce(
 def write_all(writer: RecordWriter, records: Iterable[InputRecord]) -> int | None:
     """Write records until one was refused. Returns the number of sent ones if others are left, which were not sent."""
     for number, record in enumerate(records):
-        if writer.first_error is not None:
+        if writer.first_error is not None or not writer.write(record):
             return number
-        writer.write(record)
     return None
 
 

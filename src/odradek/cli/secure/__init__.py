@@ -6,7 +6,10 @@ from odradek.cli.framework.commands import group
 
 
 @group(
-    lazy={"init": ("odradek.cli.secure.init:init", "Make a CA, certificates and client configurations.")},
+    lazy={
+        "init": ("odradek.cli.secure.init:init", "Make a CA, certificates and client configurations."),
+        "user": ("odradek.cli.secure.user:user", "Make a certificate for another user."),
+    },
     examples=[
         ("make them, and start a broker that uses them", "odradek secure init certs"),
         ("", "odradek broker --secure certs"),

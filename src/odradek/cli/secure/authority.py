@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -34,6 +34,17 @@ class CertificateAuthority:
             .add_extension(_usage(signs_certificates=True), critical=True)
             .sign(self._key, hashes.SHA256())
         )
+
+    @classmethod
+    def of(cls, certificate_pem: str, key_pem: str) -> Self:
+        """The authority whose key was kept."""
+        authority = cls()
+        authority._certificate = x509.load_pem_x509_certificate(certificate_pem.encode())
+        authority._subject = authority._certificate.subject
+        key = serialization.load_pem_private_key(key_pem.encode(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        authority._key = key
+        return authority
 
     @property
     def certificate_pem(self) -> str:

@@ -53,7 +53,7 @@ def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, a
     """Make a CA, certificates, and configurations for brokers and clients, for development.
 
     Clients authenticate by their certificates (mutual TLS), or with --sasl by generated passwords: `admin` may do
-    everything, `client` what it is given. `odradek user add` adds further users.
+    everything, `client` what it is given. `odradek secure user`, with --sasl `odradek user add`, adds further users.
     Files with keys are readable by their owner only. Do not use ca-key.pem in production: it makes certificates
     that the broker accepts.
     """

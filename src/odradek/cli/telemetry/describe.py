@@ -9,7 +9,7 @@ import click
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import print_columns, print_json, say, strong
+from odradek.cli.framework.output import note_missing, print_columns, print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.telemetry.list import as_object
 from odradek.cli.telemetry.requests import parse_id, read_instances
@@ -32,7 +32,8 @@ KINDS = ("gauge", "sum", "histogram")
 @cluster_options
 def describe(instance: str, name: str, cluster: Cluster, as_json: bool) -> None:
     """Show the latest metrics of a client. Sums and histograms are totals since its first push to the broker."""
-    found = read_instances(cluster, parse_id(instance))
+    found, missing = read_instances(cluster, parse_id(instance))
+    note_missing(missing, "clients")
     if not found:
         raise Failure(f"no broker knows the client instance {instance}; `odradek client list` shows them")
     latest = max(found, key=lambda each: each.instance.last_push_ms)

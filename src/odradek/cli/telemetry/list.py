@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.output import age_text, print_columns, print_json, say
+from odradek.cli.framework.output import age_text, note_missing, print_columns, print_json, say
 from odradek.cli.telemetry.requests import id_text, read_instances
 from odradek.protocol.errors import ErrorCode
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @cluster_options
 def list_clients(cluster: Cluster, as_json: bool) -> None:
     """List the clients that push their metrics, or that have requested their subscription."""
-    found = sorted(read_instances(cluster), key=lambda each: -each.instance.last_push_ms)
+    instances, missing = read_instances(cluster)
+    note_missing(missing, "clients")
+    found = sorted(instances, key=lambda each: -each.instance.last_push_ms)
     if as_json:
         for each in found:
             print_json(as_object(each))

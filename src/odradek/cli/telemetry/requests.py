@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from odradek.cli.client.broker_requests import BrokerRequests, check
+from odradek.cli.client.kafka_errors import NoAnswer
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_client_telemetry import (
@@ -43,25 +44,30 @@ def parse_id(text: str) -> UUID:
     return UUID(bytes=content)
 
 
-def read_instances(cluster: Cluster, wanted: UUID | None = None) -> list[FoundInstance]:
-    """The client instances of all brokers, or one of them with its values."""
+def read_instances(cluster: Cluster, wanted: UUID | None = None) -> tuple[list[FoundInstance], dict[int, str]]:
+    """The client instances of all brokers, or one of them with its values; and why brokers did not answer."""
     requests = BrokerRequests(cluster)
     request = DescribeClientTelemetryRequest(
         instance_ids=None if wanted is None else [wanted], include_values=wanted is not None
     )
     found = []
+    missing: dict[int, str] = {}
     for broker in requests.describe().brokers.values():
         if broker.is_fenced:
             continue
-        versions = requests.ask(
-            broker,
-            ApiVersionsRequest(client_software_name=OWN_SOFTWARE_NAME, client_software_version="1"),
-            ApiVersionsResponse,
-            3,
-        )
+        try:
+            versions = requests.ask(
+                broker,
+                ApiVersionsRequest(client_software_name=OWN_SOFTWARE_NAME, client_software_version="1"),
+                ApiVersionsResponse,
+                3,
+            )
+        except NoAnswer as failure:
+            missing[broker.broker_id] = failure.message
+            continue
         if API_KEY not in {each.api_key for each in versions.api_keys}:
             raise Failure(f"broker {broker.broker_id} does not show client telemetry: only brokers of Odradek do")
         answer = requests.ask(broker, request, DescribeClientTelemetryResponse, 0)
         check(answer.error_code, answer.error_message, f"client telemetry of broker {broker.broker_id}")
         found += [FoundInstance(answer.broker_id, each) for each in answer.instances]
-    return found
+    return found, missing

@@ -13,7 +13,8 @@ from odradek.cli.client.setting_names import suggesting_names
 from odradek.cli.client.settings import alter_settings
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import count_text, print_json, say
-from odradek.cli.framework.parameter_types import PAIR, PARTITION_COUNT, SETTING_NAME, TOPIC_NAME
+from odradek.cli.framework.parameter_types import PARTITION_COUNT, SETTING_NAME, TOPIC_NAME
+from odradek.cli.framework.times import SETTING
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
@@ -42,7 +43,7 @@ Pairs = tuple[tuple[str, str], ...]
     "-c",
     "configs",
     metavar="KEY=VALUE",
-    type=PAIR,
+    type=SETTING,
     multiple=True,
     shell_complete=complete_topic_assignments,
     help="Set a setting. Repeatable.",
@@ -70,7 +71,9 @@ def alter(
         with suggesting_names([*dict(configs), *deletions]):
             alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes))
     if partitions is not None:
-        cluster.finish(cluster.admin().create_partitions([NewPartitions(name, partitions)])[name], f"topic {name}")
+        cluster.finish(
+            cluster.admin().create_partitions([NewPartitions(name, partitions)])[name], f"topic {name}", "Alter"
+        )
     if as_json:
         print_json({"topic": name, "partitions": partitions, "set": dict(configs), "deleted": list(deletions)})
         return

@@ -12,7 +12,8 @@ from odradek.cli.client.setting_names import suggesting_names
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, print_json, say
-from odradek.cli.framework.parameter_types import PAIR, PARTITION_COUNT, REPLICATION_FACTOR, TOPIC_NAME
+from odradek.cli.framework.parameter_types import PARTITION_COUNT, REPLICATION_FACTOR, TOPIC_NAME
+from odradek.cli.framework.times import SETTING
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
@@ -32,11 +33,12 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
 @command(
     examples=[
         ("with the broker's defaults", "odradek topic create pump"),
-        ("six partitions; records are kept for a day", "odradek topic create pump -p 6 --config retention.ms=86400000"),
+        ("three topics", "odradek topic create pump valve motor"),
+        ("six partitions; records are kept for a day", "odradek topic create pump -p 6 --config retention.ms=1d"),
         ("in a script that may run twice", "odradek topic create pump --if-not-exists --format json"),
     ]
 )
-@click.argument("name", type=TOPIC_NAME)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TOPIC_NAME)
 @click.option(
     "--partitions",
     "-p",
@@ -56,7 +58,7 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
     "-c",
     "configs",
     metavar="KEY=VALUE",
-    type=PAIR,
+    type=SETTING,
     multiple=True,
     shell_complete=complete_topic_assignments,
     help="Setting of the topic. Repeatable.",
@@ -65,7 +67,7 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
 @cluster_options
 def create(
     *,
-    name: str,
+    names: tuple[str, ...],
     partitions: int | None,
     replication_factor: int | None,
     configs: Pairs,
@@ -73,14 +75,15 @@ def create(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Create a topic."""
-    with suggesting_names(dict(configs)):
-        created = cluster.create_topic(name, partitions or -1, replication_factor or -1, dict(configs))
-    if not created and not if_not_exists:
-        raise Failure(f"topic {name} already exists; --if-not-exists accepts that")
-    count = partitions if created and partitions else partition_count(cluster, name)
-    if as_json:
-        print_json({"topic": name, "created": created, "partitions": count})
-    else:
-        size = "" if count is None else f" with {count_text(count, 'partition')}"
-        say(f"created topic {name}{size}" if created else f"topic {name} already exists{size}")
+    """Create topics. The first that cannot be created ends the command; those before it exist."""
+    for name in names:
+        with suggesting_names(dict(configs)):
+            created = cluster.create_topic(name, partitions or -1, replication_factor or -1, dict(configs))
+        if not created and not if_not_exists:
+            raise Failure(f"topic {name} already exists; --if-not-exists accepts that")
+        count = partitions if created and partitions else partition_count(cluster, name)
+        if as_json:
+            print_json({"topic": name, "created": created, "partitions": count})
+        else:
+            size = "" if count is None else f" with {count_text(count, 'partition')}"
+            say(f"created topic {name}{size}" if created else f"topic {name} already exists{size}")

@@ -29,7 +29,7 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
     failures = []
     for name, future in cluster.admin().delete_topics(list(names)).items():
         try:
-            cluster.finish(future, f"topic {name}")
+            cluster.finish(future, f"topic {name}", "Delete")
         except Failure as failure:
             failures.append(failure)
             continue

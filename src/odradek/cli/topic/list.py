@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.client.kafka_admin import AclOperation
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say
@@ -40,4 +41,13 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     elif rows:
         print_columns(["TOPIC", "PARTITIONS", "REPLICAS"], rows)
     else:
-        say("no topics; `odradek topic create NAME` creates one")
+        say(no_topics_text(cluster))
+
+
+def no_topics_text(cluster: Cluster) -> str:
+    """A cluster lists the topics that the user may describe, and does not say that there are others."""
+    described = cluster.admin().describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S)
+    allowed = cluster.finish(described, "cluster").authorized_operations or ()
+    if AclOperation.ALTER in allowed:
+        return "no topics; `odradek topic create NAME` creates one"
+    return f"no topics that {cluster.principal} may describe; an admin allows it with `odradek acl add`"

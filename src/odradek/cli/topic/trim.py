@@ -133,6 +133,7 @@ def apply_trims(cluster: Cluster, topic: str, trims: Sequence[Trim]) -> None:
         try:
             future.result()
         except KafkaException as error:
-            failures.append(cluster.failure(error.args[0], f"topic {topic}, partition {partition.partition}").message)
+            subject = f"topic {topic}, partition {partition.partition}"
+            failures.append(cluster.failure(error.args[0], subject, "Delete").message)
     if failures:
         raise Failure("; ".join(failures))

@@ -9,7 +9,7 @@ import click
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import state_option
-from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.cli.framework.output import note_missing, print_columns, print_json, say
 from odradek.cli.framework.parameter_types import INT64_MAX, TEXT, NumberType
 from odradek.cli.framework.times import DurationType
 
@@ -62,6 +62,7 @@ def list_transactions(
     """List the transactional ids of the cluster, with coordinator, producer id and state."""
     from odradek.cli.client import transactions as requests
 
+    missing: dict[int, str] = {}
     found = requests.list_transactions(
         requests.read_brokers(cluster).values(),
         # Brokers compare the time since the last start, also of transactions that have ended.
@@ -69,7 +70,9 @@ def list_transactions(
         producer_ids=producer_ids,
         open_for_ms=-1 if open_for_ms is None else open_for_ms,
         pattern=pattern,
+        missing=missing,
     )
+    note_missing(missing, "transactions")
     if as_json:
         for each in found:
             print_json(

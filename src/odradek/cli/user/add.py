@@ -10,7 +10,7 @@ import click
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.user.credentials import (
     DEFAULT_ITERATIONS,
     MECHANISMS,
@@ -81,6 +81,8 @@ def add(
         print_json({"user": name, "mechanisms": list(chosen), "iterations": iterations})
     else:
         say(f"added user {name} with {' and '.join(chosen)} to {where}")
+    if not is_offline and not cluster.properties.get("security.protocol", "").upper().startswith("SASL"):
+        note(f"{where} is a listener without SASL, where {name} cannot log in with a password")
 
 
 def _listed(present: Sequence[tuple[str, str, int]]) -> str:

@@ -97,4 +97,4 @@ def remove_credentials(cluster: Cluster, credentials: Iterable[Credential]) -> N
 def _alter(cluster: Cluster, user: str, alteration: Any) -> None:
     futures = cluster.admin().alter_user_scram_credentials([alteration], request_timeout=REQUEST_TIMEOUT_S)
     for future in futures.values():
-        cluster.finish(future, f"user {user}")
+        cluster.finish(future, f"user {user}", "Alter")

@@ -3,9 +3,10 @@
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.kafka_errors import BadCredentials, NoSuchTopic, NotAuthorized
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import age_text, count_text, size_text
+from odradek.cli.framework.output import age_text, count_text
 from odradek.cli.framework.times import iso_text, parse_duration_ms, parse_time_ms
 from odradek.console.cluster.permissions import NotAllowed
+from odradek.notation.sizes import size_text
 
 __all__ = [
     "BadCredentials",

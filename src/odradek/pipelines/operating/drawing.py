@@ -11,7 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, rate_text, size_text
+from odradek.notation.sizes import size_text
+from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, rate_text
 from odradek.pipelines.operating.status import State
 
 if TYPE_CHECKING:

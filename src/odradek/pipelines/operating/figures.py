@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.notation.sizes import size_text
+
 if TYPE_CHECKING:
     from odradek.pipelines.operating.status import PipelineStatus
 
@@ -18,13 +20,6 @@ def count_text(count: float) -> str:
 
 def rate_text(per_s: float) -> str:
     return f"{per_s:.1f}" if 0 < per_s < 9.95 else count_text(per_s)
-
-
-def size_text(size_bytes: float) -> str:
-    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
-        if size_bytes >= size:
-            return f"{size_bytes / size:.1f} {unit}"
-    return f"{size_bytes:.0f} B"
 
 
 def duration_text(duration_ms: float) -> str:

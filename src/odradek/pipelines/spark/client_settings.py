@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.operating.client_settings import UntranslatableSetting, translate_settings
+from odradek.notation.client_settings import UntranslatableSetting
+from odradek.pipelines.operating.client_settings import translate_settings
 from odradek.pipelines.spark.failures import PipelineError
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.references import PythonReference
 
+INSTALLED = ("site-packages", "dist-packages")  # folders of installed packages
 _LOCK = threading.Lock()  # several flows may load concurrently
 
 
@@ -85,8 +86,14 @@ def is_same_name_elsewhere(name: str, module: Any, directory: Path) -> bool:
 
 
 def is_user_module(module: Any) -> bool:
-    """Whether the module is not installed, so that a worker on another machine could not import it."""
-    return "site-packages" not in (getattr(module, "__file__", None) or "site-packages")
+    """Whether the module is not installed, so that a worker could not import it. A module beside a definition that was
+    installed with a package is not installed itself: nobody imports it from site-packages."""
+    file = getattr(module, "__file__", None)
+    if not file:
+        return False
+    path = Path(file)
+    package = path.parent if path.stem == "__init__" else path
+    return package.parents[module.__name__.count(".")].name not in INSTALLED
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from odradek.cli.doctor.finding import problem, warning
+from odradek.notation.loopback import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,10 +139,3 @@ def mixed_versions(facts: ClusterFacts) -> Iterator[Finding]:
             ],
             "Run the command again in a minute; if the levels stay different, restart the brokers that are behind",
         )
-
-
-def is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

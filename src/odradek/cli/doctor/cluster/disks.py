@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from odradek.cli.doctor.finding import Finding, Severity, problem, warning
-from odradek.cli.framework.output import size_text
+from odradek.notation.sizes import size_text
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from odradek.cli.client.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, MinInS
 from odradek.cli.client.controller_lookup import ControllerLookup
 from odradek.cli.client.log_directories import read_disks
 from odradek.cli.client.request_parts import TOPICS_PER_REQUEST, in_parts
-from odradek.cli.doctor.cluster.brokers import is_loopback
 from odradek.cli.doctor.cluster.facts import ClusterFacts, Contact, Limits
 from odradek.cli.doctor.cluster.reading_groups import compare, read_groups
 from odradek.cli.doctor.cluster.reading_transactions import newest_internal_records, read_hanging
 from odradek.cli.doctor.cluster.topics import SETTINGS
 from odradek.cli.doctor.reading import all_at_once
 from odradek.cli.framework.failure import Failure
+from odradek.notation.loopback import is_loopback
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_configs import (

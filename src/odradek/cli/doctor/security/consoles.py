@@ -5,8 +5,8 @@ from __future__ import annotations
 import http.client
 import ssl
 
-from odradek.cli.doctor.cluster.brokers import is_loopback
 from odradek.cli.doctor.cluster.reading import resolve
+from odradek.notation.loopback import is_loopback
 
 TIMEOUT_S = 5.0
 CONSOLE_PORT = 8484

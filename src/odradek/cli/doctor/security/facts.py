@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.cli.doctor.finding import Facts
+from odradek.notation.loopback import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from odradek.security.acls.bindings import AclBinding
 
 Settings = dict[str, str]
-
-
-def is_exposed_host(host: str) -> bool:
-    """Whether a listener that is bound to it accepts connections of other machines."""
-    if host == "localhost":
-        return False
-    try:
-        return not ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +44,7 @@ class ListenerFacts:
     @property
     def is_exposed(self) -> bool:
         """Whether other machines can connect: it is not bound to a loopback address."""
-        return is_exposed_host(self.bound_host)
+        return not is_loopback(self.bound_host)
 
     @property
     def is_authenticating(self) -> bool:

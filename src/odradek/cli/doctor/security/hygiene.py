@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.cli.doctor.finding import problem, warning
-from odradek.cli.doctor.security.facts import is_exposed_host
+from odradek.notation.loopback import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,4 +120,4 @@ def no_audit_log(facts: SecurityFacts) -> Iterator[Finding]:
 def _is_exposed(address: str) -> bool:
     """Of host:port; an empty address is none."""
     host = address.strip().rpartition(":")[0]
-    return bool(address.strip()) and is_exposed_host(host.removeprefix("[").removesuffix("]"))
+    return bool(address.strip()) and not is_loopback(host.removeprefix("[").removesuffix("]"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from odradek.notation.percentiles import percentiles
 
+if TYPE_CHECKING:
     from odradek.pipelines.examples.live_view.definition import Latency
     from odradek.pipelines.examples.live_view.records import SeenRecord
 
@@ -44,20 +44,12 @@ class LatencyMeter:
     def last_minute_ms(self, now_s: float) -> dict[str, float]:
         """The p50, p99 and maximum in the last minute; during the warm-up that of the warm-up."""
         found = self._found or self._warm_up
-        return percentiles([latency for at_s, latency in found if now_s - at_s <= LATENCY_OVER_S])
+        return percentiles((latency for at_s, latency in found if now_s - at_s <= LATENCY_OVER_S), SHARES)
 
     def all_ms(self) -> dict[str, float]:
-        return percentiles([latency for _at_s, latency in self._found or self._warm_up])
+        return percentiles((latency for _at_s, latency in self._found or self._warm_up), SHARES)
 
     @property
     def is_of_warm_up(self) -> bool:
         """Whether there is nothing but the warm-up."""
         return not self._found
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    ordered = sorted(values)
-    if not ordered:
-        return {}
-    named = {name: ordered[min(len(ordered) - 1, int(share * len(ordered)))] for name, share in SHARES.items()}
-    return {**named, "max": ordered[-1]}

@@ -71,6 +71,8 @@ class LineScreen:
     def end(self, model: LiveViewModel) -> None:
         for line in summary_lines(model, time.time()):
             self.say(line)
+        if self.failure:
+            self.say(self.failure)
 
     def close(self) -> None:
         """Nothing to restore."""
@@ -90,7 +92,8 @@ class JsonScreen(LineScreen):
         self.say(json.dumps({"kind": "progress", **progress_facts(model, time.time())}))
 
     def end(self, model: LiveViewModel) -> None:
-        self.say(json.dumps({"kind": "summary", **summary_facts(model, time.time())}))
+        failure = {"failure": self.failure} if self.failure else {}
+        self.say(json.dumps({"kind": "summary", **summary_facts(model, time.time()), **failure}))
 
 
 class LiveScreen(LineScreen):
