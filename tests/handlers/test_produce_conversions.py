@@ -241,6 +241,17 @@ def test_request_is_refused_while_many_requests_wait(broker: SimulatedBroker, wo
     assert workers.conversions == len(waiting)
 
 
+def test_compressed_batches_of_many_producers_wait_to_be_decompressed(
+    broker: SimulatedBroker, workers: HeldConversions
+) -> None:
+    create_topic(broker, "plain")
+    batch = build_batch([Record(0, 1_000, None, bytes(2 * EVENT_LOOP_BYTES))], compression=Compression.ZSTD)
+    request = produce_request([("plain", 0, batch)])
+    waiting = [broker.begin(request, ProduceResponse, VERSION) for _ in range(3 * MOST_WAITING_REQUESTS)]
+    workers.release.set()
+    assert [answer_of(each.result()) for each in waiting] == [(0, number) for number in range(len(waiting))]
+
+
 def test_request_is_refused_while_many_bytes_wait(broker: SimulatedBroker, workers: HeldConversions) -> None:
     alter_configs(broker, TOPIC_RESOURCE, "topic", max_message_bytes=str(2 * MOST_WAITING_BYTES))
     larger = build_batch([Record(0, 1_000, b"key", bytes(MOST_WAITING_BYTES + 1))])

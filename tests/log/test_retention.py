@@ -72,6 +72,12 @@ def with_times(batch: memoryview, base_timestamp: int, max_timestamp: int) -> me
     return memoryview(write_batch(header, batch[HEADER_SIZE_BYTES:]))
 
 
+def test_stored_largest_timestamp_of_zero_does_not_tell_the_age(simulation: Simulation) -> None:
+    log = fill(simulation, [])
+    log.append_as_follower(with_times(memoryview(make_batch()), -1, 0))
+    assert expire(log, simulation.clock.now_ms() + 9 * HOUR_MS) == [0]
+
+
 @pytest.mark.parametrize(
     "config",
     [

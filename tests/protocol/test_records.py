@@ -18,7 +18,12 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.record_checks import begins_with_record, every_record_has_a_key
+from odradek.protocol.record_checks import (
+    MOST_HEADERS_CHECKED,
+    begins_with_record,
+    check_records,
+    every_record_has_a_key,
+)
 from odradek.protocol.records import Record, build_batch, read_records, read_times
 from odradek.protocol.varints import encode_varlong
 from tests.protocol import kafka_python
@@ -250,3 +255,13 @@ def test_first_record_has_offset_delta_zero(value_bytes: int) -> None:
         record = Record(delta, timestamp, b"key", bytes(value_bytes))
         data = section(Record(0, 0, None, None), record)[len(section(Record(0, 0, None, None))) :]
         assert not begins_with_record(data, 0, 1)
+
+
+def test_of_an_only_record_with_many_headers_their_number_is_checked() -> None:
+    data = section(Record(0, 0, None, b"", [("a", b"")] * (MOST_HEADERS_CHECKED + 1)))
+    assert begins_with_record(data, 0, 1)
+    garbled = data[: -2 * MOST_HEADERS_CHECKED] + b"\x7f" * (2 * MOST_HEADERS_CHECKED)
+    assert begins_with_record(garbled, 0, 1), "the event loop does not read so many"
+    with pytest.raises(MalformedMessage):
+        check_records(garbled, 1)
+    assert not begins_with_record(garbled + b"\0", 0, 1)

@@ -13,7 +13,7 @@ from odradek.handlers.produce_refusals import MOST_EXPLAINED, explain
 from odradek.handlers.produced_batches import is_compressed, is_transactional, is_zstd
 from odradek.host.logs import get_logger
 from odradek.log.append_result import CONVERT_FIRST
-from odradek.log.batch_conversion import EventLoopBudget
+from odradek.log.batch_conversion import EventLoopBudget, is_decompressed_only
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceResponse
 from odradek.replica.partition import ALL_IN_SYNC
@@ -148,7 +148,11 @@ class RequestAppends:
         guard: VerificationGuard | None,
         response: PartitionProduceResponse,
     ) -> None:
-        has_room = self.context.services.produce_conversions.has_room(len(records), self._deferred_bytes)
+        has_room = self.context.services.produce_conversions.has_room(
+            len(records),
+            self._deferred_bytes,
+            is_decompressed_only=is_decompressed_only(records, partition.log.config),
+        )
         if not has_room or partition in self._full_partitions:
             self._waiting_partitions.add(partition)
             self._full_partitions.add(partition)

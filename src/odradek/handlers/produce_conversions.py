@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_WAITING_REQUESTS = 64
 """Before each batch of a request, at most one batch of each other request is converted."""
+MOST_WAITING_CHECKS = 2_000
+"""The same where the batches are only decompressed, which takes a few milliseconds at most."""
 MOST_WAITING_BYTES = 16 << 20
 """Of copies of batches, without the batch that the worker converts. One batch may wait whatever its size is."""
 ENTRY_BYTES = 1 << 10  # of memory, about, for a waiting batch besides its copy
@@ -48,11 +50,13 @@ class ProduceConversions:
     def __init__(self, workers: WorkerPool, receive_budget: ReceiveBudget) -> None:
         self._workers = workers
         self._receive_budget = receive_budget
-        self._turns = WorkerTurns(MOST_WAITING_REQUESTS)
+        self._turns = WorkerTurns(MOST_WAITING_CHECKS)
         self._waiting_bytes = 0
 
-    def has_room(self, batch_bytes: int, request_bytes: int) -> bool:
+    def has_room(self, batch_bytes: int, request_bytes: int, *, is_decompressed_only: bool) -> bool:
         """Whether a batch may wait, besides those of other requests and `request_bytes` of its own request."""
+        if not is_decompressed_only and self._turns.count > MOST_WAITING_REQUESTS:
+            return False
         waiting_bytes = self._waiting_bytes + request_bytes
         is_alone = waiting_bytes == 0
         return not self._turns.are_full and (

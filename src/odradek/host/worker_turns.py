@@ -22,7 +22,12 @@ class WorkerTurns:
 
     @property
     def are_full(self) -> bool:
-        return len(self._tasks) > self._most_waiting
+        return self.count > self._most_waiting
+
+    @property
+    def count(self) -> int:
+        """Of the pieces of work that have their turn or wait for it."""
+        return len(self._tasks)
 
     @property
     def is_free(self) -> bool:

@@ -113,6 +113,11 @@ def _convert_within(
         return None
 
 
+def is_decompressed_only(batch: memoryview, config: LogConfig) -> bool:
+    """Whether a worker takes a few milliseconds at most for the batch, since it does not read record by record."""
+    return len(batch) >= HEADER_SIZE_BYTES and not _reads_every_record(read_batch_header(batch), config)
+
+
 def needs_no_conversion(header: BatchHeader, config: LogConfig) -> bool:
     is_unpacked = header.attributes & COMPRESSION_MASK and config.produce_validation is not ProduceValidation.HEADER
     return not is_unpacked and not _reads_every_record(header, config)
@@ -198,7 +203,8 @@ def _convert_records(
 def _correct_max_timestamp(records: bytes, batch: memoryview, header: BatchHeader, pause: Pause | None) -> BatchHeader:
     """Gives the batch the largest timestamp of its records, -1 if they have none, so that retention, look-ups by time,
     followers and tools see what Kafka's files have."""
-    max_timestamp = max(NO_TIMESTAMP, *(timestamp for _, timestamp in read_times_of(records, header, pause)))
+    largest = max((timestamp for _, timestamp in read_times_of(records, header, pause)), default=NO_TIMESTAMP)
+    max_timestamp = max(NO_TIMESTAMP, largest)
     if max_timestamp != header.max_timestamp:
         set_max_timestamp(batch, 0, max_timestamp)
     return header._replace(max_timestamp=max_timestamp)

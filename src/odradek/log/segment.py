@@ -244,9 +244,10 @@ class Segment(StoredSegment):
         return self.max_timestamp
 
     def newest_ms(self) -> int:
-        """The largest timestamp of its records, or of its file when they have none. Blocks."""
+        """The largest timestamp of its records, or of its file when they have none. A header with 0 may say so of
+        records without timestamps: leaders correct it, Kafka's older brokers did not. Blocks."""
         timestamp = self.load_max_timestamp()
-        return timestamp if timestamp >= 0 else self.disk.modified_ms(self.path(LOG_SUFFIX))
+        return timestamp if timestamp > 0 else self.disk.modified_ms(self.path(LOG_SUFFIX))
 
     # Truncation and recovery
 

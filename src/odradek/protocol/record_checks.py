@@ -2,6 +2,7 @@
 
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import (
+    NO_LIMIT,
     RECORDS_BETWEEN_PAUSES,
     SMALLEST_HEADER_BYTES,
     SMALLEST_RECORD_BYTES,
@@ -11,13 +12,16 @@ from odradek.protocol.records import (
 )
 from odradek.protocol.varints import SINGLE_BYTE_LIMIT, Bytes, decode_varlong
 
+MOST_HEADERS_CHECKED = 100  # of an only record: the event loop reads them
+
 
 def check_records(  # noqa: C901, PLR0912, PLR0915 - unrolled: a worker spends most of its time here
-    data: Bytes, record_count: int, pause: Pause | None = None
+    data: Bytes, record_count: int, pause: Pause | None = None, most_headers: int = NO_LIMIT
 ) -> int:
     """The number of records and of their headers. MalformedMessage unless these decompressed bytes are so many records,
     with offset deltas from 0 as a producer assigns them. All lengths are read, as in Kafka when it compresses a batch
-    again; no objects are made of them. `pause` is called between runs of RECORDS_BETWEEN_PAUSES records and headers."""
+    again; no objects are made of them. `pause` is called between runs of RECORDS_BETWEEN_PAUSES records and headers. A
+    record with more headers than `most_headers` must be the last one: only the number of its headers is checked."""
     check_record_count(record_count, data)
     limit = len(data)
     position = 0
@@ -69,6 +73,10 @@ def check_records(  # noqa: C901, PLR0912, PLR0915 - unrolled: a worker spends m
                 position = _skip_nullable_bytes(data, position, end)
             if data[position]:
                 header_count, position = decode_varlong(data, position)
+                if header_count > most_headers:
+                    _check_header_count(header_count, end - position)
+                    position = end
+                    break
                 position = _skip_headers(data, position, end, header_count, pause)
                 count += header_count
             else:
@@ -84,11 +92,11 @@ def check_records(  # noqa: C901, PLR0912, PLR0915 - unrolled: a worker spends m
 
 def begins_with_record(data: Bytes, position: int, record_count: int) -> bool:
     """Whether these decompressed records begin with one that has offset delta 0, and that leaves as many bytes as the
-    others need. An only record is checked as a whole. Usual varints are decoded in place: this runs for every produced
-    batch."""
+    others need. An only record is checked as a whole, if it has few headers. Usual varints are decoded in place: this
+    runs for every produced batch."""
     try:
         if record_count == 1:
-            return check_records(data[position:], 1) > 0
+            return check_records(data[position:], 1, most_headers=MOST_HEADERS_CHECKED) > 0
         length = data[position]
         start = position + 1
         if length >= SINGLE_BYTE_LIMIT:
@@ -142,8 +150,7 @@ def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None =
 
 
 def _skip_headers(data: Bytes, position: int, end: int, count: int, pause: Pause | None) -> int:
-    if not 0 <= count <= (end - position) // SMALLEST_HEADER_BYTES:
-        raise MalformedMessage(f"{count} headers in {end - position} bytes")
+    _check_header_count(count, end - position)
     for run in runs(count, pause):
         for _ in run:
             name_bytes, _ = decode_varlong(data, position)
@@ -152,6 +159,11 @@ def _skip_headers(data: Bytes, position: int, end: int, count: int, pause: Pause
             position = _skip_nullable_bytes(data, position, end)
             position = _skip_nullable_bytes(data, position, end)
     return position
+
+
+def _check_header_count(count: int, size_bytes: int) -> None:
+    if not 0 <= count <= size_bytes // SMALLEST_HEADER_BYTES:
+        raise MalformedMessage(f"{count} headers in {size_bytes} bytes")
 
 
 def _skip_nullable_bytes(data: Bytes, position: int, end: int) -> int:
