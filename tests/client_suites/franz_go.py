@@ -26,4 +26,4 @@ def execute(run: Run) -> dict[str, Outcome]:
         return PACKAGE.test(run, environment, {})
 
 
-SUITE = Suite("franz-go", (1, 3), execute, PACKAGE.names)
+SUITE = Suite("franz-go", (1, 3), execute, PACKAGE.names, 30)

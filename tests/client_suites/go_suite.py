@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome
+from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, run_to_end
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 if TYPE_CHECKING:
@@ -56,17 +56,7 @@ class GoPackage:
             f"-tags={self.tags}", f"-modfile={module_file}", f"-run=^({'|'.join(sorted(names))})$", self.path,
         ]  # fmt: skip
         events = run.directory / "events.jsonl"
-        with events.open("wb") as output, (run.directory / "errors.txt").open("wb") as errors:
-            subprocess.run(
-                command,
-                cwd=HERE,
-                env=go_environment() | dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                timeout=(TIMEOUT_MINUTES + 10) * 60,
-                check=False,
-            )
+        run_to_end(command, HERE, go_environment() | dict(environment), events, (TIMEOUT_MINUTES + 10) * 60)
         return read_events(events.read_text(errors="replace").splitlines(), names)
 
     def _copy_with(self, replaced: Mapping[str, str], directory: Path) -> Path:

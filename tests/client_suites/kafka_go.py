@@ -35,4 +35,4 @@ LEFT_OUT = {
     "TestReaderConsumerGroup": "panics on every broker: getOffsets makes a ConsumerGroup without its function connect",
     "TestUnsupportedSASLMechanism": "needs a listener with SASL on port 9093",
 }
-SUITE = Suite("kafka-go", (1,), execute, PACKAGE.names, LEFT_OUT)
+SUITE = Suite("kafka-go", (1,), execute, PACKAGE.names, 30, LEFT_OUT)

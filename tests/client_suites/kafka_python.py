@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from tests.client_suites.brokers import running
-from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite
+from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite, run_to_end
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class SpawnedService:
     pass
 """
 TEST_TIMEOUT_S = 120
+TIMEOUT_S = 30 * 60
 PROPERTIES: dict[str, Property] = {  # of the brokers that the tests would start
     "num.partitions": 4,
     "group.min.session.timeout.ms": 1000,
@@ -76,27 +77,31 @@ def _functions(path: Path) -> list[str]:
 def execute(run: Run) -> dict[str, Outcome]:
     report = run.directory / "report.xml"
     left_out = [f"--ignore={TESTS}/{name}" for name in run.left_out if name.endswith(".py")]
-    names = [name for name in run.left_out if not name.endswith(".py")]
-    if names:
-        left_out += ["-k", " and ".join(f"not {name}" for name in sorted(names))]
+    left_out += [
+        f"--deselect={TESTS}/{path.name}::{name}"
+        for path in (source() / TESTS).glob("test_*.py")
+        for name in run.left_out.intersection(_functions(path))
+    ]
     properties = PROPERTIES | ({"node.id": 0} if run.brokers == 1 else {})
-    with running(run.brokers, properties) as bootstrap_servers, (run.directory / "output.txt").open("wb") as output:
-        subprocess.run(
+    with running(run.brokers, properties) as bootstrap_servers:
+        run_to_end(
             [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:odradek",
              "-o", "addopts=", f"--timeout={TEST_TIMEOUT_S}",
              f"--junitxml={report}", *left_out, TESTS],
-            cwd=source(),
-            env={
+            source(),
+            {
                 **os.environ,
                 "KAFKA_URI": f"kafka://{bootstrap_servers.partition(',')[0]}",
                 "KAFKA_VERSION": "4.3",
                 "KAFKA_ROOT": str(run.directory),
             },
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
+            run.directory / "output.txt",
+            TIMEOUT_S,
         )  # fmt: skip
+    if not report.exists():
+        raise RuntimeError(
+            f"kafka-python's tests wrote no report: {(run.directory / 'output.txt').read_text()[-2000:]}"
+        )
     return {
         f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name')}": _outcome(case)
         for case in ElementTree.parse(report).getroot().iter("testcase")
@@ -118,4 +123,4 @@ LEFT_OUT = {
     "test_delete_records@3": "expects one poll to return the records of all brokers",
     "test_alter_replica_log_dirs@3": "expects the replica on the broker that answers first",
 }
-SUITE = Suite("kafka-python", (1, 3), execute, names, LEFT_OUT)
+SUITE = Suite("kafka-python", (1, 3), execute, names, 40, LEFT_OUT)

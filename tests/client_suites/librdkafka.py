@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.client_suites.brokers import running
-from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite
+from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite, run_to_end
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 if TYPE_CHECKING:
@@ -95,27 +95,18 @@ def execute(run: Run) -> dict[str, Outcome]:
             "TESTS_SKIP": ",".join(sorted(name[:4] for name in run.left_out)),
             "LD_LIBRARY_PATH": f"{test_directory().parent / 'src'}:{test_directory().parent / 'src-cpp'}",
         }
-        with (run.directory / "output.txt").open("wb") as output:
-            subprocess.run(
-                ["./test-runner", "-L", "-K", "-Q", "-E", "-p2"],
-                cwd=test_directory(),
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=TIMEOUT_S,
-                check=False,
-            )
+        command = ["./test-runner", "-L", "-K", "-Q", "-E", "-p2"]
+        run_to_end(command, test_directory(), environment, run.directory / "output.txt", TIMEOUT_S)
     if not report.exists():
         raise RuntimeError(f"librdkafka's tests wrote no report: {(run.directory / 'output.txt').read_text()[-2000:]}")
     text = COLOURS.sub("", (run.directory / "output.txt").read_text(errors="replace"))
     reasons = dict(SUMMARY.findall(text))
     tests = json.loads(report.read_text())["tests"]
-    return {
+    return {name: Outcome(FAILED, "is not in the report") for name in names() - run.left_out} | {
         name: Outcome(STATES.get(test["state"], FAILED), reasons.get(name, test["extra"]).strip())
         for name, test in tests.items()
         if name in names()
     }
 
 
-SUITE = Suite("librdkafka", (1, 3), execute, names, LEFT_OUT)
+SUITE = Suite("librdkafka", (1, 3), execute, names, 80, LEFT_OUT)

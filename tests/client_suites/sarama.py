@@ -1,6 +1,7 @@
 """sarama's functional tests: five brokers behind toxiproxy, of which tests stop one with `docker compose`.
 
-A program named `docker` takes its place. With fewer brokers, several proxies lead to one broker.
+A program named `docker` takes its place. With fewer brokers, several proxies lead to one broker. The tests create their
+topics with three replicas, so that a single broker refuses them.
 """
 
 from __future__ import annotations
@@ -116,4 +117,4 @@ def docker(cluster: ProxiedCluster, directory: Path) -> Iterator[str]:
 
 
 LEFT_OUT = {"TestFuncAdminDescribeLogDirs@3": "expects five brokers"}
-SUITE = Suite("sarama", (3, 5), execute, PACKAGE.names, LEFT_OUT)
+SUITE = Suite("sarama", (3, 5), execute, PACKAGE.names, 60, LEFT_OUT)

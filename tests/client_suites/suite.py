@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -38,6 +42,8 @@ class Suite:
     """Runs all tests but those left out."""
     names: Callable[[], frozenset[str]]
     """The tests that the suite has."""
+    fewest_passed: int
+    """Fewer mean that tests were not found or not run."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Test, or `test@brokers`, and why it is not run."""
 
@@ -73,3 +79,26 @@ def run_suite(suite: Suite, brokers: int, directory: Path) -> Report:
     outcomes = dict(suite.execute(Run(brokers, frozenset(skipped), directory)))
     outcomes |= {name: Outcome(SKIPPED, reason) for name, reason in skipped.items()}
     return Report(suite.name, brokers, outcomes, (time.monotonic() - begin_s) / 60)
+
+
+def run_to_end(
+    command: Sequence[str], directory: Path, environment: Mapping[str, str], output: Path, timeout_s: float
+) -> None:
+    """Runs the tests of a suite, whatever they return; after the timeout, none of their processes is left."""
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(
+            command,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            process.wait(timeout_s)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

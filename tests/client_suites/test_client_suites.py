@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.client_suites import franz_go, kafka_go, kafka_python, librdkafka, sarama
-from tests.client_suites.suite import FAILED, run_suite
+from tests.client_suites.suite import FAILED, PASSED, run_suite
 
 if TYPE_CHECKING:
     from tests.client_suites.suite import Report, Suite
@@ -32,3 +32,4 @@ def test_suite_passes(suite: Suite, brokers: int, reports: list[Report]) -> None
     reports.append(report)
     failed = report.named(FAILED)
     assert not failed, "\n\n".join(f"{name}: {text}" for name, text in failed.items())
+    assert report.count(PASSED) >= suite.fewest_passed, "the tests were not found, or not run"
