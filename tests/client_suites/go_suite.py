@@ -53,7 +53,8 @@ class GoPackage:
         module_file = self._copy_with(replaced, run.directory) if replaced else PINS[0]
         command = [
             "go", "test", "-json", "-count=1", "-vet=off", "-trimpath", f"-timeout={TIMEOUT_MINUTES}m",
-            f"-tags={self.tags}", f"-modfile={module_file}", f"-run=^({'|'.join(sorted(names))})$", self.path,
+            f"-tags={self.tags}", f"-modfile={module_file}", f"-run=^({'|'.join(sorted(names))})$",
+            f"-skip={'|'.join(sorted(f'^{each}$' for each in run.left_out if '/' in each))}", self.path,
         ]  # fmt: skip
         events = run.directory / "events.jsonl"
         run_to_end(command, HERE, go_environment() | dict(environment), events, (TIMEOUT_MINUTES + 10) * 60)

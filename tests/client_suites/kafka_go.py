@@ -30,9 +30,16 @@ def execute(run: Run) -> dict[str, Outcome]:
         return PACKAGE.test(run, environment, {"9092": port, 'TCP("localhost")': f'TCP("localhost:{port}")'})
 
 
+_CREATES = "asks for the deleted topic in a way that creates it (docs/reference.md: differences)"
+_SASL = "needs a listener with SASL on port 9093"
 LEFT_OUT = {
+    "TestConn/test_delete_topics": _CREATES,
+    "TestConn/test_delete_topics_with_an_invalid_topic": _CREATES,
     "TestDialerResolver": "dials an address without a port, which means port 9092",
     "TestReaderConsumerGroup": "panics on every broker: getOffsets makes a ConsumerGroup without its function connect",
-    "TestUnsupportedSASLMechanism": "needs a listener with SASL on port 9093",
+    "TestReaderReadCompactedMessage": "creates a topic with segment.bytes=200, which Kafka refuses since 4.0",
+    "TestRebalanceTooManyConsumers": "fails on Apache Kafka 4.3.1 as well: it reads before the group has settled",
+    "TestUnsupportedSASLMechanism": _SASL,
+    "TestWriter": _SASL,
 }
 SUITE = Suite("kafka-go", (1,), execute, PACKAGE.names, 30, LEFT_OUT)

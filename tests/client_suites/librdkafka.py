@@ -25,7 +25,7 @@ PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
 INTEGRITY = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="  # SHA-512
 SOURCE = Path("package") / "deps" / "librdkafka"
 FEATURES = ["--disable-gssapi", "--disable-curl", "--disable-ssl", "--disable-optimization"]
-BUILD = [["sh", "./configure", *FEATURES], ["make", "-j2", "libs"], ["make", "-j2", "-C", "tests", "test-runner"]]
+BUILD = [["bash", "./configure", *FEATURES], ["make", "-j2", "libs"], ["make", "-j2", "-C", "tests", "test-runner"]]
 TEST = re.compile(r"^ +_TEST\((\d{4}_\w+),?\s*([^,)]*)", re.MULTILINE)
 SUMMARY = re.compile(r"^\| *(\w+) +\| +\w+ \| +[\d.]+s +\| *(.*)$", re.MULTILINE)
 COLOURS = re.compile(r"\x1b\[[\d;]*m")

@@ -45,7 +45,7 @@ class Suite:
     fewest_passed: int
     """Fewer mean that tests were not found or not run."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Test, or `test@brokers`, and why it is not run."""
+    """Test, `test/part` or `test@brokers`, and why it is not run."""
 
     def skipped_on(self, brokers: int) -> dict[str, str]:
         chosen = {}
@@ -72,7 +72,7 @@ class Report:
 
 def run_suite(suite: Suite, brokers: int, directory: Path) -> Report:
     skipped = suite.skipped_on(brokers)
-    unknown = skipped.keys() - suite.names()
+    unknown = {name.partition("/")[0] for name in skipped} - suite.names()
     if unknown:
         raise LookupError(f"{suite.name} has no test {', '.join(sorted(unknown))}: remove it from the skipped tests")
     begin_s = time.monotonic()

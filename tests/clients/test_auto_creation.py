@@ -4,10 +4,8 @@ import time
 
 import pytest
 
-from tests.clients.conftest import wire_topic
 from tests.clients.wire.connection import Connection
-from tests.clients.wire.requests import PATIENCE_SECONDS, TopicMetadata, delete_topic, metadata, new_topic_name
-from tests.clients.wire.waiting import await_deletion
+from tests.clients.wire.requests import PATIENCE_SECONDS, TopicMetadata, metadata, new_topic_name
 
 UNKNOWN = TopicMetadata("UNKNOWN_TOPIC_OR_PARTITION", 0)
 INVALID = TopicMetadata("INVALID_TOPIC_EXCEPTION", 0)
@@ -20,21 +18,12 @@ def test_topic_is_not_made_where_the_request_forbids_it(connection: Connection) 
 
 
 def test_topic_is_made_where_the_request_allows_it(connection: Connection) -> None:
-    """The first answer is that of a request that makes none: kafka-go looks for deleted topics with such a request."""
     name = new_topic_name()
-    assert metadata(connection, name, allow_auto_topic_creation=True) == UNKNOWN
     deadline = time.monotonic() + PATIENCE_SECONDS
     while metadata(connection, name, allow_auto_topic_creation=True) != TopicMetadata("NONE", 1):
         assert time.monotonic() < deadline
         time.sleep(0.02)  # a poll's pause
     assert metadata(connection, name, allow_auto_topic_creation=False) == TopicMetadata("NONE", 1)
-
-
-def test_deleted_topic_is_gone_for_the_first_that_asks(connection: Connection) -> None:
-    topic = wire_topic(connection)
-    assert delete_topic(connection, topic) == "NONE"
-    await_deletion(connection, topic)
-    assert metadata(connection, topic, allow_auto_topic_creation=True) == UNKNOWN
 
 
 @pytest.mark.parametrize("allowed", [True, False])

@@ -129,7 +129,6 @@ def test_a_topic_is_made_only_if_broker_and_client_want_it(
 ) -> None:
     broker = SimulatedBroker(auto_create_topics_enable=enabled, num_partitions="3")
     error = ErrorCode.NONE if is_made else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert ask(broker, name, create=allowed)[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     topic = ask(broker, name, create=allowed)[0]
     assert (topic.error_code, len(topic.partitions)) == (error, 3 if is_made else 0)
     assert (list_offset(broker, name, -1).error_code == ErrorCode.NONE) == is_made
@@ -139,7 +138,7 @@ def test_a_topic_is_made_only_if_broker_and_client_want_it(
 @pytest.mark.parametrize("version", range(4))
 def test_old_versions_always_allow_it(name: str, version: int) -> None:
     broker = SimulatedBroker(auto_create_topics_enable="true")
-    assert [len(ask(broker, name, version=version)[0].partitions) for _ in range(2)] == [0, 1]
+    assert len(ask(broker, name, version=version)[0].partitions) == 1
     broker.close()
 
 
@@ -158,7 +157,8 @@ def test_many_who_ask_at_once_make_one_topic(name: str) -> None:
         topics=[MetadataRequestTopic(name=name), MetadataRequestTopic(name=name)], allow_auto_topic_creation=True
     )
     waiting = [broker.begin(request, MetadataResponse) for _ in range(5)]
-    assert [len(each.result().topics) for each in waiting] == [1] * 5
+    ids = {topic.topic_id for each in waiting for topic in each.result().topics}
+    assert len(ids) == 1
     assert len(broker.services.image.topics) == 1
     broker.close()
 

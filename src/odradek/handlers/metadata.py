@@ -1,10 +1,8 @@
 """Metadata, versions 0 to 13: the addresses of the brokers, and the leader of each partition.
 
-A request that creates topics is answered as if it did not, so that clients retry it, and that one which asks whether a
-deleted topic is gone learns that it is.
-
-Departures from Kafka: that answer waits until the topics are created, for at most 2 s. A broker is listed for 15 s
-after it was fenced, except to Kafka's Java clients.
+Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it, unless
+that takes more than 2 s; Kafka answers that request with an error that makes the client retry. A broker is listed for
+15 s after it was fenced, except to Kafka's Java clients.
 """
 
 from __future__ import annotations
@@ -91,16 +89,15 @@ def _allows_creation(name: str, context: RequestContext) -> bool:
 async def _create_then_answer(
     request: MetadataRequest, context: RequestContext, missing: list[str]
 ) -> MetadataResponse:
-    """Clients find the topics when they retry, and cannot begin more creations than they have connections. The requests
-    behind it on the connection do not wait for a controller that is away."""
-    response = await _answer_in_turns(request, context)
+    """The answer has no topic that could not be created in time. The requests behind it on the connection, and the
+    other topics, do not wait for a controller that is away."""
     try:
         async with asyncio.timeout(CREATION_TIMEOUT_S):
             await _create(missing, context)
     except (StoreError, TimeoutError) as problem:
         reason = str(problem) or f"not within {CREATION_TIMEOUT_S:g} s"
         log.warning("topics could not be created on demand", count=len(missing), reason=reason)
-    return response
+    return await _answer_in_turns(request, context)
 
 
 async def _create(missing: list[str], context: RequestContext) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.clients.error_names import error_name
 from tests.clients.wire.connection import Connection, Reader, array, blob, int8, int16, int32, int64, string
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = 0, 1, 2, 3, 19, 20, 21
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DELETE_RECORDS = 0, 1, 2, 3, 19, 21
 INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS = 22, 23, 32
 TIMEOUT_MS = 10_000
 PATIENCE_SECONDS = 30.0  # for what Apache Kafka does a little after it has said so
@@ -89,12 +89,6 @@ def _topic_metadata(answer: Reader) -> TopicMetadata:
     )
     answer.int32()  # authorised operations
     return TopicMetadata(error, len(partitions))
-
-
-def delete_topic(connection: Connection, topic: str) -> str:
-    answer = connection.ask(DELETE_TOPICS, 3, array([string(topic)]) + int32(TIMEOUT_MS))
-    answer.int32(), answer.int32(), answer.string()  # throttle time, one topic
-    return error_name(answer.int16())
 
 
 def list_offset(
