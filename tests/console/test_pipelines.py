@@ -115,16 +115,19 @@ def test_expectations_show_passed_and_failed_rows() -> None:
     )  # fmt: skip
 
 
-def test_with_masks_an_error_is_not_shown() -> None:
-    """It may quote a value."""
+def test_with_masks_neither_an_error_nor_a_line_of_output_is_shown() -> None:
+    """They may quote a value."""
     pipelines = Pipelines()
     running = published("p", 1000.0)
-    take(pipelines, *encode(replace(running, status=replace(running.status, last_error="cannot cast '4111'"))))
+    status = replace(running.status, last_error="cannot cast '4111'", note="WARN cannot cast '4111'")
+    take(pipelines, *encode(replace(running, status=status)))
     (known,) = pipelines.all()
     assert pipeline_view(known, {}, 1001.0).last_error == "cannot cast '4111'"
     hidden = pipeline_view(known, {}, 1001.0, is_masked=True).last_error
     assert hidden
     assert "4111" not in hidden
+    assert "4111" in pipeline_row(known, 1001.0).note
+    assert "4111" not in pipeline_row(known, 1001.0, is_masked=True).note
 
 
 def test_without_an_answer_of_the_cluster_the_list_does_not_say_that_there_are_no_pipelines() -> None:

@@ -30,9 +30,9 @@ FIRST_READ_S = 3.0
 async def show_list(request: Request) -> Response:
     console = console_of(request)
     await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
-    now_s = time.time()
+    now_s, is_masked = time.time(), bool(console.settings.preparation.masks)
     with console.pipelines.reading() as pipelines:
-        rows = [pipeline_row(known, now_s) for known in pipelines.all()]
+        rows = [pipeline_row(known, now_s, is_masked=is_masked) for known in pipelines.all()]
     template = "pipelines_table.html" if request.url.path.endswith("/table") else "pipelines.html"
     return console.renderer.page(request, template, section="pipelines", rows=rows, trouble=console.pipelines.trouble)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
 
 SPARK_POINTS = 60
-HIDDEN_ERROR = "not shown with --mask, because it may quote a record"
+HIDDEN_TEXT = "not shown with --mask, because it may quote a record"
 TONES = {"running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn", "failed": "bad", "died": "bad"}
 CHARTS = (
     Chart("processed", "Processed", "records per second", "count"),
@@ -111,7 +111,7 @@ def _watermark(status: PipelineStatus, now_s: float) -> str:
     return behind(min((flow.watermark for flow in status.flows if flow.watermark), default=None), now_s)
 
 
-def pipeline_row(known: KnownPipeline, now_s: float) -> PipelineRow:
+def pipeline_row(known: KnownPipeline, now_s: float, *, is_masked: bool = False) -> PipelineRow:
     status = known.published.status
     state, tone = state_of(known, now_s)
     recent = known.samples.since(known.samples.count - SPARK_POINTS)
@@ -131,7 +131,7 @@ def pipeline_row(known: KnownPipeline, now_s: float) -> PipelineRow:
         size(status.state_bytes) if status.state_bytes else DASH,
         status.violations,
         sparkline([sample.values.get("processed") for sample in recent]),
-        status.note,
+        HIDDEN_TEXT if status.note and is_masked else status.note,
     )
 
 
@@ -163,9 +163,9 @@ def expectations_of(status: PipelineStatus) -> tuple[Expected, ...]:
 def pipeline_view(
     known: KnownPipeline, topics: Mapping[str, TopicSummary], now_s: float, *, is_masked: bool = False
 ) -> PipelineView:
-    """With masks, an error is not shown: it is the text of an exception, which may quote a value."""
+    """With masks, the error and the note are not shown: texts of exceptions and lines of output may quote a value."""
     status = known.published.status
-    row = pipeline_row(known, now_s)
+    row = pipeline_row(known, now_s, is_masked=is_masked)
     dead = topics.get(known.published.dead_letters or "")
     running = status.running_since_s
     counted = "" if status.state_rows is None else f"{plural(status.state_rows, 'row')} "
@@ -194,7 +194,7 @@ def pipeline_view(
         known.published.dead_letters if dead is not None else None,
         0 if dead is None else dead.records,
         known.published.facts,
-        HIDDEN_ERROR if status.last_error and is_masked else status.last_error or "",
+        HIDDEN_TEXT if status.last_error and is_masked else status.last_error or "",
         status.restarts,
         status.metrics_address or "",
     )
