@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.console.rigs import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
 from odradek.console.views.figures import DASH, age, number, plural, rate
+from odradek.console.views.messages import visible
 from odradek.console.views.pipelines import is_processing, pipeline_row
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def pipeline_trouble(pipelines: Iterable[KnownPipeline], now_s: float, *, is_mas
     latest = max(writers, key=lambda each: each.published.published_s)
     row = pipeline_row(latest, now_s, is_masked=is_masked)
     reason = f": {row.reason}" if row.reason else ""
-    return f"Readings are not evaluated. Pipeline {row.name}: {row.state}, {plural(row.restarts, 'restart')}{reason}"
+    text = f"Readings are not evaluated. Pipeline {row.name}: {row.state}, {plural(row.restarts, 'restart')}{reason}"
+    return visible(text)
 
 
 def pump_states(model: RigModel, now_s: float, *, is_evaluated: bool = True) -> list[tuple[str, str]]:
