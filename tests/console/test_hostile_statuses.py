@@ -14,7 +14,7 @@ from odradek.console.pipelines import Pipelines
 from odradek.console.rendering import Renderer, event
 from odradek.console.safety import Tokens
 from odradek.console.views.pipelines import columns, pipeline_row, pipeline_view
-from odradek.pipelines.operating.status_record import encode, parse
+from odradek.pipelines.operating.status_record import LARGEST_RECORD_BYTES, LONGEST_TEXT, MOST_FLOWS, encode, parse
 from tests.console.test_pipelines import published, take
 
 DOCUMENT: dict[str, Any] = json.loads(encode(published("p", 1000.0, 10))[1])
@@ -102,6 +102,19 @@ def test_a_changed_status_is_refused_or_shown(changes: list[tuple[Path, Any]]) -
 @given(JSON)
 def test_any_document_is_refused_or_shown(document: Any) -> None:
     take_and_show(document)
+
+
+def test_a_status_larger_than_any_that_is_published_is_refused_and_long_texts_are_cut() -> None:
+    """A compressed record of 1 MB holds much more, and many pages show the text."""
+    status = DOCUMENT["status"]
+    assert parse(json.dumps({**DOCUMENT, "facts": ["x" * LARGEST_RECORD_BYTES]}).encode()) is None
+    for name in ("name", "engine"):
+        assert parse(json.dumps({**DOCUMENT, "status": {**status, name: "x" * 100_000}}).encode()) is None
+    long = {**status, "note": "x" * 100_000, "last_error": "x" * 100_000}
+    found = parse(json.dumps({**DOCUMENT, "status": {**long, "flows": status["flows"] * 500}}).encode())
+    assert found is not None
+    assert (len(found.status.note), len(found.status.last_error or "")) == (LONGEST_TEXT, LONGEST_TEXT)
+    assert len(found.status.flows) == MOST_FLOWS
 
 
 def test_a_graph_with_very_many_edges_is_not_drawn() -> None:

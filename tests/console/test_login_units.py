@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from starlette.requests import Request
 
-from odradek.console.login.attempts import MOST_OF_ADDRESS, MOST_OF_USER, WINDOW_S, LoginAttempts
+from odradek.console.changes import client_address
+from odradek.console.login.attempts import (
+    LONGEST_DELAY_S,
+    MOST_OF_ADDRESS,
+    MOST_OF_USER,
+    WINDOW_S,
+    Admission,
+    LoginAttempts,
+    network_of,
+)
 from odradek.console.login.gate import is_open, local_path
 from odradek.console.login.oidc_rules import (
     MOST_PENDING,
@@ -19,6 +31,7 @@ from odradek.console.login.oidc_rules import (
     parse_provider,
 )
 from odradek.console.login.sessions import Session, Sessions, TooManySessions
+from odradek.console.settings import ConsoleSettings
 
 MOST, MOST_OF_ONE, IDLE_S, LONGEST_S = 6, 2, 10.0, 40.0
 
@@ -114,23 +127,36 @@ TestSessions = SessionsModel.TestCase
 TestSessions.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def test_attempts_are_limited_by_user_and_by_address() -> None:
+def test_attempts_are_limited_by_address_and_by_user_at_an_address() -> None:
     now = [0.0]
     attempts = LoginAttempts(lambda: now[0])
-    assert not any(attempts.begin(f"10.0.0.{n}", "ann") for n in range(MOST_OF_USER))
-    assert attempts.begin("10.0.1.1", "ann") == WINDOW_S
-    assert not attempts.begin("10.0.1.1", "ben")
-    assert not any(attempts.begin("10.9.9.9", f"user-{n}") for n in range(MOST_OF_ADDRESS))
-    assert attempts.begin("10.9.9.9", "another") == WINDOW_S
+    assert not any(attempts.begin("10.0.0.1", "ann").refused_s for _ in range(MOST_OF_USER))
+    assert attempts.begin("10.0.0.1", "ann").refused_s == WINDOW_S
+    assert not attempts.begin("10.0.0.1", "ben").refused_s
+    assert not any(attempts.begin("10.9.9.9", f"user-{n}").refused_s for n in range(MOST_OF_ADDRESS))
+    assert attempts.begin("10.9.9.9", "another").refused_s == WINDOW_S
     now[0] = WINDOW_S + 1
-    assert not attempts.begin("10.0.1.1", "ann")
+    assert attempts.begin("10.0.0.1", "ann") == Admission()
 
 
-def test_one_network_of_ipv6_counts_as_one_address() -> None:
+def test_guesses_from_many_addresses_delay_a_user_and_lock_nobody_out() -> None:
+    now = [0.0]
+    attempts = LoginAttempts(lambda: now[0])
+    delays = [attempts.begin(f"10.0.{n}.1", "ann") for n in range(MOST_OF_USER + 30)]
+    assert not any(each.refused_s for each in delays)
+    assert [each.delay_s for each in delays[MOST_OF_USER - 1 :][:3]] == [0, 1, 2]
+    assert delays[-1].delay_s == LONGEST_DELAY_S
+    assert attempts.begin("10.0.1.1", "ben") == Admission()
+    now[0] = WINDOW_S + 1
+    assert attempts.begin("10.0.99.1", "ann") == Admission()
+
+
+def test_one_network_of_ipv6_and_both_writings_of_ipv4_count_as_one_address() -> None:
     attempts = LoginAttempts(lambda: 0.0)
-    assert not any(attempts.begin(f"2001:db8::{n:x}", f"user-{n}") for n in range(MOST_OF_ADDRESS))
-    assert attempts.begin("2001:db8::ffff", "another")
-    assert not attempts.begin("2001:db8:0:1::1", "another")
+    assert not any(attempts.begin(f"2001:db8::{n:x}", f"user-{n}").refused_s for n in range(MOST_OF_ADDRESS))
+    assert attempts.begin("2001:db8::ffff", "another").refused_s
+    assert not attempts.begin("2001:db8:0:1::1", "another").refused_s
+    assert network_of("::ffff:10.0.0.1") == network_of("10.0.0.1")
 
 
 def test_attempts_take_bounded_memory_and_successes_do_not_count() -> None:
@@ -139,8 +165,33 @@ def test_attempts_take_bounded_memory_and_successes_do_not_count() -> None:
         attempts.begin(f"10.0.{n}.1", f"user-{n}")
     assert len(attempts) == 10
     for _ in range(100):
-        assert not attempts.begin("10.1.1.1", "ann")
+        assert attempts.begin("10.1.1.1", "ann") == Admission()
         attempts.forgive("10.1.1.1", "ann")
+
+
+@pytest.mark.parametrize(
+    ("lines", "address"),
+    [
+        (["1.2.3.4, 203.0.113.9"], "203.0.113.9"),
+        (["1.2.3.4", "203.0.113.9"], "203.0.113.9"),
+        (["1.2.3.4", "5.6.7.8", "9.9.9.9, 2001:db8::1"], "2001:db8::1"),
+        (["1.2.3.4, 203.0.113.9:51234"], "203.0.113.9"),
+        (["[2001:db8::1]:443"], "2001:db8::1"),
+        (["1.2.3.4, unknown"], "127.0.0.1"),
+        (["1.2.3.4", ""], "127.0.0.1"),
+        ([], "127.0.0.1"),
+    ],
+)
+def test_the_client_is_the_last_address_of_all_lines_that_a_proxy_forwards(lines: list[str], address: str) -> None:
+    scope = {
+        "type": "http",
+        "headers": [(b"x-forwarded-for", line.encode()) for line in lines],
+        "client": ("127.0.0.1", 50_000),
+    }
+    for is_behind_proxy, expected in ((True, address), (False, "127.0.0.1")):
+        settings = ConsoleSettings(is_behind_proxy=is_behind_proxy)
+        app = SimpleNamespace(state=SimpleNamespace(settings=settings))
+        assert client_address(Request({**scope, "app": app})) == expected
 
 
 @pytest.mark.parametrize(

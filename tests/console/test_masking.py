@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 from hypothesis import given, settings
@@ -90,6 +91,43 @@ def test_a_value_that_is_not_json_is_hidden_as_a_whole(value: bytes) -> None:
     assert b"4111" not in (masked.value or b"")
 
 
+@pytest.mark.parametrize("rule", ["$.card.number", "$..password", "$[0].number", "$.*"])
+@pytest.mark.parametrize("value", [4111, 4111.5, "4111", '{"card": {"number": "4111"}, "password": "4111"}'])
+def test_a_json_value_without_fields_is_hidden_as_a_whole(rule: str, value: object) -> None:
+    assert mask(record(value), [parse_rule(rule)]).value == json.dumps(HIDDEN, ensure_ascii=False).encode()
+    assert mask(record(None), [parse_rule(rule)]).value == b"null"
+
+
+@pytest.mark.parametrize(
+    ("rule", "document", "shown"),
+    [
+        ("$.card.number", {"card": '{"number": "4111"}', "id": 7}, {"card": HIDDEN, "id": 7}),
+        ("$.card.number", {"card": "4111", "id": 7}, {"card": HIDDEN, "id": 7}),
+        ("$.card.number", {"card": [{"number": "4111"}], "id": 7}, {"card": HIDDEN, "id": 7}),
+        ("$.card.number", {"card": None}, {"card": None}),
+        ("$.card.number", [{"card": {"number": "4111"}}], HIDDEN),
+        ("$[0].pin", {"pin": "4111"}, HIDDEN),
+        ("$.items[*].pin", {"items": [{"pin": 4111, "n": 1}, 4111]}, {"items": [{"pin": HIDDEN, "n": 1}, HIDDEN]}),
+        ("$..pin", {"body": '{"user": {"pin": 4111}}', "id": "7"}, {"body": HIDDEN, "id": "7"}),
+        ("$..pin", {"body": json.dumps(json.dumps({"pin": 4111}))}, {"body": HIDDEN}),
+        ("$..pin", {"body": json.dumps({"inner": json.dumps([{"pin": 4111}])})}, {"body": HIDDEN}),
+        ("$..pin", {"body": '{"p\\u0069n": 4111}'}, {"body": HIDDEN}),
+        ("$..pin", {"body": ' {"pin": "41111", "cu'}, {"body": HIDDEN}),
+        ("$.user..pin", {"user": '{"pin": 4111}'}, {"user": HIDDEN}),
+        ("$..pin", {"body": '{"id": 7}', "line": "[12:01] done"}, {"body": '{"id": 7}', "line": "[12:01] done"}),
+        ("$..card.pin", {"a": {"card": "4111"}}, {"a": {"card": HIDDEN}}),
+    ],
+)
+def test_what_a_path_may_miss_is_hidden(rule: str, document: object, shown: object) -> None:
+    assert json.loads(mask(record(document), [parse_rule(rule)]).value or b"") == shown
+
+
+def test_names_of_headers_are_compared_without_case() -> None:
+    headers = (("Authorization", b"4111"), ("AUTHORIZATION", b"4111"), ("trace", b"1"))
+    masked = mask(record(ORDER, headers=headers), [parse_rule("header:authorization")])
+    assert [value for _name, value in masked.headers] == [HIDDEN.encode(), HIDDEN.encode(), b"1"]
+
+
 def test_the_last_of_equal_names_does_not_uncover_the_first() -> None:
     masked = mask(record(b'{"pin": "4111", "pin": "4111"}'), [parse_rule("$.pin")])
     assert b"4111" not in (masked.value or b"")
@@ -143,6 +181,53 @@ def test_what_is_not_a_rule_is_refused(rule: str) -> None:
 def test_a_filter_compares_a_field(given_filter: tuple[str, str, str, str], is_found: bool) -> None:
     found = record(ORDER, headers=(("trace", b"abc"),))
     assert parse_filter(*given_filter).matches(found) is is_found
+
+
+SECRETS: list[object] = [
+    {**ORDER, "note": "shown"},
+    41117,
+    "41117",
+    json.dumps({"card": {"number": "41117"}}),
+    {"card": '{"number": "41117"}'},
+    {"body": '{"password": "41117"}'},
+]
+DEAD_HEADERS: list[tuple[str, str | bytes | None]] = [
+    ("odradek-reason", b"not JSON: 41117"),
+    ("odradek-pipeline", b"p"),
+    ("odradek-step", b"orders"),
+    ("odradek-id", b"1"),
+    ("Api-Key", b"41117"),
+]
+
+
+def test_masks_hold_on_pages_in_search_export_live_tail_and_dead_letters(
+    bootstrap_server: str, topic: str, produce: Callable[..., None]
+) -> None:
+    for value in SECRETS:
+        produce(topic, json.dumps(value), partition=0, headers=DEAD_HEADERS)
+    rules = tuple(map(parse_rule, ("$.card.number", "$..password", "header:api-key")))
+    with running_console(bootstrap_server, preparation=Preparation(rules)) as address:
+        visitor = Visitor(address)
+        messages = f"/topics/{topic}"
+        answers = [
+            visitor.get(f"{messages}/messages"),
+            *(visitor.get(f"{messages}/record?partition=0&offset={offset}") for offset in range(len(SECRETS))),
+            visitor.get(f"{messages}/export?start=oldest"),
+            visitor.get(f"{messages}/search?start=oldest&text=o"),
+            visitor.get(f"/dead-letters?topic={topic}"),
+        ]
+        by_secret = visitor.get(f"{messages}/search?start=oldest&text=4111")
+        tailed = ""
+        with urlopen(f"{address[:-1]}{messages}/tail", timeout=60) as events:
+            while "12/29" not in tailed:  # the tail may begin after the first records
+                produce(topic, *map(json.dumps, SECRETS), partition=0, headers=DEAD_HEADERS)
+                tailed += next(line for line in events if line.startswith(b"data:")).decode()
+    for answer in answers:
+        assert answer.status == 200
+        assert HIDDEN in answer.text or "\\u2022" in answer.source
+        assert "4111" not in answer.source
+    assert "4111" not in tailed
+    assert '"matched":0' in by_secret.source
 
 
 def test_masks_hold_on_the_page_in_search_and_in_the_export(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from odradek.cli.client.cluster import Cluster
-from odradek.console.pipelines import MOST_PIPELINES, Pipelines, parse_update
+from odradek.console.pipelines import MOST_PIPELINES, KnownPipeline, Pipelines, parse_update
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.views.pipeline_graph import draw
-from odradek.console.views.pipelines import pipeline_row, pipeline_view, state_of
+from odradek.console.views.pipelines import pipeline_row, pipeline_rows, pipeline_view, state_of
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, GraphNode, PublishedPipeline, encode
@@ -115,16 +117,19 @@ def test_expectations_show_passed_and_failed_rows() -> None:
     )  # fmt: skip
 
 
-def test_with_masks_an_error_is_not_shown() -> None:
-    """It may quote a value."""
+def test_with_masks_neither_an_error_nor_a_line_of_output_is_shown() -> None:
+    """They may quote a value."""
     pipelines = Pipelines()
     running = published("p", 1000.0)
-    take(pipelines, *encode(replace(running, status=replace(running.status, last_error="cannot cast '4111'"))))
+    status = replace(running.status, last_error="cannot cast '4111'", note="WARN cannot cast '4111'")
+    take(pipelines, *encode(replace(running, status=status)))
     (known,) = pipelines.all()
     assert pipeline_view(known, {}, 1001.0).last_error == "cannot cast '4111'"
     hidden = pipeline_view(known, {}, 1001.0, is_masked=True).last_error
     assert hidden
     assert "4111" not in hidden
+    assert "4111" in pipeline_row(known, 1001.0).note
+    assert "4111" not in pipeline_row(known, 1001.0, is_masked=True).note
 
 
 def test_without_an_answer_of_the_cluster_the_list_does_not_say_that_there_are_no_pipelines() -> None:
@@ -141,6 +146,73 @@ def test_a_pipeline_that_is_gone_is_not_shown_as_running() -> None:
     assert state_of(known, 1060.0) == ("not heard from for 1 min", "bad")
     take(pipelines, *encode(published("p", 1001.0, state=State.STOPPED)))
     assert state_of(known, 9000.0) == ("stopped", "")
+
+
+def known_with(name: str = "p", *, batch_s: float | None = None, lag: int = 5, **changes: Any) -> KnownPipeline:
+    """A pipeline that publishes at 1000 s, whose last batch began at `batch_s`."""
+    given = published(name, 1000.0)
+    at = None if batch_s is None else datetime.fromtimestamp(batch_s, UTC).isoformat()
+    batches = 0 if at is None else 9
+    flow = replace(given.status.flows[0], batch_at=at, batches=batches, processed_per_s=0, lag={"rigs": lag})
+    return KnownPipeline(replace(given, status=replace(given.status, flows=(flow,), **changes)))
+
+
+FAILED: dict[str, Any] = {"restarts": 7, "last_error": "cannot cast '4111'", "last_error_s": 990.0}
+
+
+@pytest.mark.parametrize(
+    ("known", "state"),
+    [
+        (known_with(batch_s=995.0), ("running", "good")),
+        (known_with(), ("first batch running", "warn")),
+        (known_with(lag=0), ("running", "good")),  # no record has arrived
+        (known_with(batch_s=980.0, **FAILED), ("restarted, no batch finished", "bad")),
+        (known_with(**FAILED), ("restarted, no batch finished", "bad")),
+        (known_with(batch_s=995.0, **FAILED), ("running, restarted", "warn")),
+        (known_with(batch_s=995.0, **{**FAILED, "last_error_s": 100.0}), ("running", "good")),
+        (known_with(state=State.WAITING, next_try_s=1013.0, **FAILED), ("failed, restarts in 12 s", "bad")),
+        (known_with(state=State.WAITING, **FAILED), ("failed, restarts in 0 ms", "bad")),
+        (known_with(state=State.STARTING, **FAILED), ("restarting", "bad")),
+        (known_with(state=State.STARTING), ("starting", "warn")),
+    ],
+)
+def test_a_pipeline_that_restarts_again_and_again_is_not_shown_as_good(
+    known: KnownPipeline, state: tuple[str, str]
+) -> None:
+    assert state_of(known, 1001.0) == state
+    row = pipeline_row(known, 1001.0)
+    is_failing = state[1] != "good" and known.published.status.restarts
+    assert row.reason == ("cannot cast '4111'" if is_failing else "")
+
+
+def test_failures_come_first_with_their_reason_and_restarts() -> None:
+    known = [known_with("a", batch_s=995.0), known_with("b"), known_with("c", **FAILED)]
+    rows = pipeline_rows(known, 1001.0)
+    assert [row.name for row in rows] == ["c", "b", "a"]
+    renderer = Renderer(Tokens(), addresses=["kafka:9092"], is_read_only=False)
+    page = html.unescape(renderer.fragment("pipelines_table.html", rows=rows, trouble=""))
+    assert "1 of 3 pipelines fails" in page
+    for words in ("restarted, no batch finished", "cannot cast '4111'", "7 restarts"):
+        assert words in page
+    hidden = renderer.fragment("pipelines_table.html", rows=pipeline_rows(known, 1001.0, is_masked=True), trouble="")
+    assert "4111" not in hidden
+    panel = html.unescape(
+        renderer.fragment("pipeline_panel.html", view=pipeline_view(known[2], {}, 1001.0), trouble="")
+    )
+    assert panel.index("Last error, 11 s ago: cannot cast '4111'") < panel.index("tiles")
+    assert "7 restarts" in panel
+
+
+def test_the_overview_begins_with_pipelines_that_fail(
+    visitor: Visitor, publish: Callable[[PublishedPipeline], None], new_name: Callable[[], str]
+) -> None:
+    name = new_name()
+    failed = published(name, time.time(), state=State.FAILED)
+    publish(replace(failed, status=replace(failed.status, last_error="<i>cannot cast")))
+    wait_for(lambda: f">{name}</a>: failed: <i>cannot cast" in visitor.get("/overview/panel").text)
+    panel = visitor.get("/overview/panel").source
+    assert "<i>" not in panel
+    assert panel.index(name) < panel.index("headline")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,16 @@ import pytest
 from odradek.cli.client.cluster import Cluster
 from odradek.console.cluster.rigs import RigWatch
 from odradek.console.pages.rigs import has_rigs
+from odradek.console.pipelines import KnownPipeline
 from odradek.console.preparation import Preparation
 from odradek.console.rigs import MOST_PUMPS, RigModel, parse_record
 from odradek.console.views import rigs
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
+from odradek.pipelines.operating.status import State
+from odradek.pipelines.operating.status_record import GraphNode
 from tests.console.conftest import Visitor, running_console
+from tests.console.test_pipelines import FAILED, known_with
 from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -52,7 +57,8 @@ def test_pumps_have_the_state_of_their_last_warning(model: RigModel) -> None:
     take(model, "warnings", b"3", warning(3, "pressure rising", NOW_S), NOW_S + 1)
     take(model, "warnings", b"10", warning(10, "silent", NOW_S), NOW_S + 1)
     assert rigs.pump_states(model, NOW_S + 2) == [("1", "calm"), ("2", "over"), ("3", "rising"), ("10", "silent")]
-    assert rigs.state_counts(model, NOW_S + 2) == {"calm": 1, "rising": 1, "over": 1, "silent": 1}
+    counts = {"calm": 1, "rising": 1, "over": 1, "silent": 1, "unknown": 0}
+    assert rigs.state_counts(rigs.pump_states(model, NOW_S + 2)) == counts
     take(model, "rigs", b"10", reading(10), NOW_S + 3)
     assert dict(rigs.pump_states(model, NOW_S + 40))["2"] == "calm"  # warnings hold for 30 seconds
     assert {state for _pump, state in rigs.pump_states(model, NOW_S + 90)} == {"silent"}
@@ -96,6 +102,32 @@ def test_the_menu_keeps_the_page_while_the_watch_pauses() -> None:
         assert has_rigs(request) == bool(topics)
         watch.latest = None  # as after a pause
         assert has_rigs(request) == bool(topics)
+
+
+def test_without_a_pipeline_that_evaluates_readings_no_pump_is_calm(model: RigModel) -> None:
+    def writer(**changes: Any) -> KnownPipeline:
+        known = known_with(**changes)
+        sink = GraphNode("sink/w", "sink", "w", "topic warnings", (), ("warnings",))
+        return KnownPipeline(replace(known.published, nodes=(sink,)))
+
+    def trouble_of(*pipelines: KnownPipeline, is_masked: bool = False) -> str:
+        return rigs.pipeline_trouble(pipelines, 1001.0, is_masked=is_masked)
+
+    assert not trouble_of()
+    assert not trouble_of(known_with(**FAILED))  # of other topics
+    assert not trouble_of(writer(batch_s=995.0))
+    assert not trouble_of(writer(**FAILED), writer(batch_s=995.0))
+    assert "first batch running" in trouble_of(writer())
+    assert trouble_of(writer(**FAILED)).endswith("restarted, no batch finished, 7 restarts: cannot cast '4111'")
+    assert "4111" not in trouble_of(writer(**FAILED), is_masked=True)
+    assert "stopped" in trouble_of(writer(state=State.STOPPED))
+
+    for pump in (1, 2):
+        take(model, "rigs", str(pump).encode(), reading(pump), NOW_S)
+    take(model, "warnings", b"2", warning(2, "pressure high", NOW_S), NOW_S + 1)
+    pumps = rigs.pump_states(model, NOW_S + 2, is_evaluated=False)
+    assert pumps == [("1", "unknown"), ("2", "over")]
+    assert rigs.state_counts(pumps)["calm"] == 0
 
 
 def test_the_page_is_shown_while_the_topics_exist(odradek_broker: RunningBroker) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
 
 from odradek.cli.framework.failure import Failure
 from odradek.console.masking import parse_rule
@@ -153,10 +154,7 @@ def test_a_record_is_shown_as_text(visitor: Visitor, topic: str, produce: Callab
     assert "&lt;script&gt;" in stream.source
 
 
-async def test_a_bug_is_answered_with_the_same_headers(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(_scope: Any, _receive: Any, _send: Any) -> None:
-        raise ZeroDivisionError
-
+async def headers_of(application: Any, host: str = "localhost", **settings: Any) -> tuple[int, Headers]:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -165,11 +163,35 @@ async def test_a_bug_is_answered_with_the_same_headers(caplog: pytest.LogCapture
     async def receive() -> Any:
         return {"type": "http.request"}
 
-    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
-    await Safety(broken, Tokens(), is_read_only=False)(scope, receive, send)
-    assert sent[0]["status"] == 500
-    assert (b"content-security-policy", POLICY.encode()) in sent[0]["headers"]
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", host.encode())]}
+    await Safety(application, Tokens(), is_read_only=False, **settings)(scope, receive, send)
+    return sent[0]["status"], Headers(raw=sent[0]["headers"])
+
+
+async def test_a_bug_is_answered_with_the_same_headers(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(_scope: Any, _receive: Any, _send: Any) -> None:
+        raise ZeroDivisionError
+
+    status, headers = await headers_of(broken)
+    assert status == 500
+    assert headers["content-security-policy"] == POLICY
     assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("host", "is_https", "is_sent"),
+    [
+        ("console.example", True, True),
+        ("Console.example:8484", True, True),
+        ("console.example", False, False),
+        ("localhost:8484", True, False),  # it would hold for other programs of this machine
+        ("other.example", True, False),
+    ],
+)
+async def test_browsers_are_told_to_use_https_only(host: str, is_https: bool, is_sent: bool) -> None:
+    hosts = frozenset({"console.example", "localhost"})
+    _, headers = await headers_of(PlainTextResponse("page"), host, hosts=hosts, is_https=is_https)
+    assert headers.get("strict-transport-security") == ("max-age=31536000" if is_sent else None)
 
 
 HOSTILE = "\x1b[31mred\x1b[0m \u202egnp.exe\u202c \u200bzero"

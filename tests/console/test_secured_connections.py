@@ -157,6 +157,10 @@ def test_a_proxy_names_the_address_that_attempts_are_limited_by(caplog: pytest.L
             assert visitor.request("GET", "/login", headers={"Host": "evil.example"}).status == 403
             other = visitor.request("POST", "/logout", "x=1", {"Origin": "https://evil.example"})
             assert other.status == 403
+            guesser = ProxiedVisitor(address)
+            guesser.client = "198.51.100.1"
+            assert [guesser.log_in("ann", "wrong").status for _ in range(11)] == [401] * 10 + [429]
+            assert ProxiedVisitor(address).log_in("ann", PASSWORDS["ann"]).status == 200
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,11 @@ its outcome, those that fail or time out included."""
 
 from __future__ import annotations
 
+import contextlib
 import hmac
+import ipaddress
 import logging
+import re
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from odradek.console import context
@@ -88,9 +91,12 @@ def log_change(request: Request, change: str) -> None:
 
 
 def client_address(request: Request) -> str:
-    """The peer's address; behind a proxy the one that the proxy has appended last."""
+    """The peer's address; behind a proxy the one that the proxy has appended last, in whichever line. A text that is
+    no address is not used: the limit of an address would not hold for it."""
     if request.app.state.settings.is_behind_proxy:
-        forwarded = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
-        if forwarded:
-            return forwarded[:64]
+        last = ",".join(request.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
+        with_port = re.fullmatch(r"\[(.+)\](?::\d+)?|([\d.]+):\d+", last)
+        host = last if with_port is None else with_port[1] or with_port[2]
+        with contextlib.suppress(ValueError):
+            return str(ipaddress.ip_address(host))
     return request.client.host if request.client is not None else "unknown"

@@ -70,12 +70,34 @@ def locations(document: Any, path: Path) -> list[Location]:
     """The elements that a path leads to, each once. The whole document is `[document][0]`."""
     found = [Location([document], 0)]
     for step in path:
-        values = [each.value for each in found]
-        if step.is_anywhere:
-            found = list(_anywhere(values, step.key))
-        else:
-            found = [inner for value in values for inner in _below(value, step)]
+        found = take_step([each.value for each in found], step)
     return found
+
+
+def take_step(values: Iterable[Any], step: Step) -> list[Location]:
+    if step.is_anywhere:
+        return list(_anywhere(values, step.key))
+    return [inner for value in values for inner in _below(value, step)]
+
+
+def all_below(values: Iterable[Any]) -> Iterator[Location]:
+    """Every element at any depth, once."""
+    waiting, visited = list(values), set[int]()
+    while waiting:
+        present = waiting.pop()
+        if id(present) in visited or not isinstance(present, dict | list):
+            continue
+        visited.add(id(present))
+        for key in list(present) if isinstance(present, dict) else range(len(present)):
+            yield Location(present, key)
+            waiting.append(present[key])
+
+
+def can_have(value: Any, step: Step) -> bool:
+    """Whether the value is of a type in which the step leads somewhere."""
+    if isinstance(value, dict):
+        return not isinstance(step.key, int)
+    return isinstance(value, list) and (step.is_anywhere or not isinstance(step.key, str))
 
 
 def _below(value: Any, step: Step) -> Iterator[Location]:

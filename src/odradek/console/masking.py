@@ -1,9 +1,12 @@
 """Rules that hide parts of records. Pure.
 
 A rule is `key`, `header:NAME`, or a JSON path into the value, such as `$.card.number` or `$..password`. Records are
-masked before anything else looks at them, so that pages, search and export agree. With a rule for values, a value that
-is not JSON is hidden as a whole, because nothing says where in it the field would be; and the reason of a dead letter
-is reduced to its kind, because its details are an excerpt of the value.
+masked before anything else looks at them, so that pages, search and export agree.
+
+What a path may miss is hidden: with a rule for values, a value that is no JSON object or list is hidden as a whole,
+because nothing says where in it the field would be. So is an element of another type than the path expects
+(`$.card.pin` hides the card if it is a text), and for `$..pin` each text with JSON that has the name inside. The reason
+of a dead letter is reduced to its kind, because its details are an excerpt of the value.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.console.json_path import Path, PathError, locations, parse_path
+from odradek.console.json_path import Location, Path, PathError, Step, all_below, can_have, parse_path, take_step
 from odradek.pipelines.letters.letter import REASON_HEADER
 
 if TYPE_CHECKING:
@@ -56,9 +59,11 @@ def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
     paths = [rule.path for rule in rules if rule.path is not None]
     if paths and record.headers:
         record = replace(record, headers=tuple((name, _mask_reason(name, value)) for name, value in record.headers))
-    hidden = {rule.header for rule in rules if rule.header is not None}
+    hidden = {rule.header.casefold() for rule in rules if rule.header is not None}
     if hidden:
-        headers = tuple((name, HIDDEN.encode() if name in hidden else value) for name, value in record.headers)
+        headers = tuple(
+            (name, HIDDEN.encode() if name.casefold() in hidden else value) for name, value in record.headers
+        )
         record = replace(record, headers=headers)
     if paths and record.value is not None:
         record = replace(record, value=_mask_value(record.value, paths))
@@ -76,16 +81,41 @@ def _mask_value(value: bytes, paths: Iterable[Path]) -> bytes:
     if document is NOT_JSON:
         return HIDDEN.encode()
     root = [document]
+    if document is not None and not isinstance(document, dict | list):
+        root = [HIDDEN]
     for path in paths:
-        for found in locations(root[0], path):
-            if found.container is not root and path:
-                found.container[found.key] = HIDDEN
-            elif not path:
-                root[0] = HIDDEN
+        for found in _hidden_locations(root, path):
+            found.container[found.key] = HIDDEN
     try:
         return write_json(root[0], separators=(",", ":")).encode()
     except RecursionError:
         return HIDDEN.encode()
+
+
+def _hidden_locations(root: list[Any], path: Path) -> list[Location]:
+    """Where the path leads to, and where it ends too early."""
+    found = [Location(root, 0)]
+    missed: list[Location] = []
+    for step in path:
+        if step.is_anywhere:
+            below = all_below([each.value for each in found])
+            missed += [each for each in (*found, *below) if _has_inside(each.value, step)]
+        else:
+            missed += [each for each in found if each.value is not None and not can_have(each.value, step)]
+        found = take_step([each.value for each in found], step)
+    return found + missed
+
+
+def _has_inside(text: Any, step: Step) -> bool:
+    """Whether a text is JSON with the name of the step at any depth, also in texts inside; or JSON that is damaged,
+    such as by a cut."""
+    if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "[", '"'):
+        return False
+    document = parse_json(text.encode(errors="surrogatepass"))
+    if document is NOT_JSON:
+        return '"' in text
+    inner = [each.value for each in all_below([document])]
+    return bool(take_step([document], step)) or any(_has_inside(each, step) for each in (document, *inner))
 
 
 def parse_json(value: bytes) -> Any:

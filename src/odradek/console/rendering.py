@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from odradek.console.views import figures
 from odradek.console.views.json_parts import json_parts
+from odradek.console.views.messages import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +66,7 @@ class Renderer:
         )
         self.environment.filters.update(figures.FILTERS)
         self.environment.filters["json_parts"] = json_parts
+        self.environment.filters["visible"] = visible
         self.environment.filters["path"] = lambda text: quote(str(text), safe="")
         self.environment.filters["query"] = lambda fields: urlencode(
             {k: v for k, v in fields.items() if v not in ("", None)}

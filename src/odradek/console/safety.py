@@ -44,6 +44,8 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+# Browsers use HTTPS for every port of the host from then on: nobody on the way can answer a first request by HTTP.
+SECURED_HEADERS = {**HEADERS, "strict-transport-security": "max-age=31536000"}
 
 
 class AbortedResponse(Exception):
@@ -115,6 +117,8 @@ class Safety:
         self._tokens = tokens
         self._is_read_only = is_read_only
         self._hosts = hosts
+        # Not for this machine, whose names are those of other programs, too.
+        self._secured_hosts = frozenset(host for host in hosts if is_https and not is_loopback(host))
         self._cookie = f"{HTTPS_PREFIX}{COOKIE}" if is_https else COOKIE
         self._flags = "Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if is_https else "")
 
@@ -144,8 +148,8 @@ class Safety:
             if message["type"] == "http.response.start":
                 is_started = True
                 answer = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    answer[name] = value
+                is_secured = host_of(headers.get("host", "")) in self._secured_hosts
+                answer.update(SECURED_HEADERS if is_secured else HEADERS)
                 if "cache-control" not in answer:
                     answer["cache-control"] = "no-store"
                 if state["session"] != known and not scope["path"].startswith("/assets/"):

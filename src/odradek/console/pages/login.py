@@ -115,9 +115,10 @@ async def log_in(request: Request) -> Response:
     if not is_valid or "\0" in password:
         return refuse(WRONG, 401)
     address = client_address(request)
-    wait_s = logins.attempts.begin(address, user)
-    if wait_s:
-        return refuse(f"Too many failed logins; try again in {math.ceil(wait_s)} seconds.", 429)
+    admission = logins.attempts.begin(address, user)
+    if admission.refused_s:
+        return refuse(f"Too many failed logins; try again in {math.ceil(admission.refused_s)} seconds.", 429)
+    await asyncio.sleep(admission.delay_s)
     cluster = identity.cluster_of_user(logins.cluster, method.mechanism, user, password)
     try:
         await _run(logins, lambda: identity.log_in(cluster))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 from starlette.responses import StreamingResponse
@@ -12,6 +13,8 @@ from odradek.console.context import console_of
 from odradek.console.rendering import event
 from odradek.console.views.charts import CHARTS, MEASURED_CHARTS, columns
 from odradek.console.views.overview import overview
+from odradek.console.views.pipelines import pipeline_rows
+from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from odradek.console.context import Console
+    from odradek.console.views.pipelines import PipelineRow
 
 POLL_S = 0.5
 KEEP_ALIVE_POLLS = 30
@@ -32,9 +36,22 @@ async def show(request: Request) -> Response:
     is_answering = not watch.trouble
     view = overview(snapshot, watch.samples, watch.topic_rates, is_answering=is_answering)
     charts = MEASURED_CHARTS if snapshot.traffic else CHARTS
+    failing: list[PipelineRow] = []
+    if STATUS_TOPIC in snapshot.topics:
+        is_masked = bool(console.settings.preparation.masks)
+        with console.pipelines.reading() as pipelines:
+            rows = pipeline_rows(pipelines.all(), time.time(), is_masked=is_masked)
+        failing = [row for row in rows if row.tone == "bad"]
     template = "overview_panel.html" if request.url.path.endswith("/panel") else "overview.html"
     return console.renderer.page(
-        request, template, section="overview", view=view, charts=charts, snapshot=snapshot, is_answering=is_answering
+        request,
+        template,
+        section="overview",
+        view=view,
+        charts=charts,
+        snapshot=snapshot,
+        is_answering=is_answering,
+        failing=failing,
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TURN_S = 1.0
 LONGEST_NAME = 80
+FIRST_READ_S = 3.0
 
 
 def has_rigs(request: Request) -> bool:
@@ -44,17 +45,26 @@ async def show(request: Request) -> Response:
     if READINGS not in snapshot.topics:
         raise HTTPException(404)
     await console.run(console.rigs.prepare)
+    await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
     now_s = time.time()
+    trouble = _pipeline_trouble(console, now_s)
     with console.rigs.reading() as model:
-        pumps = rigs.pump_states(model, now_s)
+        pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble)
         view = {
             "pumps": pumps,
-            "counts": rigs.state_counts(model, now_s),
+            "counts": rigs.state_counts(pumps),
             "figures": rigs.figures(model, snapshot.topics, now_s),
             "warnings": rigs.warnings(model, now_s),
         }
     chosen = request.query_params.get("pump", "")[:LONGEST_NAME] or rigs.first_choice(pumps)
-    return console.renderer.page(request, "rigs.html", section="rigs", view=view, chosen=chosen, charts=rigs.CHARTS)
+    return console.renderer.page(
+        request, "rigs.html", section="rigs", view=view, chosen=chosen, charts=rigs.CHARTS, trouble=trouble
+    )
+
+
+def _pipeline_trouble(console: Console, now_s: float) -> str:
+    with console.pipelines.reading() as pipelines:
+        return rigs.pipeline_trouble(pipelines.all(), now_s, is_masked=bool(console.settings.preparation.masks))
 
 
 async def stream(request: Request) -> Response:
@@ -71,13 +81,14 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
     while not console.is_stopping and not await request.is_disconnected():
         now_s = time.time()
         snapshot = console.watch.latest
+        trouble = _pipeline_trouble(console, now_s)
         with console.rigs.reading() as model:
-            pumps = rigs.pump_states(model, now_s)
+            pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble)
             chosen = chosen or rigs.first_choice(pumps)
             points = model.points_since(chosen, last_second)
             turn: dict[str, Any] = {
                 "pumps": pumps,
-                "counts": rigs.state_counts(model, now_s),
+                "counts": rigs.state_counts(pumps),
                 "figures": rigs.figures(model, {} if snapshot is None else snapshot.topics, now_s),
                 "warnings": console.renderer.fragment("rigs_warnings.html", warnings=rigs.warnings(model, now_s)),
             }
@@ -87,7 +98,12 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
         shown = turn
         yield event(
             "turn",
-            {"chosen": chosen, "now": now_s, "points": rigs.chart_points(points), "trouble": console.rigs.trouble}
+            {
+                "chosen": chosen,
+                "now": now_s,
+                "points": rigs.chart_points(points),
+                "trouble": console.rigs.trouble or trouble,
+            }
             | changed,
         )
         await asyncio.sleep(TURN_S)

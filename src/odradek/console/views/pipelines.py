@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,9 +11,10 @@ from odradek.console.views.charts import Chart
 from odradek.console.views.figures import DASH, age, compact, number, plural, rate, size, sparkline
 from odradek.console.views.overview import Tile
 from odradek.console.views.pipeline_graph import Drawing, draw
+from odradek.pipelines.operating.status import State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.console.cluster.snapshot import TopicSummary
     from odradek.console.history import Sample
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
 
 SPARK_POINTS = 60
-HIDDEN_ERROR = "not shown with --mask, because it may quote a record"
+RECENT_S = 600.0  # after a failure
+TONE_ORDER = ("bad", "warn")
+HIDDEN_TEXT = "not shown with --mask, because it may quote a record"
 TONES = {"running": "good", "starting": "warn", "waiting": "warn", "stopping": "warn", "failed": "bad", "died": "bad"}
 CHARTS = (
     Chart("processed", "Processed", "records per second", "count"),
@@ -47,6 +51,8 @@ class PipelineRow(NamedTuple):
     violations: int
     line: str
     note: str
+    restarts: int
+    reason: str  # of the last failure, while it matters
 
 
 class FlowRow(NamedTuple):
@@ -83,27 +89,56 @@ class PipelineView:
     dead_count: int
     facts: tuple[str, ...]
     last_error: str
-    restarts: int
+    last_error_age: str
     metrics_address: str
 
 
+def has_progressed(status: PipelineStatus) -> bool:
+    """Whether a batch was begun since the last failure and is finished, or records are being processed."""
+    batches = [_time_of(flow.batch_at) for flow in status.flows if flow.batches]
+    return max(batches, default=-math.inf) > (status.last_error_s or -math.inf) or status.processed_per_s > 0
+
+
+def is_processing(known: KnownPipeline, now_s: float) -> bool:
+    """Also without a batch if no record waits."""
+    status = known.published.status
+    is_running = status.state is State.RUNNING and not known.published.is_stale(now_s)
+    return is_running and (has_progressed(status) or status.lag == 0)
+
+
 def state_of(known: KnownPipeline, now_s: float) -> tuple[str, str]:
-    """The state with its tone; a pipeline that publishes nothing is not heard from."""
+    """The state with its tone; a pipeline that publishes nothing is not heard from. A pipeline that has failed is not
+    shown as good before it has finished a batch, and for some minutes after."""
+    status = known.published.status
     if known.published.is_stale(now_s):
         since = age((now_s - known.published.published_s) * 1000)
         return f"not heard from for {since}", "bad"
-    state = str(known.published.status.state)
-    return state, TONES.get(state, "")
+    if status.state is State.WAITING:
+        return f"failed, restarts in {age(max(0.0, (status.next_try_s or now_s) - now_s) * 1000)}", "bad"
+    if status.state is State.STARTING and status.restarts:
+        return "restarting", "bad"
+    if status.state is State.RUNNING and not is_processing(known, now_s):
+        return ("restarted, no batch finished", "bad") if status.restarts else ("first batch running", "warn")
+    if status.state is State.RUNNING and _has_failed_recently(status, now_s):
+        return "running, restarted", "warn"
+    return str(status.state), TONES.get(status.state, "")
+
+
+def _has_failed_recently(status: PipelineStatus, now_s: float) -> bool:
+    return status.last_error_s is not None and now_s - status.last_error_s < RECENT_S
+
+
+def _time_of(moment: str | None) -> float:
+    try:
+        return -math.inf if moment is None else datetime.fromisoformat(moment).timestamp()
+    except (ValueError, OverflowError):  # no time, or one that the clock does not reach
+        return -math.inf
 
 
 def behind(watermark: str | None, now_s: float) -> str:
     """How far a watermark is behind the clock."""
-    try:
-        return (
-            DASH if watermark is None else age(max(0.0, now_s - datetime.fromisoformat(watermark).timestamp()) * 1000)
-        )
-    except (ValueError, OverflowError):  # no time, or one that the clock does not reach
-        return DASH
+    time_s = _time_of(watermark)
+    return DASH if time_s == -math.inf else age(max(0.0, now_s - time_s) * 1000)
 
 
 def _watermark(status: PipelineStatus, now_s: float) -> str:
@@ -111,7 +146,7 @@ def _watermark(status: PipelineStatus, now_s: float) -> str:
     return behind(min((flow.watermark for flow in status.flows if flow.watermark), default=None), now_s)
 
 
-def pipeline_row(known: KnownPipeline, now_s: float) -> PipelineRow:
+def pipeline_row(known: KnownPipeline, now_s: float, *, is_masked: bool = False) -> PipelineRow:
     status = known.published.status
     state, tone = state_of(known, now_s)
     recent = known.samples.since(known.samples.count - SPARK_POINTS)
@@ -131,8 +166,21 @@ def pipeline_row(known: KnownPipeline, now_s: float) -> PipelineRow:
         size(status.state_bytes) if status.state_bytes else DASH,
         status.violations,
         sparkline([sample.values.get("processed") for sample in recent]),
-        status.note,
+        HIDDEN_TEXT if status.note and is_masked else status.note,
+        status.restarts,
+        _error_of(status, is_masked=is_masked) if tone in TONE_ORDER else "",
     )
+
+
+def pipeline_rows(pipelines: Iterable[KnownPipeline], now_s: float, *, is_masked: bool = False) -> list[PipelineRow]:
+    """Those that fail come first."""
+    rows = [pipeline_row(known, now_s, is_masked=is_masked) for known in pipelines]
+    rows.sort(key=lambda row: TONE_ORDER.index(row.tone) if row.tone in TONE_ORDER else len(TONE_ORDER))
+    return rows
+
+
+def _error_of(status: PipelineStatus, *, is_masked: bool) -> str:
+    return HIDDEN_TEXT if status.last_error and is_masked else status.last_error or ""
 
 
 def flow_row(flow: FlowStatus, now_s: float) -> FlowRow:
@@ -163,9 +211,9 @@ def expectations_of(status: PipelineStatus) -> tuple[Expected, ...]:
 def pipeline_view(
     known: KnownPipeline, topics: Mapping[str, TopicSummary], now_s: float, *, is_masked: bool = False
 ) -> PipelineView:
-    """With masks, an error is not shown: it is the text of an exception, which may quote a value."""
+    """With masks, the error and the note are not shown: texts of exceptions and lines of output may quote a value."""
     status = known.published.status
-    row = pipeline_row(known, now_s)
+    row = pipeline_row(known, now_s, is_masked=is_masked)
     dead = topics.get(known.published.dead_letters or "")
     running = status.running_since_s
     counted = "" if status.state_rows is None else f"{plural(status.state_rows, 'row')} "
@@ -183,7 +231,7 @@ def pipeline_view(
             "warn" if row.violations else "good",
         ),
         Tile("Dead letters", number(None if dead is None else dead.records), "in their topic"),
-        Tile("Running for", up_for, plural(status.restarts, "restart")),
+        Tile("Running for", up_for, plural(status.restarts, "restart"), row.tone if status.restarts else ""),
     )
     return PipelineView(
         row,
@@ -194,8 +242,8 @@ def pipeline_view(
         known.published.dead_letters if dead is not None else None,
         0 if dead is None else dead.records,
         known.published.facts,
-        HIDDEN_ERROR if status.last_error and is_masked else status.last_error or "",
-        status.restarts,
+        _error_of(status, is_masked=is_masked),
+        "" if status.last_error_s is None else f"{age(max(0.0, now_s - status.last_error_s) * 1000)} ago",
         status.metrics_address or "",
     )
 

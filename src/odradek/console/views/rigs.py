@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.console.rigs import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
-from odradek.console.views.figures import DASH, age, number, rate
+from odradek.console.views.figures import DASH, age, number, plural, rate
+from odradek.console.views.messages import visible
+from odradek.console.views.pipelines import is_processing, pipeline_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.console.cluster.snapshot import TopicSummary
+    from odradek.console.pipelines import KnownPipeline
     from odradek.console.rigs import Point, RigModel
 
 SHOWN_WARNINGS = 14
@@ -36,20 +40,41 @@ def tone_of(rule: str) -> str:
     return "rising" if rule.endswith("rising") else "over"
 
 
-def pump_states(model: RigModel, now_s: float) -> list[tuple[str, str]]:
-    """Each pump with the class of its state."""
+def pipeline_trouble(pipelines: Iterable[KnownPipeline], now_s: float, *, is_masked: bool) -> str:
+    """Why no pipeline evaluates the readings; empty if one does, or if none is known."""
+    writers = [
+        each
+        for each in pipelines
+        if any(node.kind == "sink" and WARNINGS in node.topics for node in each.published.nodes)
+    ]
+    if not writers or any(is_processing(each, now_s) for each in writers):
+        return ""
+    latest = max(writers, key=lambda each: each.published.published_s)
+    row = pipeline_row(latest, now_s, is_masked=is_masked)
+    reason = f": {row.reason}" if row.reason else ""
+    text = f"Readings are not evaluated. Pipeline {row.name}: {row.state}, {plural(row.restarts, 'restart')}{reason}"
+    return visible(text)
+
+
+def pump_states(model: RigModel, now_s: float, *, is_evaluated: bool = True) -> list[tuple[str, str]]:
+    """Each pump with the class of its state. Without a pipeline that evaluates readings, none is calm."""
     states = model.states(now_s)
-    return [(name, CLASSES.get(states[name], "over")) for name in model.pumps()]
+    usual = "calm" if is_evaluated else "unknown"
+    return [(name, usual if states[name] == model.otherwise else _class_of(states[name])) for name in model.pumps()]
 
 
-def state_counts(model: RigModel, now_s: float) -> dict[str, int]:
-    found = list(model.states(now_s).values())
-    return {CLASSES.get(name, "over"): found.count(name) for name in model.state_names}
+def state_counts(pumps: Sequence[tuple[str, str]]) -> dict[str, int]:
+    found = Counter(state for _name, state in pumps)
+    return {state: found[state] for state in (*CLASSES.values(), "unknown")}
+
+
+def _class_of(state: str) -> str:
+    return CLASSES.get(state, "over")
 
 
 def first_choice(pumps: Sequence[tuple[str, str]]) -> str:
     """The pump that a page shows unless another is chosen: one that needs attention."""
-    for wanted in ("over", "rising", "calm"):
+    for wanted in ("over", "rising", "calm", "unknown"):
         for name, state in pumps:
             if state == wanted:
                 return name

@@ -121,7 +121,10 @@ def bounded_nodes(nodes: Sequence[GraphNode]) -> list[GraphNode]:
 
 
 def parse(value: bytes) -> PublishedPipeline | None:
-    """None for a value that is not a status of this version."""
+    """None for a value that is not a status of this version, or larger than one. Texts and lists are cut to the limits
+    of those that are written."""
+    if len(value) > LARGEST_RECORD_BYTES:
+        return None
     try:
         found = json.loads(value)
         if found["version"] != VERSION:
@@ -133,8 +136,8 @@ def parse(value: bytes) -> PublishedPipeline | None:
         ]
         published = PublishedPipeline(
             str(found["host"]),
-            PipelineStatus.of_object(found["status"]),
-            tuple(nodes),
+            bounded(PipelineStatus.of_object(found["status"])),
+            tuple(bounded_nodes(nodes)),
             None if found["dead_letters"] is None else str(found["dead_letters"]),
             tuple(map(str, found["facts"]))[:MOST_FACTS],
             float(found["published_s"]),
@@ -149,6 +152,8 @@ def is_plausible(published: PublishedPipeline) -> bool:
     status = published.status
     objects: list[Any] = [published, status, *status.flows, *status.expectations, *published.nodes]
     if not all(TYPES[each.type](getattr(found, each.name)) for found in objects for each in fields(found)):
+        return False
+    if max(map(len, (published.host, status.name, status.engine))) > LONGEST_TEXT:
         return False
     known: set[str] = set()
     for node in published.nodes:
