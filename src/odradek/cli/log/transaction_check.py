@@ -31,7 +31,7 @@ def transaction_index_problem(check: SegmentCheck, *, is_complete: bool) -> str 
     """`is_complete` if the index must list every aborted transaction, which a broker that was killed has not written
     for its newest segment."""
     try:
-        data, _has_checksum = read_transaction_index(RealDisk(), index_path(check.path))
+        data = read_transaction_index(RealDisk(), index_path(check.path))
     except FileNotFoundError:
         data = b""
     except MalformedMessage as problem:
