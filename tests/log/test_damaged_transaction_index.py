@@ -1,6 +1,8 @@
 """A damaged or missing index of aborted transactions is rebuilt when the log is loaded, also after a clean stop: its
 records would be read as committed."""
 
+import errno
+import random
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -17,6 +19,7 @@ from odradek.log.transaction_index import TRANSACTION_INDEX_SUFFIX, AbortedTrans
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from tests.log.batches import EVERYTHING, append, open_log
 from tests.log.compaction.compacted_logs import keyed_batch
+from tests.simulation.simulated_disk import SimulatedDisk, SimulatedFile
 from tests.simulation.simulated_host import Simulation
 
 CONFIG = LogConfig(message_timestamp_after_max_ms=EVERYTHING)
@@ -139,3 +142,53 @@ def test_an_index_without_a_checksum_stays_if_its_segment_is_damaged(simulation:
     reopened.close()
     assert (simulation.disk.read_file(path), simulation.disk.exists(checksum_path(path))) == (before, False)
     assert simulation.disk.read_file(segment) == batches
+
+
+@pytest.fixture
+def closed_log_without_checksum(simulation: Simulation) -> str:
+    """The path of the missing checksum."""
+    log = open_log(simulation.host, DIRECTORY, CONFIG)
+    write_aborted_transactions(log)
+    log.close()
+    path = checksum_path(file_path(DIRECTORY, 0, TRANSACTION_INDEX_SUFFIX))
+    simulation.disk.remove(path)
+    simulation.disk.sync_directory(DIRECTORY)
+    return path
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_checksum_that_a_load_has_added_survives_a_power_failure(
+    simulation: Simulation, closed_log_without_checksum: str, seed: int
+) -> None:
+    """An empty one would not match, and the whole segment would be recovered."""
+    open_log(simulation.host, DIRECTORY, CONFIG)
+    before = simulation.disk.read_file(closed_log_without_checksum)
+    simulation.disk.crash(random.Random(seed))
+    assert simulation.disk.read_file(closed_log_without_checksum) == before
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_refuses_the_checksum_keeps_the_log_readable(
+    simulation: Simulation, closed_log_without_checksum: str, reason: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **_options: object) -> None:
+        raise OSError(reason, "no")
+
+    with monkeypatch.context() as full:
+        full.setattr(SimulatedFile, "write_at", refuse)
+        full.setattr(SimulatedDisk, "replace_file", refuse)
+        log = open_log(simulation.host, DIRECTORY, CONFIG)
+        assert collect_aborted(log.segments, 0, 6) == ABORTED
+        log.segments[0].open_indexes()
+    log.close()
+    open_log(simulation.host, DIRECTORY, CONFIG).close()
+    assert simulation.disk.exists(closed_log_without_checksum)
+
+
+def test_a_file_that_a_crash_left_beside_an_index_is_removed(
+    simulation: Simulation, closed_log_without_checksum: str
+) -> None:
+    left = closed_log_without_checksum + ".tmp"
+    simulation.disk.replace_file(left, b"")
+    open_log(simulation.host, DIRECTORY, CONFIG).close()
+    assert not simulation.disk.exists(left)

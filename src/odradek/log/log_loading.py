@@ -38,6 +38,8 @@ from odradek.protocol.malformed import MalformedMessage
 logger = get_logger(__name__)
 
 ASIDE_SUFFIX = ".aside"
+_REPLACED_SUFFIXES = (EPOCHS_FILE_NAME, TRANSACTION_INDEX_SUFFIX, TRANSACTION_CHECKSUM_SUFFIX)
+_LEFT_SUFFIXES = (DELETED_SUFFIX, *(suffix + ".tmp" for suffix in _REPLACED_SUFFIXES))
 _ASIDE_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{LOG_SUFFIX}{ASIDE_SUFFIX}(\.\d+)?")
 _OFFSET_NAME = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
 
@@ -128,7 +130,7 @@ class LogLoader:
             names = disk.list_directory(self.directory)
         for name in names:
             path = f"{self.directory}/{name}"
-            if name.endswith(DELETED_SUFFIX) or name == EPOCHS_FILE_NAME + ".tmp":
+            if name.endswith(_LEFT_SUFFIXES):
                 disk.remove(path)  # left when the last run ended
                 continue
             match = _OFFSET_NAME.fullmatch(name)

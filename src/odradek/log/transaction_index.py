@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from odradek.host.disk import Disk
+from odradek.host.disk import Disk, is_refusal
 from odradek.protocol.malformed import MalformedMessage
 
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
@@ -192,13 +192,18 @@ class TransactionIndex:
             self.has_file = False
 
     def add_checksum(self, aborted: Iterable[AbortedTransaction]) -> bool:
-        """Gives a file without a checksum the transactions that its segment has, and a checksum. Returns whether the
-        file had others. Blocks."""
+        """Gives a file without a checksum the transactions that its segment has, and a checksum, both durable. Returns
+        whether the file had others. An index that is right stays without a checksum on a disk that is full or
+        read-only. Blocks."""
         data = encode_transaction_index(aborted)
         has_changed = data != self._disk.read_file(self.path)
         if has_changed:
-            self._write_file(self.path, data)
-        self._write_file(checksum_path(self.path), encode_checksum(data))
+            self._disk.replace_file(self.path, data)
+        try:
+            self._disk.replace_file(checksum_path(self.path), encode_checksum(data))
+        except OSError as problem:
+            if not is_refusal(problem) and problem.errno != errno.EROFS:
+                raise
         return has_changed
 
     def _write_file(self, path: str, data: bytes) -> None:
