@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -305,3 +306,34 @@ def test_a_file_that_is_created_is_not_that_of_a_link(disk: RealDisk, tmp_path: 
         with pytest.raises(OSError, match="symbolic links"):
             create()
     assert victim.read_bytes() == b"kept"
+
+
+def test_other_users_lose_access_to_what_an_older_version_has_created(
+    disk: RealDisk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    modes = {"file": (0o644, 0o600), "of a group": (0o640, 0o640), "private": (0o400, 0o400)}
+    modes |= {"directory": (0o2755, 0o2700), "shared": (0o1777, 0o1777)}
+    for name, (mode, _) in modes.items():
+        path = tmp_path / name
+        path.mkdir() if stat.S_IMODE(mode) & 0o111 else path.touch()
+        path.chmod(mode)
+    victim = tmp_path / "victim"
+    victim.touch(0o644)
+    (tmp_path / "link").symlink_to(victim)
+    for _ in range(2):
+        disk.make_private(str(tmp_path / name) for name in (*modes, "link", "missing"))
+    assert {name: stat.S_IMODE((tmp_path / name).stat().st_mode) for name in modes} == {
+        name: after for name, (_, after) in modes.items()
+    }
+    assert victim.stat().st_mode & 0o077
+    assert [record.getMessage().count("lose access") for record in caplog.records] == [1]
+
+
+def test_the_error_of_a_link_names_it_and_its_target(disk: RealDisk, tmp_path: Path) -> None:
+    link, target = tmp_path / "audit.log", tmp_path / "audit-of-this-broker.log"
+    target.touch()
+    link.symlink_to(target)
+    with pytest.raises(OSError, match="symbolic links are not followed") as refused:
+        disk.open(str(link), create=True)
+    assert f"name {target} instead: '{link}'" in str(refused.value)

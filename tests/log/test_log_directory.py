@@ -1,9 +1,11 @@
 """One entry of log.dirs: whose it is, how it was left, and that no name leads out of it."""
 
 import uuid
+from pathlib import Path
 
 import pytest
 
+from odradek.host.host import real_host
 from odradek.log.log_directory import LogDirectory, LogDirectoryError, decode_uuid, encode_uuid, read_meta_properties
 from tests.simulation.simulated_host import Simulation
 
@@ -168,3 +170,16 @@ def test_plain_files_are_no_partitions(simulation: Simulation) -> None:
     reopened = open_directory(simulation)
     assert reopened.partitions().keys() == {("a", 0)}
     assert reopened.scheduled_deletes == []
+
+
+def test_an_open_directory_is_that_of_its_broker_alone(tmp_path: Path) -> None:
+    """Also if an older version has created it."""
+    host = real_host()
+    path = tmp_path / "logs"
+    (path / "pump-0").mkdir(parents=True)
+    (path / "meta.properties.bak").touch()
+    for each in (path, *path.iterdir()):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    LogDirectory.open(str(path), host, cluster_id="cluster", node_id=1).close(is_clean=True)
+    host.workers.close()
+    assert [each for each in (path, *path.iterdir()) if each.stat().st_mode & 0o077] == []

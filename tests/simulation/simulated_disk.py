@@ -5,7 +5,7 @@ import errno
 import os
 import random
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from odradek.host.disk import Buffer
 from odradek.host.open_files import OpenFiles
@@ -268,6 +268,9 @@ class SimulatedDisk:
         except FileNotFoundError:
             return False
         return True
+
+    def make_private(self, paths: Iterable[str]) -> None:
+        """Files have no rights."""
 
     def is_directory(self, path: str) -> bool:
         return self.exists(path) and isinstance(self._node(path), SimulatedDirectory)

@@ -3,6 +3,7 @@ Nothing here is durable before `sync`, `sync_directory` or `replace_file` has re
 
 import errno
 import sqlite3
+from collections.abc import Iterable
 from typing import Protocol, TypeAlias
 
 from odradek.host.open_files import OpenFiles
@@ -87,6 +88,10 @@ class Disk(Protocol):
         """Durable when it returns; readers see the old or the new file, never a part. Blocks: call it on a worker."""
 
     def sync_directory(self, path: str) -> None: ...
+
+    def make_private(self, paths: Iterable[str]) -> None:
+        """Takes the rights of group and others on those of these files and directories that are this user's and that
+        every user may use, and logs how many there were. What only a group may use is the choice of an operator."""
 
     def space(self, path: str) -> tuple[int, int]:
         """Total and usable bytes of the file system that holds this path."""

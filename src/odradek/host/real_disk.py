@@ -7,11 +7,15 @@ import os
 import resource
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 
 from odradek.host.disk import Buffer, Lock
+from odradek.host.logs import get_logger
 from odradek.host.open_files import OpenFiles
 from odradek.host.sqlite_files import use_write_ahead_log
+
+logger = get_logger(__name__)
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone leaves the data in the drive's cache
 _sync_data = getattr(os, "fdatasync", os.fsync)  # fdatasync writes the size too, all that an append changes
@@ -59,6 +63,29 @@ def _sync_descriptor(descriptor: int, sync: Callable[[int], None]) -> None:
         else:
             return
     sync(descriptor)
+
+
+def _create(path: str, flags: int = 0) -> int:
+    try:
+        return os.open(path, _CREATE_FLAGS | flags, _FILE_MODE)
+    except OSError as problem:
+        if not os.path.islink(path):
+            raise
+        text = f"symbolic links are not followed: remove it, or name {os.path.realpath(path)} instead"
+        raise OSError(problem.errno, text, path) from problem
+
+
+def _make_private(path: str) -> bool:
+    found = os.lstat(path)
+    is_kept = found.st_mode & stat.S_ISVTX or not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode))
+    if is_kept or not found.st_mode & stat.S_IRWXO or found.st_uid != os.geteuid():
+        return False
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & ~(stat.S_IRWXG | stat.S_IRWXO))
+    finally:
+        os.close(descriptor)
+    return True
 
 
 class RealFile:
@@ -156,7 +183,7 @@ class RealDisk:
         self.open_files = OpenFiles(max(FEWEST_OPEN_FILES, min(share, MOST_OPEN_FILES)))
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
-        return RealFile(os.open(path, _CREATE_FLAGS if create else _OPEN_FLAGS, _FILE_MODE))
+        return RealFile(_create(path) if create else os.open(path, _OPEN_FLAGS))
 
     def absolute_path(self, path: str) -> str:
         return os.path.abspath(path)
@@ -211,7 +238,7 @@ class RealDisk:
         temporary = path + ".tmp"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)  # left by a crash, or a link
-        descriptor = os.open(temporary, _CREATE_FLAGS | os.O_EXCL, _FILE_MODE)
+        descriptor = _create(temporary, os.O_EXCL)
         try:
             file = RealFile(descriptor)
             file.write_at(data, 0)
@@ -231,12 +258,21 @@ class RealDisk:
         finally:
             os.close(descriptor)
 
+    def make_private(self, paths: Iterable[str]) -> None:
+        changed = []
+        for path in paths:
+            with contextlib.suppress(OSError):  # removed meanwhile, or a file system that does not allow it
+                if _make_private(path):
+                    changed.append(path)
+        if changed:
+            logger.info("other users lose access to files of this broker", first=changed[0], count=len(changed))
+
     def space(self, path: str) -> tuple[int, int]:
         status = os.statvfs(path)
         return status.f_frsize * status.f_blocks, status.f_frsize * status.f_bavail
 
     def lock(self, path: str) -> Lock | None:
-        descriptor = os.open(path, _CREATE_FLAGS, _FILE_MODE)
+        descriptor = _create(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -246,7 +282,7 @@ class RealDisk:
 
     def open_database(self, path: str) -> sqlite3.Connection:
         # It holds credentials of users. SQLite gives its other files the rights of this one.
-        os.close(os.open(path, _CREATE_FLAGS, _FILE_MODE))
+        os.close(_create(path))
         if os.stat(path).st_mode & 0o077 and os.stat(path).st_uid == os.geteuid():
             os.chmod(path, 0o600)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)

@@ -166,7 +166,9 @@ class LogDirectory:
                 # Removed before the first write, so that the next start detects a crash.
                 disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
                 disk.sync_directory(path)
-            deleted = [f"{path}/{name}" for name in disk.list_directory(path) if name.endswith(DELETE_SUFFIX)]
+            entries = [f"{path}/{name}" for name in disk.list_directory(path)]
+            deleted = [each for each in entries if each.endswith(DELETE_SUFFIX)]
+            disk.make_private((path, *entries))  # older versions created them for every user to read
         except BaseException:
             lock.release()
             raise

@@ -17,7 +17,7 @@ from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from odradek.log.log_config import LogConfig
 from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
-from odradek.log.producer_replay import rebuild_producers, recover_segment, replay_stored_batch
+from odradek.log.producer_replay import rebuild_producers, recover_segment, replay_segment, replay_stored_batch
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import Segment
@@ -38,6 +38,8 @@ from odradek.protocol.malformed import MalformedMessage
 logger = get_logger(__name__)
 
 ASIDE_SUFFIX = ".aside"
+_REPLACED_SUFFIXES = (EPOCHS_FILE_NAME, TRANSACTION_INDEX_SUFFIX, TRANSACTION_CHECKSUM_SUFFIX)
+_LEFT_SUFFIXES = (DELETED_SUFFIX, *(suffix + ".tmp" for suffix in _REPLACED_SUFFIXES))
 _ASIDE_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{LOG_SUFFIX}{ASIDE_SUFFIX}(\.\d+)?")
 _OFFSET_NAME = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
 
@@ -57,6 +59,7 @@ class LoadedLog:
     rebuilt_indexes: int = 0
     swapped_segments: int = 0
     unsynced_segments: list[Segment] = field(default_factory=list)
+    indexes_without_checksum: set[int] = field(default_factory=set)  # of transactions, by base offset
     producers: ProducerState = field(default_factory=ProducerState)
     leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
 
@@ -127,7 +130,7 @@ class LogLoader:
             names = disk.list_directory(self.directory)
         for name in names:
             path = f"{self.directory}/{name}"
-            if name.endswith(DELETED_SUFFIX) or name == EPOCHS_FILE_NAME + ".tmp":
+            if name.endswith(_LEFT_SUFFIXES):
                 disk.remove(path)  # left when the last run ended
                 continue
             match = _OFFSET_NAME.fullmatch(name)
@@ -153,6 +156,7 @@ class LogLoader:
             has_new_names=not (self.clean_shutdown and base_offsets),
             aside_names=[name for name in names if _ASIDE_NAME.fullmatch(name)],
             swapped_segments=swapped_segments,
+            indexes_without_checksum=by_suffix[TRANSACTION_INDEX_SUFFIX] - by_suffix[TRANSACTION_CHECKSUM_SUFFIX],
         )
 
     def _open_segment(self, base_offset: int) -> Segment:
@@ -188,6 +192,7 @@ class LogLoader:
     def _load_segments(self, log: LoadedLog) -> None:
         self._check_indexes(log, len(log.segments) - 1)
         active = log.segments[-1]
+        self._compare_transaction_index(log, len(log.segments) - 1)
         if not active.is_writable and not active.load_for_writing():
             log.rebuilt_indexes += active.size_bytes > 0  # an empty segment may never have had indexes
             self._rebuild_indexes(log, len(log.segments) - 1)
@@ -229,6 +234,20 @@ class LogLoader:
                 for file in (segment.file, *segment.open_indexes()):
                     file.sync()
                 self.host.disk.sync_directory(self.directory)
+            else:
+                self._compare_transaction_index(log, index)
+
+    def _compare_transaction_index(self, log: LoadedLog, index: int) -> None:
+        """Compares an index that has no checksum with the headers of its segment's batches, and adds one, so that this
+        happens once. Only segments that have such an index are read. Behind a damaged batch, nothing but the index says
+        what was aborted: then it stays as it is."""
+        segment = log.segments[index]
+        if segment.base_offset not in log.indexes_without_checksum:
+            return
+        aborted, is_whole = replay_segment(log.snapshots, log.segments[:index], segment)
+        if is_whole:
+            log.rebuilt_indexes += segment.transaction_index.add_checksum(aborted)
+        segment.release()
 
     def _rebuild_indexes(self, log: LoadedLog, index: int) -> None:
         segment = log.segments[index]

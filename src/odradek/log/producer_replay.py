@@ -53,14 +53,23 @@ def find_aborted_transactions(
     snapshots: SnapshotFiles, earlier_segments: Sequence[Segment], segment: Segment
 ) -> list[AbortedTransaction]:
     """The transaction index of a segment, from its batches and the producer state at its base offset. Blocks."""
+    return replay_segment(snapshots, earlier_segments, segment)[0]
+
+
+def replay_segment(
+    snapshots: SnapshotFiles, earlier_segments: Sequence[Segment], segment: Segment
+) -> tuple[list[AbortedTransaction], bool]:
+    """As `find_aborted_transactions`, and whether every batch of the segment could be read."""
     producers = ProducerState()
     rebuild_producers(producers, snapshots, earlier_segments, segment.base_offset)
     file = segment.file
-    replayed = (
-        replay_stored_batch(producers, header, file, position)
-        for position, header in scan_headers(file, 0, segment.size_bytes)
-    )
-    return [aborted for aborted in replayed if aborted is not None]
+    found, end_position = [], 0
+    for position, header in scan_headers(file, 0, segment.size_bytes):
+        aborted = replay_stored_batch(producers, header, file, position)
+        if aborted is not None:
+            found.append(aborted)
+        end_position = position + header.size_bytes
+    return found, end_position == segment.size_bytes
 
 
 def replay_stored_batch(

@@ -101,10 +101,15 @@ class StoredSegment:
             raise
 
     def open_indexes(self) -> list[File]:
+        """A full disk may have kept a transaction index from getting its checksum."""
         paths = [self.offset_index.path, self.time_index.path]
         if self.transaction_index.has_file:
-            paths += [self.transaction_index.path, checksum_path(self.transaction_index.path)]
-        return [self.disk.open(path) for path in paths]
+            paths.append(self.transaction_index.path)
+        files = [self.disk.open(path) for path in paths]
+        if self.transaction_index.has_file:
+            with suppress(FileNotFoundError):
+                files.append(self.disk.open(checksum_path(self.transaction_index.path)))
+        return files
 
     def relocate(self, directory: str) -> None:
         """The directory was renamed. Open files stay open."""

@@ -4,7 +4,8 @@ until the segment is rolled or closed; those of older segments are only in files
 
 A damaged index would show aborted records to consumers, and the format has no checksum. So a file of ours beside it
 (`.txnchecksum`) has the CRC32C of the index: an index that is missing, or differs from it, is rebuilt when the log is
-loaded, and compaction refuses it. An index without a checksum is one that Apache Kafka has written: it gets one."""
+loaded, and compaction refuses it. An index without a checksum was written by Apache Kafka or by an older version: the
+first load compares it with the batches of its segment (see log_loading) and adds one."""
 
 import errno
 import struct
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from odradek.host.disk import Disk
+from odradek.host.disk import Disk, is_refusal
 from odradek.protocol.malformed import MalformedMessage
 
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
@@ -67,9 +68,9 @@ def encode_checksum(index: bytes | bytearray) -> bytes:
     return _CHECKSUM.pack(crc32c(index))
 
 
-def read_transaction_index(disk: Disk, path: str) -> tuple[bytes, bool]:
-    """The bytes of an index file, and whether it has a checksum. Raises MalformedMessage when it is damaged, or missing
-    beside its checksum, and FileNotFoundError when there is neither."""
+def read_transaction_index(disk: Disk, path: str) -> bytes:
+    """Raises MalformedMessage for an index that is damaged, or missing beside its checksum, and FileNotFoundError when
+    there is neither."""
     checksum = None
     with suppress(FileNotFoundError):
         checksum = disk.read_file(checksum_path(path))
@@ -83,7 +84,7 @@ def read_transaction_index(disk: Disk, path: str) -> tuple[bytes, bool]:
         pass
     if checksum is not None and checksum != encode_checksum(data):
         raise MalformedMessage("does not match its checksum")
-    return data, checksum is not None
+    return data
 
 
 class TransactionIndex:
@@ -132,12 +133,9 @@ class TransactionIndex:
         if not self.has_file:
             return bytearray()
         try:
-            data, has_checksum = read_transaction_index(self._disk, self.path)
+            return bytearray(read_transaction_index(self._disk, self.path))
         except (FileNotFoundError, MalformedMessage):
             return None
-        if not has_checksum:
-            self._write_file(checksum_path(self.path), encode_checksum(data))
-        return bytearray(data)
 
     def append(self, aborted: AbortedTransaction) -> None:
         """In the order of the markers."""
@@ -192,6 +190,21 @@ class TransactionIndex:
                 with suppress(FileNotFoundError):
                     self._disk.remove(path)
             self.has_file = False
+
+    def add_checksum(self, aborted: Iterable[AbortedTransaction]) -> bool:
+        """Gives a file without a checksum the transactions that its segment has, and a checksum, both durable. Returns
+        whether the file had others. An index that is right stays without a checksum on a disk that is full or
+        read-only. Blocks."""
+        data = encode_transaction_index(aborted)
+        has_changed = data != self._disk.read_file(self.path)
+        if has_changed:
+            self._disk.replace_file(self.path, data)
+        try:
+            self._disk.replace_file(checksum_path(self.path), encode_checksum(data))
+        except OSError as problem:
+            if not is_refusal(problem) and problem.errno != errno.EROFS:
+                raise
+        return has_changed
 
     def _write_file(self, path: str, data: bytes) -> None:
         file = self._disk.open(path, create=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.cli.log import check
 from odradek.host.host import real_host
 from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import CLEAN_SHUTDOWN_FILE
@@ -24,6 +26,7 @@ from tests.log.compaction.compacted_logs import keyed_batch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.cli.log.findings import PartitionCheck
     from tests.cli.conftest import Run
 
 CONFIG = LogConfig(message_timestamp_after_max_ms=EVERYTHING)
@@ -108,3 +111,46 @@ def test_the_newest_index_is_whole_after_a_clean_stop(offline: Run, index: Path)
     (index.parents[1] / CLEAN_SHUTDOWN_FILE).touch()
     found = offline("log", "verify", str(index.parent))
     assert (found.code, f"problem {index.name}: does not list" in found.output) == (1, True)
+
+
+def test_a_snapshot_with_a_transaction_that_a_marker_has_ended_is_a_problem(offline: Run, index: Path) -> None:
+    snapshots = sorted(index.parent.glob("*.snapshot"))
+    before_the_marker = index.with_suffix(".snapshot")
+    snapshots[-1].write_bytes(before_the_marker.read_bytes())
+    found = offline("log", "verify", str(index.parent))
+    assert f"problem {snapshots[-1].name}: its transaction of producer 7 from offset 0 on has ended" in found.output
+
+
+def test_a_check_keeps_few_facts_and_lists_a_partition_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition may have thousands of segments and millions of batches."""
+    rounds, batches_each = 12, 5
+    host = real_host()
+    path = tmp_path / "data" / "pump-0"
+    log = open_log(host, str(path), CONFIG)
+    now_ms = host.clock.now_ms()
+    for number in range(rounds):
+        for sequence in range(number * batches_each, (number + 1) * batches_each):
+            append(log, keyed_batch([(b"k", b"v")], producer=(7, 0, sequence), is_transactional=True, timestamp=now_ms))
+        log.append_marker(EndTransactionMarker(7, 0, ControlRecordType.ABORT, 0), 0, transaction_version=1)
+        log.roll()
+    log.close()
+    host.workers.close()
+    listed: list[str] = []
+    kept: list[int] = []
+    list_directory, check_side_files = os.listdir, check._check_side_files
+
+    def count_listing(path: str) -> list[str]:
+        listed.append(path)
+        return list_directory(path)
+
+    def count_facts(partition: PartitionCheck, names: list[str], *, is_live: bool) -> None:
+        in_segments = [len(each.producer_offsets) + len(each.batch_offsets) for each in partition.segments]
+        assert not any(in_segments)
+        kept.extend(map(len, (*partition.last_batches.values(), *partition.last_markers.values())))
+        check_side_files(partition, names, is_live=is_live)
+
+    monkeypatch.setattr(os, "listdir", count_listing)
+    monkeypatch.setattr(check, "_check_side_files", count_facts)
+    found = check.check_partition(str(path), lambda _: None, is_live=False)
+    assert (found.all_findings, len(found.segments), len(listed)) == ([], rounds + 1, 2)
+    assert kept == [rounds, rounds], "a batch and a marker of each segment"

@@ -121,6 +121,22 @@ def test_a_denial_on_a_worker_thread_is_written(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["resource"] == "t"
 
 
+def test_other_users_cannot_read_the_files_of_an_older_version(tmp_path: Path) -> None:
+    for name in ("audit.log", "audit.log.1"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o644)
+
+    async def run() -> None:
+        host = real_host()
+        log = AuditLog(host, str(tmp_path / "audit.log"), max_bytes=4096, max_files=3, lines_per_second=10)
+        await log.start()
+        await log.close()
+        host.workers.close()
+
+    asyncio.run(run())
+    assert [each.stat().st_mode & 0o777 for each in tmp_path.iterdir()] == [0o600] * 2
+
+
 def test_files_rotate_and_the_oldest_is_removed(simulation: Simulation) -> None:
     disk = simulation.host.disk
     file = RotatingFile(disk, PATH, max_bytes=10, max_files=3)

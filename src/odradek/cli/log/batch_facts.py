@@ -3,7 +3,8 @@ another partition, or older than its name says."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from array import array
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from odradek.log.producer_entry import ProducerEntry
     from odradek.protocol.batch import BatchHeader
 
+_NO_OFFSETS = array("q")
+
 
 def note_batch(check: SegmentCheck, header: BatchHeader) -> None:
     """Remember what other files say about an intact batch."""
@@ -27,7 +30,30 @@ def note_batch(check: SegmentCheck, header: BatchHeader) -> None:
     if header.is_control:
         check.markers[header.base_offset] = header.producer_id
     elif header.producer_id != NO_PRODUCER_ID:
-        check.producer_offsets.setdefault(header.producer_id, []).append(last_offset)
+        check.producer_offsets.setdefault(header.producer_id, array("q")).append(last_offset)
+
+
+def add_segment(check: PartitionCheck, segment: SegmentCheck) -> None:
+    """Keep of a segment, the next one in order, what the snapshots of the partition are compared with. Facts of single
+    batches are dropped: a partition may have many millions."""
+    check.segments.append(segment)
+    first_inside = bisect_right(check.snapshot_offsets, segment.base_offset)
+    first_behind = bisect_left(check.snapshot_offsets, segment.next_offset)
+    ends = [*check.snapshot_offsets[first_inside:first_behind], segment.next_offset]
+    markers: dict[int, array[int]] = {}
+    for offset, producer_id in segment.markers.items():
+        markers.setdefault(producer_id, array("q")).append(offset)
+    for found, kept in ((segment.producer_offsets, check.last_batches), (markers, check.last_markers)):
+        for producer_id, offsets in found.items():
+            last = (_last_before(offsets, end) for end in ends)
+            kept.setdefault(producer_id, array("q")).extend(offset for offset in last if offset is not None)
+    for facts in (segment.producer_offsets, segment.markers, segment.batch_offsets):
+        facts.clear()
+
+
+def _last_before(offsets: array[int], end_offset: int) -> int | None:
+    count = bisect_left(offsets, end_offset)
+    return offsets[count - 1] if count else None
 
 
 def compare_leader_epochs(data: bytes, check: PartitionCheck, *, is_complete: bool) -> None:
@@ -56,12 +82,10 @@ def _problem_of(producer_id: int, entry: ProducerEntry, end_offset: int, check: 
     if last_offset is not None and last_offset >= end_offset:
         return f"it has offset {last_offset} of producer {producer_id}"
     first_offset = entry.current_txn_first_offset
-    for segment in check.segments:
-        offsets = segment.producer_offsets.get(producer_id, [])
-        before_end = bisect_left(offsets, end_offset)
-        if last_offset is not None and before_end and offsets[before_end - 1] > last_offset:
-            return f"it lacks offset {offsets[before_end - 1]} of producer {producer_id}"
-        ended = (offset for offset, each in segment.markers.items() if each == producer_id)
-        if first_offset >= 0 and any(first_offset < offset < end_offset for offset in ended):
-            return f"its transaction of producer {producer_id} from offset {first_offset} on has ended"
+    batch = _last_before(check.last_batches.get(producer_id, _NO_OFFSETS), end_offset)
+    if batch is not None and last_offset is not None and batch > last_offset:
+        return f"it lacks offset {batch} of producer {producer_id}"
+    marker = _last_before(check.last_markers.get(producer_id, _NO_OFFSETS), end_offset)
+    if marker is not None and 0 <= first_offset < marker:
+        return f"its transaction of producer {producer_id} from offset {first_offset} on has ended"
     return None

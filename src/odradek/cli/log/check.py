@@ -10,12 +10,12 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from odradek.cli.log.batch_facts import compare_leader_epochs, compare_snapshot, note_batch
+from odradek.cli.log.batch_facts import add_segment, compare_leader_epochs, compare_snapshot, note_batch
 from odradek.cli.log.dump import mapped
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
 from odradek.cli.log.segment_scan import LARGEST_BATCH_BYTES, TornTail, scan_segment
 from odradek.cli.log.side_files import offset_index_rows, time_index_rows
-from odradek.cli.log.transaction_check import index_path, transaction_index_problem
+from odradek.cli.log.transaction_check import PartitionFiles, index_path, transaction_index_problem
 from odradek.log.compaction.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
@@ -49,26 +49,32 @@ def check_partition(
     matches = [match for match in map(_SEGMENT_FILE.fullmatch, names) if match]
     segments = [match[0] for match in matches if match[2] == LOG_SUFFIX]
     check = PartitionCheck(path, [int(name[:NAME_DIGITS]) for name in segments])
+    check.snapshot_offsets = [int(match[1]) for match in matches if match[2] == SNAPSHOT_SUFFIX]
+    files = PartitionFiles(path)
     for name in segments if only is None else [only]:
         segment = _check_with_indexes(
-            os.path.join(path, name), on_progress, is_last=name == segments[-1], is_live=is_live
+            os.path.join(path, name), files, on_progress, is_last=name == segments[-1], is_live=is_live
         )
         if segment is not None:
             _check_segment_order(check, segment)
-            check.segments.append(segment)
+            add_segment(check, segment)
     if only is None:
         _check_side_files(check, names, is_live=is_live)
+    check.last_batches.clear()
+    check.last_markers.clear()
     return check
 
 
 def _check_with_indexes(
-    path: str, on_progress: Callable[[int], None], *, is_last: bool, is_live: bool
+    path: str, files: PartitionFiles, on_progress: Callable[[int], None], *, is_last: bool, is_live: bool
 ) -> SegmentCheck | None:
     """Check a segment with its indexes; None if the segment was removed.
 
     A running broker may replace the segment by a compacted one during the check, so findings are confirmed by a second
     check."""
-    for _attempt in range(2 if is_live else 1):
+    for attempt in range(2 if is_live else 1):
+        if attempt:
+            files.forget()
         try:
             segment = check_segment(path, on_progress)
         except FileNotFoundError:
@@ -79,7 +85,7 @@ def _check_with_indexes(
         if not is_last and not segment.damaged:
             _check_indexes(segment)
         if not segment.damaged:
-            _check_transaction_index(segment, is_last=is_last)
+            _check_transaction_index(segment, files, is_last=is_last)
         if not segment.findings:
             break
     return segment
@@ -177,9 +183,9 @@ def _check_indexes(segment: SegmentCheck) -> None:
             segment.findings.append(Finding(stem + suffix, problem, Remedy.REBUILD))
 
 
-def _check_transaction_index(segment: SegmentCheck, *, is_last: bool) -> None:
+def _check_transaction_index(segment: SegmentCheck, files: PartitionFiles, *, is_last: bool) -> None:
     is_complete = not is_last or _was_cleanly_shut_down(segment.path)
-    problem = transaction_index_problem(segment, is_complete=is_complete)
+    problem = transaction_index_problem(segment, files, is_complete=is_complete)
     if problem:
         segment.findings.append(Finding(index_path(segment.path), problem, Remedy.REBUILD))
 

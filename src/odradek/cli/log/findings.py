@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from array import array
 
 
 class Remedy(enum.Enum):
@@ -50,7 +54,7 @@ class SegmentCheck:
     next_offset: int = 0
     max_timestamp: int = -1
     markers: dict[int, int] = field(default_factory=dict)  # offset of an intact control batch -> its producer id
-    producer_offsets: dict[int, list[int]] = field(default_factory=dict)  # last offsets of batches, by producer id
+    producer_offsets: dict[int, array[int]] = field(default_factory=dict)  # last offsets of batches, by producer id
     leader_epochs: list[tuple[int, int, int]] = field(default_factory=list)
     """Each run of batches with one epoch: the epoch, its first and its last offset."""
     batch_offsets: dict[int, tuple[int, int]] = field(default_factory=dict)  # position -> first and last offset
@@ -66,6 +70,11 @@ class PartitionCheck:
     base_offsets: list[int] = field(default_factory=list)  # of all its segments, in order
     segments: list[SegmentCheck] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    snapshot_offsets: list[int] = field(default_factory=list)  # in order
+    last_batches: dict[int, array[int]] = field(default_factory=dict)
+    last_markers: dict[int, array[int]] = field(default_factory=dict)
+    """By producer id, in order: the last offsets of its batches, and of its markers, before the end of each segment and
+    before each producer snapshot. A snapshot needs no others."""
 
     def following_offset(self, segment: SegmentCheck) -> int | None:
         """The base offset of the segment after this one, which need not have been checked."""

@@ -222,11 +222,11 @@ def _read_transaction_index(context: BackgroundContext, path: str) -> list[Abort
     """An index that is not whole may be one that the broker writes at this moment, when it rolls a segment. The job has
     the entries of that index."""
     try:
-        return list(decode_transaction_index(read_transaction_index(context.disk, path)[0]))
+        return list(decode_transaction_index(read_transaction_index(context.disk, path)))
     except MalformedMessage:
         context.pause_ms(INDEX_WRITE_MS)
     try:
-        return list(decode_transaction_index(read_transaction_index(context.disk, path)[0]))
+        return list(decode_transaction_index(read_transaction_index(context.disk, path)))
     except MalformedMessage as problem:
         raise DamagedSegment(f"{path}: {problem}") from problem
 

@@ -52,6 +52,7 @@ class AuditLog:
         """OSError if the file cannot be written to."""
         self._loop = asyncio.get_running_loop()
         await self._worker.run(self._file.open)
+        await self._worker.run(self._file.make_private)
 
     async def close(self) -> None:
         self._is_closed = True

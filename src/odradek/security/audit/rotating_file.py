@@ -16,7 +16,7 @@ class RotatingFile:
         self._disk = disk
         self._path = path
         self._max_bytes = max_bytes
-        self._max_files = max_files
+        self._names = [path, *(f"{path}.{number}" for number in range(1, max_files))]
         self._file: File | None = None
         self._size_bytes = 0
 
@@ -27,6 +27,10 @@ class RotatingFile:
             self._disk.make_directories(directory)
         self._file = self._disk.open(self._path, create=True)
         self._size_bytes = self._file.size()
+
+    def make_private(self) -> None:
+        """Older versions created files that every user may read."""
+        self._disk.make_private(self._names)
 
     def append(self, lines: bytes) -> None:
         """OSError if they could not be written; the next call opens the file again."""
@@ -49,10 +53,9 @@ class RotatingFile:
 
     def _rotate(self) -> None:
         self.close()
-        names = [self._path, *(f"{self._path}.{number}" for number in range(1, self._max_files))]
-        for source, target in reversed(list(itertools.pairwise(names))):
+        for source, target in reversed(list(itertools.pairwise(self._names))):
             if self._disk.exists(source):
                 self._disk.rename(source, target)
-        if len(names) == 1:
+        if len(self._names) == 1:
             self._disk.remove(self._path)
         self.open()
