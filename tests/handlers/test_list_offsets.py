@@ -227,14 +227,16 @@ def test_a_look_up_in_files_that_go_meanwhile_is_a_retriable_error(
 
 
 def test_a_batch_around_invalid_records_is_corrupt_when_it_is_decoded(simulated: SimulatedBroker, name: str) -> None:
-    """A batch is taken by its header and checksum: what is inside shows when a time is looked up."""
+    """Of a batch with several records, the first is checked: what follows shows when a time is looked up."""
     create_topic(simulated, name, 2)
-    header = read_batch_header(batch())
-    nonsense = write_batch(header, b"\xff" * (header.size_bytes - HEADER_SIZE_BYTES))
+    valid = bytes(batch(b"a", b"b"))
+    second_record = HEADER_SIZE_BYTES + 1 + valid[HEADER_SIZE_BYTES] // 2
+    records = valid[HEADER_SIZE_BYTES:second_record] + b"\xff" * (len(valid) - second_record)
+    nonsense = write_batch(read_batch_header(valid), records)
     assert produce(simulated, name, nonsense).error_code == ErrorCode.NONE
     for time in (NOW_MS, MAX_TIMESTAMP):
         assert list_offset(simulated, name, time).error_code == ErrorCode.CORRUPT_MESSAGE
-    assert list_offset(simulated, name, LATEST).offset == 1
+    assert list_offset(simulated, name, LATEST).offset == 2
 
 
 def test_a_topic_deleted_during_a_look_up_is_unknown(

@@ -26,7 +26,7 @@ def test_codes_have_kafkas_names() -> None:
     assert ErrorCode(35) is ErrorCode.UNSUPPORTED_VERSION
     assert ErrorCode(45) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert ErrorCode(100) is ErrorCode.UNKNOWN_TOPIC_ID
-    assert [int(code) for code in ErrorCode] == list(range(-1, 134))
+    assert [int(code) for code in ErrorCode] == list(range(-1, 137))
 
 
 ENUM_FLAG = 0x4000
@@ -67,4 +67,4 @@ def test_names_are_those_of_apache_kafka() -> None:
         pytest.skip("Apache Kafka is not in the cache")
     with zipfile.ZipFile(jars[-1]) as jar:
         names = enum_constants(jar.read("org/apache/kafka/common/protocol/Errors.class"))
-    assert names == [code.name for code in ErrorCode]
+    assert names == [code.name for code in ErrorCode][: len(names)]  # clients before 4.4 know fewer

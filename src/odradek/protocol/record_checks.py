@@ -20,8 +20,8 @@ def check_records(  # noqa: C901, PLR0912, PLR0915 - unrolled: a worker spends m
 ) -> int:
     """The number of records and of their headers. MalformedMessage unless these decompressed bytes are so many records,
     with offset deltas from 0 as a producer assigns them. All lengths are read, as in Kafka when it compresses a batch
-    again; no objects are made of them. `pause` is called between runs of RECORDS_BETWEEN_PAUSES records and headers. A
-    record with more headers than `most_headers` must be the last one: only the number of its headers is checked."""
+    again; no objects are made of them. `pause` is called between runs of RECORDS_BETWEEN_PAUSES records and headers. Of
+    a record with more headers than `most_headers`, only their number is checked."""
     check_record_count(record_count, data)
     limit = len(data)
     position = 0
@@ -73,11 +73,8 @@ def check_records(  # noqa: C901, PLR0912, PLR0915 - unrolled: a worker spends m
                 position = _skip_nullable_bytes(data, position, end)
             if data[position]:
                 header_count, position = decode_varlong(data, position)
-                if header_count > most_headers:
-                    _check_header_count(header_count, end - position)
-                    position = end
-                    break
-                position = _skip_headers(data, position, end, header_count, pause)
+                is_counted_only = header_count > most_headers
+                position = _skip_headers(data, position, end, header_count, pause, is_counted_only=is_counted_only)
                 count += header_count
             else:
                 position += 1
@@ -149,8 +146,13 @@ def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None =
     return True
 
 
-def _skip_headers(data: Bytes, position: int, end: int, count: int, pause: Pause | None) -> int:
-    _check_header_count(count, end - position)
+def _skip_headers(
+    data: Bytes, position: int, end: int, count: int, pause: Pause | None, *, is_counted_only: bool
+) -> int:
+    if not 0 <= count <= (end - position) // SMALLEST_HEADER_BYTES:
+        raise MalformedMessage(f"{count} headers in {end - position} bytes")
+    if is_counted_only:
+        return end
     for run in runs(count, pause):
         for _ in run:
             name_bytes, _ = decode_varlong(data, position)
@@ -159,11 +161,6 @@ def _skip_headers(data: Bytes, position: int, end: int, count: int, pause: Pause
             position = _skip_nullable_bytes(data, position, end)
             position = _skip_nullable_bytes(data, position, end)
     return position
-
-
-def _check_header_count(count: int, size_bytes: int) -> None:
-    if not 0 <= count <= size_bytes // SMALLEST_HEADER_BYTES:
-        raise MalformedMessage(f"{count} headers in {size_bytes} bytes")
 
 
 def _skip_nullable_bytes(data: Bytes, position: int, end: int) -> int:
