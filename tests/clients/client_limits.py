@@ -33,10 +33,11 @@ def _console_cannot(step: Step) -> str | None:
 _NO_BROKER_DEFAULT = "refuses the empty name that stands for all brokers"
 _BROKER_DEFAULT_STEPS = {"set for all brokers": _NO_BROKER_DEFAULT, "delete for all brokers": _NO_BROKER_DEFAULT}
 
+_JAVA = ClientLimits(stand_in={"replace_configs": "AlterConfigs was removed from the Java client in 4.0"})
+
 LIMITS: dict[str, ClientLimits] = {
-    "java": ClientLimits(
-        stand_in={"replace_configs": "AlterConfigs was removed from the Java client in 4.0"},
-    ),
+    "java": _JAVA,
+    "java-4.3": _JAVA,
     "confluent-kafka": ClientLimits(stand_in=_BROKER_DEFAULT_STEPS),
     "kafka-python": ClientLimits(
         stand_in={

@@ -7,6 +7,7 @@ that records a changed answer reports it as a difference; a new step is recorded
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from tests.clients.scenario import configs, consume, deletion, produce, topics, 
 from tests.clients.transcript import Transcript
 from tests.clients.wire.connection import Connection
 from tests.jvm.build_cache import exclusive
-from tests.jvm.jars import java_command
+from tests.jvm.jars import CLIENT_POM, POM, java_command
 
 # A JVM to fetch and start, a Go program to build: the first run on a machine takes minutes.
 pytestmark = pytest.mark.timeout(600)
@@ -45,20 +46,32 @@ def _python(module: str) -> Callable[[str], Driver]:
     return lambda bootstrap_servers: LineDriver([*command, bootstrap_servers])
 
 
+def _java(pom: Path) -> Callable[[str], Driver]:
+    return lambda bootstrap_servers: LineDriver(java_command("odradek.ClientDriver", bootstrap_servers, pom=pom))
+
+
 DRIVERS: dict[str, Callable[[str], Driver]] = {
     "aiokafka": _python("aiokafka_driver"),
     "confluent-kafka": ConfluentDriver,
     "franz-go": franz_go_driver.franz_go_driver,
-    "java": lambda bootstrap_servers: LineDriver(java_command("odradek.ClientDriver", bootstrap_servers)),
+    "java": _java(CLIENT_POM),
+    "java-4.3": _java(POM),
     "kafka-python": _python("kafka_python_driver"),
     "kafka-tools": ToolsDriver,
 }
-MARKS = {"java": [pytest.mark.jvm], "kafka-tools": [pytest.mark.jvm], "franz-go": [pytest.mark.go]}
+IN_SOAK = ("java-4.3", "kafka-tools")
+MARKS = {
+    "java": [pytest.mark.jvm],
+    "java-4.3": [pytest.mark.jvm],
+    "kafka-tools": [pytest.mark.jvm],
+    "franz-go": [pytest.mark.go],
+}
 
 
 def _parameter(name: str) -> Any:
-    """Kafka's tools run in `make soak`: a tool for each step takes the longest, and other tests run them, too."""
-    return pytest.param(name, marks=MARKS.get(name, []) + ([pytest.mark.soak] if name == "kafka-tools" else []))
+    """Kafka's tools run in `make soak`: a tool for each step takes the longest, and other tests run them, too. So does
+    the older Java client: the tools, which other tests run, contain it."""
+    return pytest.param(name, marks=MARKS.get(name, []) + ([pytest.mark.soak] if name in IN_SOAK else []))
 
 
 @pytest.fixture(params=[_parameter(name) for name in DRIVERS])

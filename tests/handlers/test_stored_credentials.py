@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.handlers import stored_credentials as module
@@ -20,19 +22,16 @@ from odradek.security.scram_credentials import ScramMechanism, credential_from_p
 from odradek.security.scram_stand_ins import shape_of
 from tests.metadata.key_value_store import KeyValueStore, Table
 
-if TYPE_CHECKING:
-    import pytest
-
 SHA_256, SHA_512 = ScramMechanism
 OWNER = Principal("User", "alice")
 
 
-async def credentials(*changes: Any) -> StoredCredentials:
+async def credentials(*changes: Any, key: str = "key") -> StoredCredentials:
     host = real_host()
     store = KeyValueStore(Table(), 10)
     epoch = await store.claim_controller(0)
     await store.commit(changes, expected_version=0, controller_epoch=epoch)
-    cache = MetadataCache(store, BrokerConfig.from_properties({"delegation.token.secret.key": "key"}), host.clock)
+    cache = MetadataCache(store, BrokerConfig.from_properties({"delegation.token.secret.key": key}), host.clock)
     await cache.load()
     return StoredCredentials(cache, host)
 
@@ -89,3 +88,10 @@ async def test_kept_credentials_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
         await deferred.compute()
     assert isinstance(stored.token(SHA_256, "token-0"), Deferred)
     assert isinstance(stored.token(SHA_256, "token-2"), TokenCredential)
+
+
+@pytest.mark.parametrize("key", ["", " "])
+async def test_without_a_key_a_token_that_is_in_the_metadata_authenticates_nobody(key: str) -> None:
+    """It was made while there was a key. Without one everybody could compute its password."""
+    stored = await credentials(token("token"), key=key)
+    assert stored.token(SHA_256, "token") is None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.host.documents import LARGEST_DOCUMENT_BYTES, read_document
+from odradek.host.web_document import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,12 @@ class Pages(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.end_headers()
+        if self.path == "/slow":
+            with contextlib.suppress(OSError):
+                for _ in range(40):
+                    self.wfile.write(b"x")
+                    time.sleep(0.05)  # the pace of this peer
+            return
         with contextlib.suppress(OSError):  # the client stops reading what is too large
             self.wfile.write(b"x" * (LARGEST_DOCUMENT_BYTES + 1) if self.path == "/large" else b"keys")
 
@@ -53,6 +61,12 @@ def test_documents_are_read(address: str, tmp_path: Path) -> None:
 def test_redirects_and_large_documents_are_refused(address: str, path: str) -> None:
     with pytest.raises(OSError):  # noqa: PT011 - of urllib or ours
         read_document(address + path)
+
+
+def test_a_document_that_arrives_byte_by_byte_has_a_deadline(address: str) -> None:
+    """It would occupy a worker for as long as its server likes."""
+    with pytest.raises(TimeoutError, match="longer than"):
+        read_start(f"{address}/slow", 1000, 0.2)
 
 
 def test_other_addresses_are_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from odradek.host.connecting import SystemNetwork
 from odradek.host.network import ShortAnswers
 from odradek.host.real_disk import RealDisk
 from odradek.host.slices import FileSlice
-from odradek.host.tls_connection import RECEIVE_BYTES, TlsConnection, TlsResources
+from odradek.host.tls_connection import RECEIVE_BYTES, RecordCount, TlsConnection, TlsResources
 from odradek.host.tls_network import TlsNetwork
 from odradek.host.tls_writer import PIECE_BYTES, TlsWriter
 from tests.security.tls.certificates import CertificateFiles
@@ -220,3 +220,19 @@ def test_client_checks_the_name_of_its_peer(files: CertificateFiles, runner: asy
             connected.transport.close()
 
     runner.run(play())
+
+
+@pytest.mark.parametrize("receive_bytes", [1, 2, 4, 5, 6, 7, 100, 1000])
+def test_records_are_counted_wherever_a_receive_ends(receive_bytes: int) -> None:
+    stream = b"".join(b"\x17\x03\x03" + size.to_bytes(2, "big") + bytes(size) for size in (0, 1, 5, 22, 300, 0, 0))
+    count = RecordCount()
+    fed = b""
+    for start in range(0, len(stream), receive_bytes):
+        data = memoryview(stream)[start : start + receive_bytes]
+        while data:
+            before = count.records
+            position = count.add(data, 2)
+            assert count.records - before <= 2
+            fed += data[:position]
+            data = data[position:]
+    assert (fed, count.records) == (stream, 7)

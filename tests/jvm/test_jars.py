@@ -40,7 +40,15 @@ def test_machine_with_both_lacks_nothing(machine: Path) -> None:
 def test_jars_that_are_there_need_no_maven(machine: Path) -> None:
     tool(machine, "java")
     tool(machine, "javac")
-    libraries = machine / "cache" / "odradek" / f"kafka-{jars.KAFKA_VERSION}" / "libs"
-    libraries.mkdir(parents=True)
-    (libraries / ".done").touch()
+    cache = machine / "cache" / "odradek"
+    for name in (f"kafka-{jars.KAFKA_VERSION}", f"kafka-clients-{jars.NEWEST_CLIENT_VERSION}"):
+        (cache / name / "libs").mkdir(parents=True)
+        (cache / name / "libs" / ".done").touch()
     assert jars.missing() is None
+
+
+@pytest.mark.parametrize(
+    ("pom", "version"), [(jars.POM, jars.KAFKA_VERSION), (jars.CLIENT_POM, jars.NEWEST_CLIENT_VERSION)]
+)
+def test_the_pom_has_the_version_that_names_its_directory(pom: Path, version: str) -> None:
+    assert f"version>{version}</" in pom.read_text()

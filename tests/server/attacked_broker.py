@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import ErrorCode
@@ -29,7 +30,7 @@ from tests.server.sasl_broker import ALICE, PROPERTIES
 from tests.wire import WireClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from odradek.testing import RunningBroker
 
@@ -52,13 +53,14 @@ class AttackedBroker(NamedTuple):
 
 
 @contextmanager
-def attacked_broker() -> Iterator[AttackedBroker]:
+def attacked_broker(more: Mapping[str, str] = MappingProxyType({})) -> Iterator[AttackedBroker]:
     properties = {
         **PROPERTIES,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ALICE['sasl.username']}",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
+        **more,
     }
     with watched_broker(properties) as process:
         ports = re.search(r"is ready on [\d.]+:(\d+), [\d.]+:(\d+) ", process.output)

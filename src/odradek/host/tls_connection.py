@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 HANDSHAKE_TIMEOUT_S = 10.0
 HANDSHAKE_THREADS = 1  # a second one would take the other processor of a small machine from the event loop
+RECORD_HEADER_BYTES = 5
 RECEIVE_BYTES = 64 << 10  # encrypted bytes received at once
+FIRST_RECEIVE_BYTES = 4 << 10  # until the handshake is done
+MOST_RECORDS_WITHOUT_DATA = 100  # of a connection, its handshake included: each key update takes 0.1 ms
 LARGEST_ANSWER_BYTES = 64 << 10  # what a peer may make the TLS object send (tickets, key updates) before it reads
 
 
@@ -48,6 +51,32 @@ class TlsResources:
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class RecordCount:
+    """Counts the records of an encrypted stream by their headers, which are not encrypted."""
+
+    __slots__ = ("_header", "_until_header_bytes", "records")
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._header = b""  # as much of the next one as has arrived
+        self._until_header_bytes = 0
+
+    def add(self, data: memoryview, most: int) -> int:
+        """Count up to `most` records; the position behind them, or the end of the data."""
+        position, end, last = self._until_header_bytes, len(data), self.records + most
+        while position < end and self.records < last:
+            rest = data[position : position + RECORD_HEADER_BYTES - len(self._header)]
+            self._header += rest
+            position += len(rest)
+            if len(self._header) == RECORD_HEADER_BYTES:
+                self.records += 1
+                position += int.from_bytes(self._header[3:], "big")
+                self._header = b""
+        fed = min(position, end)
+        self._until_header_bytes = position - fed
+        return fed
 
 
 class TlsConnection(asyncio.BufferedProtocol):
@@ -79,6 +108,8 @@ class TlsConnection(asyncio.BufferedProtocol):
         )
         self._step: asyncio.Future[bool] | None = None  # of the handshake, on its thread or waiting for it
         self._is_secured = False
+        self._count = RecordCount()
+        self._reads = 0  # at least one for each record with data
         self.is_held = False
         """Whether the handshake waits for `release`."""
         self._is_paused = False
@@ -99,13 +130,21 @@ class TlsConnection(asyncio.BufferedProtocol):
             self._continue_handshake()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        return self._resources.received
+        received = self._resources.received
+        return received if self._is_secured else received[:FIRST_RECEIVE_BYTES]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._incoming.write(self._resources.received[:nbytes])
-        if self._is_secured:
-            self._read()
-        elif self.is_held:
+        """The TLS object gets few records at once: it does not return between key updates."""
+        data = self._resources.received[:nbytes]
+        while data and not self._transport.is_closing():
+            position = self._count.add(data, MOST_RECORDS_WITHOUT_DATA)
+            self._incoming.write(data[:position])
+            data = data[position:]
+            if self._is_secured:
+                self._read()
+        if self._is_secured or self._transport.is_closing():
+            return
+        if self.is_held:
             self._transport.pause_reading()  # uvloop begins to read after `connection_made`, where `hold` is called
         else:
             self._continue_handshake()
@@ -181,7 +220,8 @@ class TlsConnection(asyncio.BufferedProtocol):
         try:
             while not self._is_paused and not self._transport.is_closing():
                 buffer = cast("memoryview", protocol.get_buffer(-1))
-                count, is_more = _fill(read, buffer)
+                count, is_more, reads = _fill(read, buffer)
+                self._reads += reads
                 if count:
                     protocol.buffer_updated(count)
                 if is_more is None:
@@ -193,7 +233,10 @@ class TlsConnection(asyncio.BufferedProtocol):
             self._on_failed(handshake_failure_text(problem))
             self._transport.abort()
             return
-        if self._outgoing.pending and not self._is_lost:
+        if not self._is_paused and self._count.records - self._reads > MOST_RECORDS_WITHOUT_DATA:
+            self._on_failed("TLS: too many records without data")
+            self._transport.abort()
+        elif self._outgoing.pending and not self._is_lost:
             self._answer_tls()
 
     def _answer_tls(self) -> None:
@@ -286,20 +329,22 @@ def _handshake_step(tls: ssl.SSLObject) -> bool:
     return True
 
 
-def _fill(read: Callable[[int, memoryview], int], buffer: memoryview) -> tuple[int, bool | None]:
-    """Decrypt into the buffer; how many bytes, and whether there may be more. None when the peer has closed."""
-    position, end = 0, len(buffer)
+def _fill(read: Callable[[int, memoryview], int], buffer: memoryview) -> tuple[int, bool | None, int]:
+    """Decrypt into the buffer; how many bytes, whether there may be more (None when the peer has closed), and the
+    number of reads."""
+    position, end, reads = 0, len(buffer), 0
     try:
         while position < end:
             count = read(end - position, buffer[position:])
             if count == 0:
-                return position, None
+                return position, None, reads
             position += count
+            reads += 1
     except ssl.SSLWantReadError:
-        return position, False
+        return position, False, reads
     except ssl.SSLZeroReturnError:
-        return position, None
-    return position, True
+        return position, None, reads
+    return position, True, reads
 
 
 def handshake_failure_text(problem: BaseException) -> str:

@@ -1,6 +1,7 @@
 """A document at a web address. Apart from `documents`: a broker that reads none starts without urllib's modules."""
 
 import http.client
+import time
 import urllib.request
 from typing import Any
 
@@ -17,6 +18,11 @@ def read_start(url: str, size_bytes: int, timeout_s: float) -> bytes:
     opener = urllib.request.build_opener(_NoRedirects)
     try:
         with opener.open(url, timeout=timeout_s) as response:  # urllib's own errors are OSErrors
-            return bytes(response.read(size_bytes))
+            data, deadline = bytearray(), time.monotonic() + timeout_s  # urllib's timeout is that of each receive
+            while len(data) < size_bytes and (part := response.read1(size_bytes - len(data))):
+                data += part
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the document took longer than {timeout_s:g} s")
+            return bytes(data)
     except http.client.HTTPException as problem:
         raise OSError(f"no HTTP server answers there: {problem!r}") from problem
