@@ -251,7 +251,7 @@ def test_after_a_failure_while_files_change_the_log_has_failed(
     def fail(_: object) -> None:
         raise OSError("broken")
 
-    monkeypatch.setattr(type(log.segments[0]), "cut_files", fail)
+    monkeypatch.setattr(type(log.segments[0]), "cut_file", fail)
     with pytest.raises(OSError, match="broken"):
         log.truncate_to(4)
     assert (log.has_failed, log.is_truncating) == (True, False)
