@@ -13,10 +13,11 @@ from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.retention import expire_to
 from odradek.log.transaction_index import TRANSACTION_INDEX_SUFFIX, AbortedTransaction, decode_transaction_index
+from odradek.protocol.batch import read_batch_header
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import append, make_batch, open_log, read_all, split
-from tests.log.compaction.compacted_logs import keyed_batch
+from tests.log.compaction.compacted_logs import compact_log, keyed_batch
 from tests.log.interleaving import first_missing_step, interrupt_at_every_step, interrupt_at_step
 from tests.simulation.simulated_host import Simulation
 
@@ -243,6 +244,79 @@ def test_power_loss_at_any_disk_operation_leaves_a_log_without_holes(
     assert first_missing_step(truncate_with_power_loss_at) >= 3
 
 
+def make_compacted_log(simulation: Simulation, segment_bytes: int) -> PartitionLog:
+    """One key, whose newest record is at offset 7. Either one segment has only its batch, or one segment ends with an
+    empty batch at offset 3 and the next one has that at offset 7."""
+    if simulation.disk.exists(DIRECTORY):
+        simulation.disk.remove_tree(DIRECTORY)
+    config = LogConfig(index_interval_bytes=100, is_compacted=True, segment_bytes=segment_bytes)
+    log = open_log(simulation.host, DIRECTORY, config)
+    for number in range(8):
+        append(log, make_batch(producer=(1, 0, number)), number)
+        if number in (3, 7):
+            log.roll()
+    log.flush()
+    compact_log(simulation, log)
+    assert log.size_bytes < 2 * len(make_batch())
+    return log
+
+
+def reopen_compacted_log(simulation: Simulation, log: PartitionLog, **checkpoints: int) -> PartitionLog:
+    return open_log(simulation.host, DIRECTORY, log.config, clean_shutdown=False, **checkpoints)
+
+
+@pytest.mark.parametrize("segment_bytes", [400, LARGE])
+@pytest.mark.parametrize("offset", [1, 2, 3, 5, 7])
+def test_a_truncation_into_a_gap_keeps_the_log_start(simulation: Simulation, segment_bytes: int, offset: int) -> None:
+    log = make_compacted_log(simulation, segment_bytes)
+    log.advance_log_start_offset(1)
+    log.truncate_to(offset)
+    epochs = tuple((number, number) for number in range(1, offset))
+    for _ in range(3):
+        assert (log.log_start_offset, log.log_end_offset, log.leader_epochs.entries) == (1, offset, epochs)
+        for fetch_offset in range(max(1, min(offset, 4)), offset + 1):
+            assert read(log, fetch_offset, offset) is None
+        simulation.crash()
+        log = reopen_compacted_log(simulation, log, recovery_point_offset=offset, log_start_offset=1)
+    simulation.crash()
+    log = reopen_compacted_log(simulation, log)
+    assert (log.log_start_offset, log.log_end_offset) == (0, offset)
+    append(log, make_batch([b"new"]), 9)
+    log.close()
+    log = open_log(simulation.host, DIRECTORY, log.config, log_start_offset=1)
+    assert (log.log_start_offset, log.log_end_offset) == (1, offset + 1)
+    assert read_batch_header(read_all(log)[-1]).base_offset == offset
+    log.truncate_to(offset)
+    log.truncate_to(0)
+    assert (log.log_start_offset, log.log_end_offset, log.leader_epochs.entries) == (0, 0, ())
+
+
+@pytest.mark.parametrize(("segment_bytes", "offset"), [(LARGE, 5), (400, 1), (400, 5)])
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("recovery_point_offset", [0, 8], ids=["without a checkpoint", "with a checkpoint"])
+def test_power_loss_during_a_truncation_into_a_gap_moves_neither_end_too_far(
+    simulation: Simulation, segment_bytes: int, offset: int, is_killed: bool, recovery_point_offset: int
+) -> None:
+    def truncate_with_power_loss_at(operation: int) -> bool:
+        log = make_compacted_log(simulation, segment_bytes)
+        simulation.disk.operations_left, simulation.disk.interruption = operation, PowerLoss()
+        is_interrupted = False
+        try:
+            log.truncate_to(offset)
+        except PowerLoss:
+            is_interrupted = True
+        simulation.disk.operations_left = None
+        (simulation.disk.kill if is_killed else simulation.crash)()
+        log = reopen_compacted_log(simulation, log, recovery_point_offset=recovery_point_offset)
+        assert log.log_start_offset == 0
+        assert offset <= log.log_end_offset <= (8 if is_interrupted else offset)
+        assert max((read_batch_header(each).base_offset for each in read_all(log)), default=-1) < log.log_end_offset
+        assert len(log.leader_epochs.entries) == log.log_end_offset
+        return is_interrupted
+
+    assert first_missing_step(truncate_with_power_loss_at) >= 3
+
+
 def test_after_a_failure_while_files_change_the_log_has_failed(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,7 +325,7 @@ def test_after_a_failure_while_files_change_the_log_has_failed(
     def fail(_: object) -> None:
         raise OSError("broken")
 
-    monkeypatch.setattr(type(log.segments[0]), "cut_files", fail)
+    monkeypatch.setattr(type(log.segments[0]), "cut_file", fail)
     with pytest.raises(OSError, match="broken"):
         log.truncate_to(4)
     assert (log.has_failed, log.is_truncating) == (True, False)

@@ -100,6 +100,18 @@ def test_a_log_that_starts_within_a_batch_of_the_leader_gets_the_whole_batch(fol
     assert (log.log_start_offset, log.log_end_offset, follower.partition.high_watermark) == (12, 15, 15)
 
 
+def test_a_log_that_ends_in_a_gap_within_a_batch_of_the_leader_gets_the_whole_batch(follower: Follower) -> None:
+    log, follower_log = follower.partition.log, follower.partition.follower_log
+    follower.run(follower_log.restart_at(8))
+    follower.append(12, 2, 3)
+    follower.run(follower_log.truncate_to(11))
+    assert (log.log_start_offset, log.log_end_offset) == (8, 11)
+    assert follower.append(10, 5)[:2] == (Next.TRUNCATE, 10)
+    follower.run(follower_log.truncate_to(10))
+    assert follower.append(10, 5).next is Next.FETCH
+    assert (log.log_start_offset, log.log_end_offset) == (8, 15)
+
+
 def test_an_offset_that_the_leader_does_not_have(follower: Follower) -> None:
     assert follower.take(PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)).next is Next.FIND_RANGE
     assert follower.take(PartitionData(high_watermark=9, log_start_offset=9, records=b"")).next is Next.FIND_RANGE

@@ -205,6 +205,8 @@ class LogLoader:
         recovery_point = self.recovery_point_offset
         first = max((i for i, segment in enumerate(log.segments) if segment.base_offset < recovery_point), default=0)
         self._check_indexes(log, first)
+        if first and not log.segments[first].size_bytes and _overlap(log.segments[first - 1], log.segments[first]):
+            first -= 1  # a truncation was interrupted before its cut
         rebuild_producers(log.producers, log.snapshots, log.segments[:first], log.segments[first].base_offset)
         end = first
         for segment in log.segments[first:]:
@@ -332,6 +334,11 @@ class LogLoader:
             return False
         are_whole = offset_bytes % OFFSET_ENTRY_BYTES == 0 and time_bytes % TIME_ENTRY_BYTES == 0
         return are_whole and segment.transaction_index.is_sound(segment.base_offset, next_base_offset)
+
+
+def _overlap(earlier: Segment, later: Segment) -> bool:
+    """Blocks."""
+    return earlier.locate(later.base_offset) is not None
 
 
 def choose_jitter(config: LogConfig, host: Host) -> int:

@@ -252,7 +252,7 @@ class Segment(StoredSegment):
     # Truncation and recovery
 
     def load_cut(self, original: "Segment", offset: int, end_position: int, index_interval_bytes: int) -> None:
-        """Becomes what `original`, another object for the same files, will be once `cut_files` has run: a segment that
+        """Becomes what `original`, another object for the same files, will be once `cut_file` has run: a segment that
         ends at `end_position`, where the batch that holds `offset` begins. Changes neither a file nor `original`, which
         readers may hold. Blocks."""
         self.created_ms, self.roll_jitter_ms = original.created_ms, original.roll_jitter_ms
@@ -270,10 +270,9 @@ class Segment(StoredSegment):
                 self._publish_header(position, header, index_interval_bytes)
         self.transaction_index = original.transaction_index.copy_before(offset)
 
-    def cut_files(self) -> None:
-        """Removes from the files what this segment, after `load_cut`, does not have. Blocks."""
+    def cut_file(self) -> None:
+        """Removes from the file the batches that this segment, after `load_cut`, does not have. Blocks."""
         self.file.truncate(self.size_bytes)
-        self.write_indexes()
 
     def recover(
         self, index_interval_bytes: int, replay: Callable[[File, int, BatchHeader], AbortedTransaction | None]

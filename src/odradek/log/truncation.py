@@ -24,8 +24,11 @@ Readers may run concurrently, on the event loop or on workers, with a list of se
 
 A truncation has three steps. The plan reads files and changes nothing; then the log publishes the plan in memory; then
 `truncate_files` changes the files, such that a crash leaves a log without holes that ends at or after the new log end:
-segments are removed from the newest to the oldest, their removal is on the disk before the cut is made, and the cut
-before the new segment is created.
+segments are removed from the newest to the oldest, and their removal is on the disk before the new segment is created.
+This one is on the disk before the cut is made: recovery removes it if the segment before it was not cut.
+
+The log start moves up only in a full truncation. After compaction, the oldest batch may lie after the new log end: then
+its segment stays, without batches, so that the next start finds the same log start and log end.
 """
 
 from collections.abc import Sequence
@@ -44,8 +47,8 @@ from odradek.log.unsynced_files import UnsyncedFiles
 
 @dataclass(frozen=True, slots=True)
 class TruncationPlan:
-    """What a truncation leaves: the segments before the cut one, the cut one if it keeps a batch, and a new active one
-    that begins at the new log end."""
+    """What a truncation leaves: the segments before the cut one, the cut one if it begins before the new log end, and a
+    new active one that begins there."""
 
     active: Segment
     removed: Sequence[Segment]
@@ -60,7 +63,7 @@ class TruncationPlan:
 
     @property
     def is_empty(self) -> bool:
-        """No batch is left: the log begins where it ends."""
+        """No offset is left: the log begins where it ends."""
         return not self.kept and self.cut is None
 
     @property
@@ -89,7 +92,7 @@ def plan_truncation(
         end_offset = min(offset, int.from_bytes(original.file.read_at(8, end_position), "big"))
     active = segment_list.new_segment(end_offset, config)
     kept = segments[:index]
-    if end_position == 0:
+    if end_offset == original.base_offset:
         return TruncationPlan(active, segments[index:], kept, producers=_replay(snapshots, kept, end_offset))
     cut = Segment(original.disk, original.directory, original.base_offset)
     cut.load_cut(original, offset, end_position, config.index_interval_bytes)
@@ -122,14 +125,17 @@ def truncate_files(
         else:
             snapshots.remove_after(plan.end_offset)
         unsynced.sync_names()
+        plan.active.create()
         if plan.cut is not None and plan.original is not None:
             unsynced.forget(plan.original)
             plan.original.release()
-            plan.cut.cut_files()
-            unsynced.sync_segment(plan.cut)
+            plan.cut.write_indexes()
+            unsynced.has_new_names = True
+            unsynced.sync_names()
             unsynced.sync_indexes(plan.cut)
+            plan.cut.cut_file()
+            unsynced.sync_segment(plan.cut)
             plan.cut.become_read_only()
-        plan.active.create()
         if not plan.is_empty:
             snapshots.write(plan.producers, plan.end_offset)
         unsynced.has_new_names = True

@@ -125,6 +125,8 @@ class FollowedPartition:
                 self._report("records of the leader could not be appended", str(problem))
                 return PAUSE
             if result.error is ErrorCode.OFFSET_OUT_OF_RANGE and self._begins_within(result.refused_base_offset):
+                if log_.log_start_offset < log_.log_end_offset:
+                    return Step(Next.TRUNCATE, result.refused_base_offset)
                 return Step(Next.RESTART, result.refused_base_offset, _with_own_records(data))
             if result.error is not ErrorCode.NONE:
                 self._report("records of the leader were refused", result.error.name)
@@ -140,10 +142,11 @@ class FollowedPartition:
             self._append(answer)
 
     def _begins_within(self, base_offset: int) -> bool:
-        """An empty log continues in the middle of a batch, which it must have whole: the leader's log starts there,
-        because records before it were deleted."""
+        """A log without batches continues in the middle of a batch, which it must have whole: the leader's log starts
+        there, because records before it were deleted, or this log was truncated in a gap that compaction has left."""
         log_ = self.partition.log
-        return log_.log_start_offset == log_.log_end_offset and base_offset < log_.log_end_offset
+        is_empty = log_.log_start_offset == log_.log_end_offset or log_.size_bytes == 0
+        return is_empty and base_offset < log_.log_end_offset
 
     def _take_error(self, error: ErrorCode) -> Step:
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:

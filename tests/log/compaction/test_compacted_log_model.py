@@ -52,7 +52,6 @@ class CompactedLogModel(RuleBasedStateMachine):
         self.records: dict[int, Record] = {}
         self.start_offset = self.end_offset = self.flushed_offset = self.clean_offset = 0
         self.sequence = 0
-        self.may_end_in_hole = False
         self.now_ms = NOW_MS
         self.log = self.open(clean_shutdown=True)
         # From the first recovery point on, what a power failure took differs from what compaction took.
@@ -161,11 +160,10 @@ class CompactedLogModel(RuleBasedStateMachine):
         first = max(self.start_offset, 1)
         self.log.truncate_to(round(first + chance * (self.end_offset - first)))
         self.end_offset = self.log.log_end_offset
-        self.may_end_in_hole = True
-        is_empty = self.log.size_bytes == 0  # then the log begins where it ends
-        self.start_offset = self.end_offset if is_empty else min(self.start_offset, self.end_offset)
+        self.start_offset = min(self.start_offset, self.end_offset)
+        assert self.log.log_start_offset == self.start_offset
         self.records = {offset: record for offset, record in self.records.items() if offset < self.end_offset}
-        self.flushed_offset = min(self.flushed_offset, self.end_offset)
+        self.flushed_offset = self.log.recovery_point_offset
         self.clean_offset = min(self.clean_offset, self.end_offset)
         self.take_sequence()
 
@@ -180,27 +178,17 @@ class CompactedLogModel(RuleBasedStateMachine):
         self.flushed_offset = self.end_offset
         self.simulation.crash()  # a clean close must have left nothing to lose
         self.log = self.open(clean_shutdown=True)
-        self.take_end()
 
     @rule()
     def kill(self) -> None:
         self.simulation.disk.kill()
         self.reopen_after_crash()
-        self.take_end()
-
-    def take_end(self) -> None:
-        """Files tell only where the last batch ended: a log that was cut off in a hole ends before it."""
-        end_offset = self.log.log_end_offset
-        assert end_offset == self.end_offset or (self.may_end_in_hole and max(self.records, default=-1) < end_offset)
-        self.end_offset = end_offset
-        self.flushed_offset = min(self.flushed_offset, end_offset)
-        self.clean_offset = min(self.clean_offset, end_offset)
 
     @rule()
     def lose_power(self) -> None:
         self.simulation.crash()
         self.reopen_after_crash()
-        assert self.may_end_in_hole or self.log.log_end_offset >= max(self.flushed_offset, self.start_offset)
+        assert self.log.log_end_offset >= max(self.flushed_offset, self.start_offset)
         self.flushed_offset = min(self.flushed_offset, self.log.log_end_offset)
         self.end_offset = self.log.log_end_offset
         self.records = {offset: record for offset, record in self.records.items() if offset < self.end_offset}
