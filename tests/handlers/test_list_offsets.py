@@ -234,7 +234,7 @@ def test_a_batch_around_invalid_records_is_corrupt_when_it_is_decoded(simulated:
     records = valid[HEADER_SIZE_BYTES:second_record] + b"\xff" * (len(valid) - second_record)
     nonsense = write_batch(read_batch_header(valid), records)
     assert produce(simulated, name, nonsense).error_code == ErrorCode.NONE
-    for time in (NOW_MS, MAX_TIMESTAMP):
+    for time in (NOW_MS + 1, MAX_TIMESTAMP):
         assert list_offset(simulated, name, time).error_code == ErrorCode.CORRUPT_MESSAGE
     assert list_offset(simulated, name, LATEST).offset == 2
 
