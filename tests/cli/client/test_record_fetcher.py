@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.cli.client.fetched_batches import PartitionReader
-from odradek.cli.client.record_fetcher import FetchSettings
+from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.cli.records.record_reader import RecordReader
 from odradek.protocol.compression import Compression
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker, build_end_transaction_marker
 from odradek.protocol.records import Record, build_batch
 from tests.cli.client.serving import Log, serving
+from tests.protocol.malformed_batches import batch as malformed_batch
 from tests.protocol.malformed_batches import hostile_batches, malformed_batches
 
 if TYPE_CHECKING:
@@ -131,3 +132,34 @@ def test_a_broker_that_repeats_itself_is_given_up(log: Log) -> None:
         read(log)
     assert log.fetches <= 5
     assert time.monotonic() - began_at < 10
+
+
+class Unreadable(Log):
+    """Batches that cannot be read, at all offsets up to the end: a thousand in each response."""
+
+    def read(self, offset: int) -> bytes:
+        return b"".join(at(each, hanging) for each in range(offset, offset + 1_000))
+
+
+hanging = malformed_batch(b"x", 1, attributes=1)
+
+
+def test_batches_that_cannot_be_read_end_a_poll_at_its_deadline() -> None:
+    with serving(Unreadable([], 10**9)) as cluster:
+        fetcher = RecordFetcher(cluster, SETTINGS, lambda _unreadable: None)
+        fetcher.assign([(("t", 0), 0)])
+        began_at = time.monotonic()
+        assert fetcher.poll(0.2) == []
+        assert time.monotonic() - began_at < 2
+        fetcher.close()
+
+
+def test_a_reader_is_idle_without_a_record_whatever_else_arrives() -> None:
+    with (
+        serving(Unreadable([], 10**9)) as cluster,
+        RecordReader(
+            cluster, "t", [PartitionRange(0, 0, 0)], until_end=False, idle_timeout_ms=500, settings=SETTINGS,
+            on_unreadable=lambda _unreadable: None,
+        ) as reader,
+    ):  # fmt: skip
+        assert [records for records in reader.batches() if records] == []

@@ -168,7 +168,7 @@ class RecordFetcher:
         its end, so that the caller can look at it."""
         deadline = time.monotonic() + timeout_s
         while True:
-            records, has_ended = self._next_batch()
+            records, has_ended = self._next_batch(deadline)
             while self._failures:
                 self._on_failure(*self._failures.popleft())
             left_s = deadline - time.monotonic()
@@ -177,13 +177,14 @@ class RecordFetcher:
             self._request_fetches()
             self._receive_fetches(max(0.0, min(left_s, RETRY_S)))
 
-    def _next_batch(self) -> tuple[list[FetchedRecord], bool]:
+    def _next_batch(self, deadline: float) -> tuple[list[FetchedRecord], bool]:
+        """Batches without records are passed over until the deadline: they may come faster than they are read."""
         while self._fetched:
             partition, batches, data = self._fetched[0]
             batch = next(batches, None) if self._partitions.get(partition.key) is partition else None
             if batch is not None:
                 self._take(partition, batch)
-                if batch.records:
+                if batch.records or time.monotonic() > deadline:
                     return batch.records, False
                 continue
             self._fetched.popleft()

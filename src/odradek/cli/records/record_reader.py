@@ -22,6 +22,7 @@ COMMAND_SETTINGS = FetchSettings(decompressed_limit_bytes=256 * 1024 * 1024)
 class RecordReader:
     """Reads ranges of partitions; `batches` yields lists of records until the ends or the idle timeout are reached.
 
+    The idle timeout counts from the last record; up to the ends, from the last batch, with or without records.
     Batches that cannot be read are passed over, and given to `on_unreadable`. `on_trouble` gets a line when the reading
     cannot go on for a while.
     """
@@ -60,21 +61,22 @@ class RecordReader:
         self._fetcher.close()
 
     def batches(self) -> Iterator[list[FetchedRecord]]:
-        """Records as they arrive."""
-        began_at = time.monotonic()
+        """Records as they arrive. An empty list is yielded at least every `POLL_S` seconds without records, so that
+        the caller can check its own limits."""
+        active_at = time.monotonic()
         while not self.until_end or self.ends:
             records = self._fetcher.poll(POLL_S)
             if self.until_end:
                 records = self._until_ends(records)
+            yield records
             if records:
                 self._is_warned = False
-                yield records
-                began_at = time.monotonic()
+                active_at = time.monotonic()
                 continue
             if self._fetcher.trouble and not self._is_warned:
                 self._on_trouble(self._fetcher.trouble)
                 self._is_warned = True
-            idle_s = time.monotonic() - max(began_at, self._fetcher.heard_at)
+            idle_s = time.monotonic() - (max(active_at, self._fetcher.heard_at) if self.until_end else active_at)
             if self.idle_timeout_ms is not None and idle_s * 1000 >= self.idle_timeout_ms:
                 return
 
