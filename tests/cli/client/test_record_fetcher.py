@@ -5,12 +5,17 @@ from __future__ import annotations
 import struct
 import time
 import tracemalloc
+from contextlib import closing
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.fetched_batches import PartitionReader
+from odradek.cli.client.kafka_errors import BadCredentials
 from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
+from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.cli.records.record_reader import RecordReader
 from odradek.protocol.compression import Compression
@@ -47,6 +52,10 @@ def read(log: Log) -> tuple[list[FetchedRecord], list[UnreadableBatch]]:
             for batch in reader.batches():
                 records += batch
     return records, unreadable
+
+
+def fetching(cluster: Any) -> closing[RecordFetcher]:
+    return closing(RecordFetcher(cluster, SETTINGS, lambda _unreadable: None))
 
 
 def test_a_corpus_of_malformed_batches_is_named_batch_by_batch() -> None:
@@ -145,13 +154,11 @@ hanging = malformed_batch(b"x", 1, attributes=1)
 
 
 def test_batches_that_cannot_be_read_end_a_poll_at_its_deadline() -> None:
-    with serving(Unreadable([], 10**9)) as cluster:
-        fetcher = RecordFetcher(cluster, SETTINGS, lambda _unreadable: None)
+    with serving(Unreadable([], 10**9)) as cluster, fetching(cluster) as fetcher:
         fetcher.assign([(("t", 0), 0)])
         began_at = time.monotonic()
         assert fetcher.poll(0.2) == []
         assert time.monotonic() - began_at < 2
-        fetcher.close()
 
 
 def test_a_reader_is_idle_without_a_record_whatever_else_arrives() -> None:
@@ -163,3 +170,32 @@ def test_a_reader_is_idle_without_a_record_whatever_else_arrives() -> None:
         ) as reader,
     ):  # fmt: skip
         assert [records for records in reader.batches() if records] == []
+
+
+def test_properties_that_cannot_be_used_are_a_failure_at_once() -> None:
+    cluster = Cluster("127.0.0.1:1", {"security.protocol": "sasl_plaintext", "sasl.mechanisms": "GSSAPI"})
+    with pytest.raises(Failure, match="this command logs in with"):
+        RecordFetcher(cluster, SETTINGS, lambda _unreadable: None)
+
+
+@pytest.mark.parametrize("method", ["address", "describe_topic"])
+def test_a_refused_connection_is_a_failure_and_not_retried(method: str) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise BadCredentials("the broker refused the credentials")
+
+    with serving(Log([], 1)) as cluster, fetching(cluster) as fetcher:
+        fetcher.assign([(("t", 0), 0)])
+        setattr(cluster, method, refuse)
+        with pytest.raises(BadCredentials):
+            fetcher.poll(5)
+
+
+def test_a_response_that_is_no_response_is_a_failure_and_not_retried() -> None:
+    class Stranger(Log):
+        def answer(self, topic: str, wanted: Any) -> Any:
+            return SimpleNamespace(encode=lambda _version: [b"HTTP/1.1 400"])
+
+    with serving(Stranger([], 1)) as cluster, fetching(cluster) as fetcher:
+        fetcher.assign([(("t", 0), 0)])
+        with pytest.raises(Failure, match="a response that cannot be read"):
+            fetcher.poll(5)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from odradek.cli.client.broker_requests import error_text
 from odradek.cli.client.fetched_batches import LARGEST_BATCH_BYTES, PartitionReader, UnreadableBatch
-from odradek.cli.client.kafka_errors import BadCredentials, NoSuchTopic, NotAuthorized
+from odradek.cli.client.kafka_errors import LostConnection, NoAnswer, NoSuchTopic, NotAuthorized, RefusedConnection
 from odradek.cli.client.wire_request import BrokerConnection
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
@@ -108,7 +108,7 @@ class RecordFetcher:
 
     `on_unreadable` gets the batches that are skipped, `on_failure` the partitions that cannot be read, which are then
     left out; it raises the failure unless it is given. `trouble` says what is retried: a broker that does not answer,
-    or a partition without a leader.
+    or a partition without a leader. Refused connections and responses of no Kafka broker are Failures.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class RecordFetcher:
     ) -> None:
         self.trouble = ""
         self.heard_at = float("-inf")  # when the last batch was read, with or without records
+        cluster.address("", 0)  # Failure for security properties that connections of our own cannot use
         self._cluster = cluster
         self._settings = settings
         properties = cluster.properties
@@ -232,9 +233,7 @@ class RecordFetcher:
                     broker.connection.send(request, FETCH_VERSION, self._settings.client_id.encode())
                     broker.first = ready[0]
                     broker.deadline = time.monotonic() + ANSWER_TIMEOUT_S + self._settings.max_wait_ms / 1000
-            except BadCredentials:
-                raise
-            except Failure as failure:
+            except (NoAnswer, LostConnection) as failure:
                 self._lose(address, failure)
 
     def _connect(self, address: tuple[str, int]) -> _Broker:
@@ -268,6 +267,8 @@ class RecordFetcher:
                     else:
                         self._look_up_later(each)
                 continue
+            except RefusedConnection:
+                raise
             except Failure as failure:
                 self.trouble = failure.message
                 for each in asked:
@@ -341,7 +342,7 @@ class RecordFetcher:
                 try:
                     response = broker.connection.receive(FetchResponse, FETCH_VERSION, 2 * LARGEST_BATCH_BYTES)
                     self._take_response(response, broker.first)
-                except Failure as failure:
+                except (NoAnswer, LostConnection) as failure:
                     self._lose(address, failure)
             elif broker.deadline is not None and now > broker.deadline:
                 self._lose(address, Failure(f"no response from {address[0]}:{address[1]} in time"))

@@ -7,7 +7,7 @@ import struct
 import time
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from odradek.cli.client.kafka_errors import AnswerTimeout, NoAnswer, RefusedConnection
+from odradek.cli.client.kafka_errors import AnswerTimeout, LostConnection, NoAnswer, RefusedConnection
 from odradek.cli.client.listener_diagnosis import mismatch
 from odradek.cli.client.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
@@ -66,7 +66,7 @@ def call(
 
 class BrokerConnection:
     """A socket to a broker, after TLS and SASL. RefusedConnection if they fail; NoAnswer if the broker cannot be
-    reached or does not answer in time."""
+    reached or does not answer in time; LostConnection if the connection breaks."""
 
     def __init__(self, address: tuple[str, int] | SecuredAddress, timeout_s: float = TIMEOUT_S) -> None:
         self.address = address
@@ -104,13 +104,13 @@ class BrokerConnection:
         try:
             self._socket.sendall(encode_frame(request, version, client_id))
         except OSError as error:
-            raise self._failure(error, Failure) from None
+            raise self._failure(error, LostConnection) from None
 
     def receive(self, response_type: type[R], version: int, largest_bytes: int = LARGEST_RESPONSE_BYTES) -> R:
         try:
             return _receive_response(self._socket, response_type, version, largest_bytes)
         except OSError as error:
-            raise self._failure(error, AnswerTimeout if isinstance(error, TimeoutError) else Failure) from None
+            raise self._failure(error, AnswerTimeout if isinstance(error, TimeoutError) else LostConnection) from None
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -126,7 +126,7 @@ class BrokerConnection:
             found = mismatch(*self.address[:2], self._security, error, _ask, self._timeout_s)
             if found is not None:
                 return found
-        return error if isinstance(error, Failure) else self._failure(error, Failure)
+        return error if isinstance(error, Failure) else self._failure(error, LostConnection)
 
     def _failure(self, error: OSError | UnicodeError, kind: type[Failure]) -> Failure:
         host, port = self.address[:2]

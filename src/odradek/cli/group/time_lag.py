@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.cli.client.fetched_batches import NO_TIMESTAMP
 from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
+from odradek.cli.client.wire_security import UnsupportedLogin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,10 @@ def add_time_lags(cluster: Cluster, lags: Sequence[PartitionLag]) -> set[str]:
         behind.pop(key, None)
         fetcher.remove([key])
 
-    fetcher = RecordFetcher(cluster, SETTINGS, skip, leave_out)
+    try:
+        fetcher = RecordFetcher(cluster, SETTINGS, skip, leave_out)
+    except UnsupportedLogin:  # the other figures of the group come from the client library
+        return denied
     try:
         fetcher.assign((key, lag.committed_offset or 0) for key, lag in behind.items())
         deadline = time.monotonic() + PATIENCE_S

@@ -94,7 +94,8 @@ def consume(
 ) -> None:
     """Read records from a topic, and wait for more until Ctrl-C.
 
-    Without --group no consumer group is joined and no offset is committed.
+    Without --group no consumer group is joined and no offset is committed. Records are fetched over connections of our
+    own: fetch.* properties do not apply, and sasl.mechanisms must be PLAIN or SCRAM, not GSSAPI or OAUTHBEARER.
     """
     write = chosen_writer(rest, as_json=as_json)
     start = chosen_start(rest, until_end and group is None)

@@ -273,8 +273,8 @@ def scan(
     is_stopped: Callable[[], bool],
     unreadable: Unreadable,
 ) -> Iterator[list[Record]]:
-    """All records of ranges in batches, until their ends, or until the caller stops; empty ones while no records arrive.
-    Failure if they stop coming."""
+    """All records of ranges in batches, until their ends, or until the caller stops; empty batches while no records
+    arrive. Failure if they stop coming."""
     for batch in _batches(cluster, topic, ranges, unreadable, must_reach_ends=True):
         yield [record_of(fetched) for fetched in batch]
         if is_stopped():
