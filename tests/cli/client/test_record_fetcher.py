@@ -20,6 +20,7 @@ from odradek.cli.records.consume_range import PartitionRange
 from odradek.cli.records.record_reader import RecordReader
 from odradek.protocol.compression import Compression
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker, build_end_transaction_marker
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
 from tests.cli.client.serving import Log, serving
 from tests.protocol.malformed_batches import batch as malformed_batch
@@ -199,3 +200,39 @@ def test_a_response_that_is_no_response_is_a_failure_and_not_retried() -> None:
         fetcher.assign([(("t", 0), 0)])
         with pytest.raises(Failure, match="a response that cannot be read"):
             fetcher.poll(5)
+
+
+def corrupt() -> Log:
+    log = Log([], 1)
+    log.error_code = ErrorCode.CORRUPT_MESSAGE
+    return log
+
+
+def test_the_other_partitions_are_read_when_one_cannot_be() -> None:
+    endless = Log([at(0, malformed_batch(b"", 1)[:-3])], 1)
+    missing: list[str] = []
+    with (
+        serving(corrupt(), Log([good(0)], 1), endless) as cluster,
+        RecordReader(
+            cluster, "t", [PartitionRange(number, 0, 1) for number in range(3)], until_end=True, settings=SETTINGS,
+            on_unreadable=lambda unreadable: missing.append(str(unreadable)),
+            on_failure=lambda _partition, failure: missing.append(failure.message),
+        ) as reader,
+    ):  # fmt: skip
+        assert [each.partition() for records in reader.batches() for each in records] == [1]
+    assert len(missing) == 2
+    assert "partition 0" in "".join(missing)
+    assert "t-2, offset 0" in "".join(missing)
+    assert "cannot be read further" in "".join(missing)
+
+
+def test_following_ends_when_no_partition_can_be_read() -> None:
+    with (
+        serving(corrupt(), corrupt()) as cluster,
+        RecordReader(
+            cluster, "t", [PartitionRange(0, 0, 1), PartitionRange(1, 0, 1)], until_end=False, settings=SETTINGS,
+            on_unreadable=lambda _unreadable: None, on_failure=lambda _partition, _failure: None,
+        ) as reader,
+        pytest.raises(Failure, match="topic t, partition"),
+    ):  # fmt: skip
+        list(reader.batches())

@@ -201,10 +201,10 @@ class RecordFetcher:
             partition.offset = batch.next_offset
             partition.stalled = 0
             partition.is_at_end = False
-        if batch.unreadable is not None:
+        if batch.unreadable is not None and batch.unreadable.is_last:
+            self._fail(partition, Failure(str(batch.unreadable)))
+        elif batch.unreadable is not None:
             self._on_unreadable(batch.unreadable)
-            if batch.unreadable.is_last:
-                self._fail(partition, Failure(str(batch.unreadable)))
 
     def _fail(self, partition: _Partition, failure: Failure) -> None:
         self._partitions.pop(partition.key, None)
@@ -369,8 +369,8 @@ class RecordFetcher:
             partition.stalled = partition.stalled + 1 if is_first else max(partition.stalled, 1)
         if partition.stalled > MOST_STALLED:
             problem = f"the broker sends {len(records):,} bytes without a whole batch from this offset on"
-            self._on_unreadable(UnreadableBatch(*partition.key, partition.offset, partition.offset, problem, True))
-            self._fail(partition, Failure(f"{partition.key[0]}-{partition.key[1]}: {problem}"))
+            last = UnreadableBatch(*partition.key, partition.offset, partition.offset, problem, is_last=True)
+            self._fail(partition, Failure(str(last)))
             return
         self._fetched.append((partition, reader.batches(partition.offset), data))
 

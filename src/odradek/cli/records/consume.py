@@ -109,13 +109,14 @@ def consume(
         reader = GroupReader(
             cluster, topic, group,
             from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
-            until_end=until_end, idle_timeout_ms=timeout,
+            until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying,
         )  # fmt: skip
     else:
         ranges = find_ranges(cluster, topic, led_partitions(cluster, topic, partitions, missing), start)
         reader = RecordReader(
             cluster, topic, ranges, until_end=until_end, idle_timeout_ms=timeout,
-            on_unreadable=missing.add, on_trouble=lambda trouble: note(f"{trouble}; retrying until Ctrl-C"),
+            on_unreadable=missing.add, on_failure=lambda _partition, failure: missing.add(failure.message),
+            on_trouble=note_retrying,
         )  # fmt: skip
         if sys.stderr.isatty() and not until_end:
             note(waiting_text(topic, ranges))
@@ -132,6 +133,10 @@ def consume(
                 if not left:
                     break
     missing.check()
+
+
+def note_retrying(trouble: str) -> None:
+    note(f"{trouble}; retrying until Ctrl-C")
 
 
 class MissingRecords:

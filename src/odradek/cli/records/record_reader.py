@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
 
 if TYPE_CHECKING:
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
+    from odradek.cli.client.record_fetcher import Key
+    from odradek.cli.framework.failure import Failure
     from odradek.cli.records.consume_range import PartitionRange
 
 POLL_S = 0.2
@@ -23,8 +26,9 @@ class RecordReader:
     """Reads ranges of partitions; `batches` yields lists of records until the ends or the idle timeout are reached.
 
     The idle timeout counts from the last record; up to the ends, from the last batch, with or without records.
-    Batches that cannot be read are passed over, and given to `on_unreadable`. `on_trouble` gets a line when the reading
-    cannot go on for a while.
+    Batches that cannot be read are passed over, and given to `on_unreadable`. A partition that cannot be read is given
+    to `on_failure`, and the others are read on; without `on_failure`, or with no other partition to follow, it is a
+    Failure. `on_trouble` gets a line when the reading cannot go on for a while.
     """
 
     def __init__(
@@ -35,6 +39,7 @@ class RecordReader:
         *,
         until_end: bool,
         on_unreadable: Callable[[UnreadableBatch], None],
+        on_failure: Callable[[int, Failure], None] | None = None,
         on_trouble: Callable[[str], None] = lambda _trouble: None,
         idle_timeout_ms: int | None = None,
         settings: FetchSettings = COMMAND_SETTINGS,
@@ -45,10 +50,11 @@ class RecordReader:
         self.until_end = until_end
         self.ends = {r.partition: r.end_offset for r in ranges if r.start_offset < r.end_offset} if until_end else {}
         self.reached: dict[int, int] = {}  # the offset after the last record, of partitions that are finished
-        self._fetcher = RecordFetcher(cluster, settings, on_unreadable)
+        self._fetcher = RecordFetcher(cluster, settings, on_unreadable, self._leave_out)
         self._fetcher.assign(
             ((topic, r.partition), r.start_offset) for r in ranges if not until_end or r.partition in self.ends
         )
+        self._on_failure = on_failure
         self._on_trouble = on_trouble
         self._is_warned = False
 
@@ -79,6 +85,14 @@ class RecordReader:
             idle_s = time.monotonic() - (max(active_at, self._fetcher.heard_at) if self.until_end else active_at)
             if self.idle_timeout_ms is not None and idle_s * 1000 >= self.idle_timeout_ms:
                 return
+
+    def _leave_out(self, key: Key, failure: Failure) -> None:
+        if self._on_failure is None or isinstance(failure, NotAuthorized):
+            raise failure
+        self._on_failure(key[1], failure)
+        self.ends.pop(key[1], None)
+        if not self.until_end and not self._fetcher.keys:
+            raise failure
 
     def mark_written(self, records: Sequence[FetchedRecord]) -> None:
         """Nothing to do: without a group no offsets are committed."""

@@ -57,16 +57,21 @@ class Reading:
 
 
 class Unreadable:
-    """Batches that were passed over; `notice` names the first ones."""
+    """Batches that were passed over, and partitions that cannot be read; `notice` names the first ones."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.partitions: set[int] = set()  # that cannot be read
         self._first: list[str] = []
 
-    def add(self, batch: UnreadableBatch) -> None:
+    def add(self, batch: UnreadableBatch | str) -> None:
         self.count += 1
         if len(self._first) < MOST_UNREADABLE:
             self._first.append(str(batch))
+
+    def leave_out(self, partition: int, failure: Failure) -> None:
+        self.partitions.add(partition)
+        self.add(failure.message)
 
     @property
     def notice(self) -> str:
@@ -289,7 +294,8 @@ def follow(
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(
-            cluster, topic, ranges, until_end=False, settings=SETTINGS, on_unreadable=unreadable.add
+            cluster, topic, ranges, until_end=False, settings=SETTINGS, on_unreadable=unreadable.add,
+            on_failure=unreadable.leave_out,
         ) as reader,
     ):  # fmt: skip
         for batch in reader.batches():
@@ -306,13 +312,15 @@ def _batches(
     *,
     must_reach_ends: bool = False,
 ) -> Iterator[list[FetchedRecord]]:
-    if not any(each.start_offset < each.end_offset for each in ranges):
+    """Without the partitions that cannot be read."""
+    readable = [each for each in ranges if each.partition not in unreadable.partitions]
+    if not any(each.start_offset < each.end_offset for each in readable):
         return
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(
-            cluster, topic, ranges, until_end=True, idle_timeout_ms=IDLE_MS, settings=SETTINGS,
-            on_unreadable=unreadable.add,
+            cluster, topic, readable, until_end=True, idle_timeout_ms=IDLE_MS, settings=SETTINGS,
+            on_unreadable=unreadable.add, on_failure=unreadable.leave_out,
         ) as reader,
     ):  # fmt: skip
         yield from reader.batches()

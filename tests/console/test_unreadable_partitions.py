@@ -1,4 +1,4 @@
-"""Readings of a partition without an end of batches that cannot be read: each ends by its own limits."""
+"""Readings of partitions that cannot be read: they end by their own limits, and have the records of the others."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from odradek.console.cluster.records import Reading, Unreadable, read_page, read
 from odradek.console.feed import Feed
 from odradek.console.preparation import Preparation
 from odradek.console.record_filter import RecordFilter
-from tests.cli.client.serving import serving
+from tests.cli.client.serving import Log, serving
 from tests.cli.client.test_record_fetcher import Unreadable as UnreadableLog
+from tests.cli.client.test_record_fetcher import corrupt, good
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,3 +76,10 @@ def test_a_search_ends_at_its_limit(cluster: Any, monkeypatch: pytest.MonkeyPatc
     search(cluster, feed, Reading("t", start="oldest"), Preparation(), RecordFilter())
     assert "stopped after 0 records" in feed.take().failure
     assert time.monotonic() - began_at < WAIT_S
+
+
+def test_a_page_has_the_records_of_the_partitions_that_can_be_read() -> None:
+    with serving(corrupt(), Log([good(0)], 1)) as cluster:
+        page = read_page(cluster, Reading("t", start="newest"))
+    assert [each.partition for each in page.records] == [1]
+    assert page.notice.count("topic t, partition 0") == 1
