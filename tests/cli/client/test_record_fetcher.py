@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import struct
 import time
 import tracemalloc
@@ -14,7 +15,8 @@ import pytest
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.fetched_batches import PartitionReader
 from odradek.cli.client.kafka_errors import BadCredentials
-from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
+from odradek.cli.client.record_fetcher import EARLIEST, LATEST, FetchSettings, RecordFetcher
+from odradek.cli.client.wire_security import SecuredAddress, WireSecurity
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.cli.records.record_reader import RecordReader
@@ -27,6 +29,8 @@ from tests.protocol.malformed_batches import batch as malformed_batch
 from tests.protocol.malformed_batches import hostile_batches, malformed_batches
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
 
 LIMIT_BYTES = 8 * 1024 * 1024
@@ -55,8 +59,10 @@ def read(log: Log) -> tuple[list[FetchedRecord], list[UnreadableBatch]]:
     return records, unreadable
 
 
-def fetching(cluster: Any) -> closing[RecordFetcher]:
-    return closing(RecordFetcher(cluster, SETTINGS, lambda _unreadable: None))
+def fetching(
+    cluster: Any, on_unreadable: Callable[[UnreadableBatch], None] = lambda _unreadable: None
+) -> closing[RecordFetcher]:
+    return closing(RecordFetcher(cluster, SETTINGS, on_unreadable))
 
 
 def test_a_corpus_of_malformed_batches_is_named_batch_by_batch() -> None:
@@ -236,3 +242,89 @@ def test_following_ends_when_no_partition_can_be_read() -> None:
         pytest.raises(Failure, match="topic t, partition"),
     ):  # fmt: skip
         list(reader.batches())
+
+
+class Growing(Log):
+    """A record at each offset, one in each response."""
+
+    def read(self, offset: int) -> bytes:
+        return good(offset)
+
+
+def test_a_broker_that_does_not_answer_does_not_hold_up_the_others() -> None:
+    """It accepts connections, and does not begin TLS. Its trouble lasts while the other one answers."""
+    with serving(Log([good(0)], 1), Growing([], 10**9)) as cluster:
+        silent = cluster.describe_topic("t").partitions[0].leader.port
+        tls = WireSecurity(ssl.create_default_context(), None)
+        cluster.address = lambda host, port: SecuredAddress(host, port, tls if port == silent else None)
+        with fetching(cluster) as fetcher:
+            fetcher.assign([(("t", 0), 0), (("t", 1), 0)])
+            began_at = time.monotonic()
+            while (fetcher.position(("t", 1)) or 0) < 20:
+                fetcher.poll(0.2)
+            assert time.monotonic() - began_at < 4
+            assert f":{silent}" in fetcher.trouble
+
+
+def test_a_response_is_not_for_a_partition_that_was_assigned_again() -> None:
+    log = Log([good(offset) for offset in range(10)], 10)
+    log.may_answer.clear()
+    with serving(log) as cluster, fetching(cluster) as fetcher:
+        fetcher.assign([(("t", 0), 5)])
+        while not log.fetches:
+            assert fetcher.poll(0.01) == []
+        fetcher.remove([("t", 0)])
+        fetcher.assign([(("t", 0), 2)])
+        log.may_answer.set()
+        offsets: list[int] = []
+        while len(offsets) < 8:
+            offsets += [each.offset() for each in fetcher.poll(5)]
+    assert offsets == [2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_the_records_of_small_batches_come_together_and_before_a_batch_that_cannot_be_read() -> None:
+    batches = [good(offset) for offset in range(2_500)]
+    batches[2_300] = at(2_300, hanging)
+    reported: list[int] = []
+    with (
+        serving(Log(batches, 2_500)) as cluster,
+        fetching(cluster, lambda _unreadable: reported.append(seen)) as fetcher,
+    ):
+        fetcher.assign([(("t", 0), 0)])
+        seen = 0
+        sizes = []
+        while seen < 2_499:
+            records = fetcher.poll(5)
+            sizes.append(len(records))
+            seen += len(records)
+    assert (sizes, reported) == ([1_000, 1_000, 300, 199], [2_300])
+
+
+def test_large_batches_do_not_come_together() -> None:
+    batches = [good(offset, bytes(700_000)) for offset in range(4)]
+    with serving(Log(batches, 4)) as cluster, fetching(cluster) as fetcher:
+        fetcher.assign([(("t", 0), 0)])
+        assert [len(fetcher.poll(5)) for _ in range(2)] == [2, 2]
+
+
+def test_the_end_of_a_partition_ends_one_poll() -> None:
+    with serving(Log([], 0)) as cluster, fetching(cluster) as fetcher:
+        fetcher.assign([(("t", 0), 0)])
+        assert fetcher.poll(5) == []
+        assert fetcher.is_at_end(("t", 0))
+        began_at = time.monotonic()
+        assert fetcher.poll(0.3) == []
+        assert time.monotonic() - began_at >= 0.3
+
+
+def test_offsets_are_looked_up_and_the_client_id_is_that_of_the_properties() -> None:
+    log = Log([good(0), good(1)], 2)
+    with serving(log) as cluster:
+        cluster.properties["client.id"] = "auditor"
+        with fetching(cluster) as fetcher:
+            fetcher.assign([(("t", 0), EARLIEST)])
+            assert [each.offset() for each in fetcher.poll(5)] == [0, 1]
+            fetcher.assign([(("t", 0), LATEST)])
+            assert fetcher.poll(5) == []
+            assert fetcher.position(("t", 0)) == 2
+    assert log.client_ids == {"auditor"}

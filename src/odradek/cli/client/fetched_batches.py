@@ -60,6 +60,11 @@ class FetchedRecord:
         """Bytes of names that are not UTF-8 are escaped, as in `\\xff`."""
         return self._record.headers
 
+    def size_bytes(self) -> int:
+        record = self._record
+        size = len(record.key or b"") + len(record.value or b"")
+        return size + sum(len(name) + len(value or b"") for name, value in record.headers)
+
     def timestamp(self) -> tuple[int, int]:
         """The type and milliseconds."""
         timestamp_ms = self._record.timestamp

@@ -71,9 +71,9 @@ def add_time_lags(cluster: Cluster, lags: Sequence[PartitionLag]) -> set[str]:
         fetcher.assign((key, lag.committed_offset or 0) for key, lag in behind.items())
         deadline = time.monotonic() + PATIENCE_S
         while behind and time.monotonic() < deadline:
-            records = fetcher.poll(0.1)
-            if records:
-                _take(records[0], behind.pop((records[0].topic(), records[0].partition())))
+            for record in fetcher.poll(0.1):
+                if (lag := behind.pop((record.topic(), record.partition()), None)) is not None:
+                    _take(record, lag)
             for key in [each for each in behind if fetcher.is_at_end(each)]:
                 behind.pop(key).time_lag_ms = 0
             fetcher.remove(each for each in fetcher.keys if each not in behind)

@@ -105,8 +105,7 @@ class RecordReader:
             if position is not None and (position >= end or self._fetcher.is_at_end(key)):
                 self.reached[partition] = position
                 self._fetcher.remove([key])
-                # The records of the batch that ends after the range are those of one partition.
-                if records and records[0].partition() == partition:
-                    records = [each for each in records if each.offset() < end]
+                if position > end:
+                    records = [each for each in records if each.partition() != partition or each.offset() < end]
                 del self.ends[partition]
         return records
