@@ -137,7 +137,8 @@ class GroupReader:
                 raise self.cluster.failure(error, f"group {self.group}, topic {self.topic}")
 
     def _place(self) -> None:
-        """Looks up the committed offsets of new partitions."""
+        """Looks up the committed offsets of new partitions. A partition whose offset is not known is looked up again:
+        the default would pass over unread records."""
         if not self._unplaced:
             return
         wanted = [TopicPartition(self.topic, each) for each in sorted(self._unplaced)]
@@ -148,11 +149,13 @@ class GroupReader:
             if error.name() == "_TIMED_OUT" or (error.retriable() and not error.fatal()):
                 return
             raise self.cluster.failure(error, f"group {self.group}") from None
-        self._fetcher.assign(
-            ((self.topic, each.partition), each.offset if each.offset >= 0 else self._default_offset)
-            for each in committed
-        )
-        self._unplaced.clear()
+        for each in committed:
+            if each.error is None:
+                offset = each.offset if each.offset >= 0 else self._default_offset
+                self._fetcher.assign([((self.topic, each.partition), offset)])
+                self._unplaced.discard(each.partition)
+            elif each.error.fatal() or not each.error.retriable():
+                raise self.cluster.failure(each.error, f"group {self.group}, partition {each.partition}")
 
     def _is_idle(self) -> bool:
         """Whether no record came for the idle timeout. Joining the group, which may take seconds, does not count."""
