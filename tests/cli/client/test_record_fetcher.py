@@ -18,6 +18,7 @@ from odradek.cli.client.kafka_errors import BadCredentials
 from odradek.cli.client.record_fetcher import EARLIEST, LATEST, FetchSettings, RecordFetcher
 from odradek.cli.client.wire_security import SecuredAddress, WireSecurity
 from odradek.cli.framework.failure import Failure
+from odradek.cli.records import record_reader
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.cli.records.record_reader import RecordReader
 from odradek.protocol.compression import Compression
@@ -328,3 +329,39 @@ def test_offsets_are_looked_up_and_the_client_id_is_that_of_the_properties() -> 
             assert fetcher.poll(5) == []
             assert fetcher.position(("t", 0)) == 2
     assert log.client_ids == {"auditor"}
+
+
+class Lagging(Log):
+    """Its new leader learns in the third response that the last record is committed."""
+
+    def answer(self, topic: str, wanted: Any) -> Any:
+        self.end_offset = self.stable_offset = 2 if self.fetches >= 2 else 1
+        return super().answer(topic, wanted)
+
+    def read(self, offset: int) -> bytes:
+        return good(offset)
+
+
+def test_the_end_of_a_range_is_reached_after_a_leader_change() -> None:
+    records, _unreadable = read(Lagging([], 2))
+    assert [each.offset() for each in records] == [0, 1]
+
+
+def test_a_log_that_stays_shorter_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_reader, "LAGGING_S", 0.1)
+
+    class Truncated(Log):
+        def answer(self, topic: str, wanted: Any) -> Any:
+            self.end_offset = self.stable_offset = 1
+            return super().answer(topic, wanted)
+
+    with pytest.raises(Failure, match="t-0 ends at offset 1, and not at 2"):
+        read(Truncated([good(0)], 2))
+
+
+def test_an_open_transaction_ends_a_reading_before_its_range() -> None:
+    log = Log([good(0), good(1)], 2)
+    log.stable_offset = 1
+    log.read = good  # type: ignore[method-assign]
+    records, _unreadable = read(log)
+    assert [each.offset() for each in records] == [0]

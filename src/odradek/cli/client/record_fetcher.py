@@ -82,7 +82,7 @@ class FetchSettings(NamedTuple):
 
 
 class _Partition:
-    __slots__ = ("is_at_end", "key", "leader", "offset", "retry_at", "since", "stalled", "trouble")
+    __slots__ = ("high_watermark", "is_at_end", "key", "leader", "offset", "retry_at", "since", "stalled", "trouble")
 
     def __init__(self, key: Key, offset: int) -> None:
         self.key = key
@@ -92,6 +92,7 @@ class _Partition:
         self.since = time.monotonic()  # when it was assigned, or the broker last knew it
         self.stalled = 0
         self.is_at_end = False
+        self.high_watermark = -1
         self.trouble = ""  # until the next response
 
 
@@ -173,6 +174,11 @@ class RecordFetcher:
         partition = self._partitions.get(key)
         return partition is not None and partition.is_at_end
 
+    def high_watermark(self, key: Key) -> int:
+        """That of the last response that was read; -1 before it."""
+        partition = self._partitions.get(key)
+        return -1 if partition is None else partition.high_watermark
+
     @property
     def trouble(self) -> str:
         return next((each.trouble for each in self._partitions.values() if each.trouble), "")
@@ -233,6 +239,7 @@ class RecordFetcher:
         partition, data = fetched.partition, fetched.data
         stable = data.last_stable_offset if self._reads_committed else data.high_watermark
         was_at_end = partition.is_at_end
+        partition.high_watermark = data.high_watermark
         partition.is_at_end = partition.offset >= stable
         return partition.is_at_end and not was_at_end
 

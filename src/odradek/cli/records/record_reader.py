@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
+from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
     from odradek.cli.client.record_fetcher import Key
-    from odradek.cli.framework.failure import Failure
     from odradek.cli.records.consume_range import PartitionRange
 
 POLL_S = 0.2
+LAGGING_S = 10.0  # how long a new leader may have a lower high watermark than the last one had
 COMMAND_SETTINGS = FetchSettings(decompressed_limit_bytes=256 * 1024 * 1024)
 
 
@@ -54,6 +55,7 @@ class RecordReader:
         self._fetcher.assign(
             ((topic, r.partition), r.start_offset) for r in ranges if not until_end or r.partition in self.ends
         )
+        self._short_since: dict[int, float] = {}  # when partitions were found to end before their ranges
         self._on_failure = on_failure
         self._on_trouble = on_trouble
         self._is_warned = False
@@ -98,11 +100,18 @@ class RecordReader:
         """Nothing to do: without a group no offsets are committed."""
 
     def _until_ends(self, records: list[FetchedRecord]) -> list[FetchedRecord]:
-        """The records before the ends. A partition is finished at its end in the range or in the log."""
+        """The records before the ends. A partition is finished at its end in the range, or where an open transaction
+        ends the log for this reader. A log that is shorter than it was may have a new leader that lags."""
         for partition, end in list(self.ends.items()):
             key = self.topic, partition
             position = self._fetcher.position(key)
-            if position is not None and (position >= end or self._fetcher.is_at_end(key)):
+            is_short = self._fetcher.is_at_end(key) and self._fetcher.high_watermark(key) < end
+            if position is not None and position < end and is_short:
+                since = self._short_since.setdefault(partition, time.monotonic())
+                if time.monotonic() - since > LAGGING_S:
+                    self._fetcher.remove([key])
+                    self._leave_out(key, Failure(f"{key[0]}-{partition} ends at offset {position}, and not at {end}"))
+            elif position is not None and (position >= end or self._fetcher.is_at_end(key)):
                 self.reached[partition] = position
                 self._fetcher.remove([key])
                 if position > end:
