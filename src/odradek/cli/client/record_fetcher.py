@@ -227,10 +227,8 @@ class RecordFetcher:
                 break
             self._take(partition, batch)
             records += batch.records
-            if len(records) >= MOST_RECORDS or time.monotonic() >= deadline:
-                break
-            size_bytes += sum(each.size_bytes() for each in batch.records)
-            if size_bytes >= MOST_BYTES:
+            size_bytes += batch.size_bytes
+            if len(records) >= MOST_RECORDS or size_bytes >= MOST_BYTES or time.monotonic() >= deadline:
                 break
         return records, has_ended
 
