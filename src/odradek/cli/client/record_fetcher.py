@@ -13,25 +13,29 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from odradek.cli.client.broker_requests import error_text
+from odradek.cli.client.fetch_requests import (
+    RETRIED_ERRORS,
+    AssignedPartition,
+    FetchedPartition,
+    LeaderConnection,
+    fetch_request,
+    offsets_request,
+)
 from odradek.cli.client.fetched_batches import LARGEST_BATCH_BYTES, PartitionReader, UnreadableBatch
 from odradek.cli.client.kafka_errors import LostConnection, NoAnswer, NoSuchTopic, NotAuthorized, RefusedConnection
 from odradek.cli.client.wire_request import LONGEST_RECEIVE_S, BrokerConnection
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from odradek.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.fetched_batches import BatchRead, FetchedRecord
     from odradek.protocol.messages.fetch import PartitionData
+    from odradek.protocol.schema import Request
 
 Key = tuple[str, int]  # topic, partition
 Address = tuple[str, int]  # host, port
@@ -53,19 +57,6 @@ PARTITION_BYTES = 1024 * 1024
 MOST_STALLED = 3  # responses with bytes, and without a whole batch from the offset on
 RESETS = {"earliest": EARLIEST, "smallest": EARLIEST, "beginning": EARLIEST, "latest": LATEST, "largest": LATEST,
           "end": LATEST}  # fmt: skip
-RETRIED_ERRORS = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
 
 
 class FetchSettings(NamedTuple):
@@ -79,43 +70,6 @@ class FetchSettings(NamedTuple):
     client_id: str = "odradek-cli"
     isolation_level: str | None = None  # None: that of the user's properties
     offset_reset: str | None = None  # the same
-
-
-class _Partition:
-    __slots__ = ("high_watermark", "is_at_end", "key", "leader", "offset", "retry_at", "since", "stalled", "trouble")
-
-    def __init__(self, key: Key, offset: int) -> None:
-        self.key = key
-        self.offset = offset  # the next one, or LATEST or EARLIEST
-        self.leader: tuple[str, int] | None = None
-        self.retry_at = 0.0  # when to look up its leader
-        self.since = time.monotonic()  # when it was assigned, or the broker last knew it
-        self.stalled = 0
-        self.is_at_end = False
-        self.high_watermark = -1
-        self.trouble = ""  # until the next response
-
-
-class _Broker:
-    """A connection with at most one request that waits for its response."""
-
-    def __init__(self, connection: BrokerConnection) -> None:
-        self.connection = connection
-        self.deadline: float | None = None  # of the response
-        self.is_receiving = False
-        self.is_fetch = False  # or a ListOffsets
-        # The partitions of the request and their offsets in it. A broker returns at least one batch of the first one,
-        # if it has any. The response is not for a partition that was assigned again.
-        self.asked: dict[Key, tuple[_Partition, int]] = {}
-
-
-class _Fetched(NamedTuple):
-    """What a response has of a partition."""
-
-    address: Address
-    partition: _Partition
-    batches: Iterator[BatchRead]
-    data: PartitionData
 
 
 def _raise(_key: Key, failure: Failure) -> None:
@@ -150,15 +104,15 @@ class RecordFetcher:
         self._on_unreadable = on_unreadable
         self._on_failure = on_failure
         self._failures: deque[tuple[Key, Failure]] = deque()
-        self._partitions: dict[Key, _Partition] = {}
-        self._brokers: dict[Address, _Broker] = {}
+        self._partitions: dict[Key, AssignedPartition] = {}
+        self._brokers: dict[Address, LeaderConnection] = {}
         self._failed: dict[Address, tuple[float, float]] = {}  # when to connect again, and for how long
-        self._fetched: deque[_Fetched] = deque()
+        self._fetched: deque[FetchedPartition] = deque()
 
     def assign(self, offsets: Iterable[tuple[Key, int]]) -> None:
         """Adds partitions, or moves them to other offsets; LATEST and EARLIEST are offsets, too."""
         for key, offset in offsets:
-            self._partitions[key] = _Partition(key, offset)
+            self._partitions[key] = AssignedPartition(key, offset)
 
     def remove(self, keys: Iterable[Key]) -> None:
         for key in keys:
@@ -232,7 +186,7 @@ class RecordFetcher:
                 break
         return records, has_ended
 
-    def _is_end_reached(self, fetched: _Fetched) -> bool:
+    def _is_end_reached(self, fetched: FetchedPartition) -> bool:
         """Whether the partition, which was not at its end, is there after this response."""
         partition, data = fetched.partition, fetched.data
         stable = data.last_stable_offset if self._reads_committed else data.high_watermark
@@ -241,7 +195,7 @@ class RecordFetcher:
         partition.is_at_end = partition.offset >= stable
         return partition.is_at_end and not was_at_end
 
-    def _take(self, partition: _Partition, batch: BatchRead) -> None:
+    def _take(self, partition: AssignedPartition, batch: BatchRead) -> None:
         if batch.next_offset > partition.offset:
             self.heard_at = time.monotonic()
             partition.offset = batch.next_offset
@@ -252,7 +206,7 @@ class RecordFetcher:
         elif batch.unreadable is not None:
             self._on_unreadable(batch.unreadable)
 
-    def _fail(self, partition: _Partition, failure: Failure) -> None:
+    def _fail(self, partition: AssignedPartition, failure: Failure) -> None:
         self._partitions.pop(partition.key, None)
         self._failures.append((partition.key, failure))
 
@@ -273,7 +227,7 @@ class RecordFetcher:
                 continue
             secured = self._cluster.address(*address)
             try:
-                self._brokers[address] = _Broker(BrokerConnection(secured, timeout_s))
+                self._brokers[address] = LeaderConnection(BrokerConnection(secured, timeout_s))
             except (NoAnswer, LostConnection) as failure:
                 now = time.monotonic()
                 retry_at = now + max(RETRY_S, BACKOFF * (now - began_at))
@@ -283,14 +237,14 @@ class RecordFetcher:
             self._failed.pop(address, None)
             self._ask(address, partitions)
 
-    def _led_partitions(self) -> dict[Address, list[_Partition]]:
-        led: dict[Address, list[_Partition]] = {}
+    def _led_partitions(self) -> dict[Address, list[AssignedPartition]]:
+        led: dict[Address, list[AssignedPartition]] = {}
         for partition in self._partitions.values():
             if partition.leader is not None:
                 led.setdefault(partition.leader, []).append(partition)
         return led
 
-    def _ask(self, address: Address, led: list[_Partition]) -> None:
+    def _ask(self, address: Address, led: list[AssignedPartition]) -> None:
         """Sends a fetch, or first a look-up of LATEST and EARLIEST, unless responses of the broker are waited for or
         not read."""
         broker = self._brokers[address]
@@ -298,7 +252,11 @@ class RecordFetcher:
             return
         unresolved = [each for each in led if each.offset < 0]
         asked = unresolved or sorted(led, key=lambda each: not each.stalled)
-        request = self._offsets_request(asked) if unresolved else self._fetch_request(asked)
+        if unresolved:
+            request: Request = offsets_request(asked, reads_committed=self._reads_committed)
+        else:  # the partitions take turns in being the first: a response may have room for some only
+            self._partitions[asked[0].key] = self._partitions.pop(asked[0].key)
+            request = fetch_request(asked, self._settings, reads_committed=self._reads_committed)
         broker.is_fetch = not unresolved
         broker.asked = {each.key: (each, each.offset) for each in asked}
         broker.deadline = time.monotonic() + ANSWER_TIMEOUT_S + self._settings.max_wait_ms / 1000
@@ -317,7 +275,7 @@ class RecordFetcher:
             if partition.leader == address:
                 self._look_up_later(partition, failure.message)
 
-    def _look_up_later(self, partition: _Partition, trouble: str, after_s: float = RETRY_S) -> None:
+    def _look_up_later(self, partition: AssignedPartition, trouble: str, after_s: float = RETRY_S) -> None:
         partition.leader = None
         partition.trouble = trouble
         partition.retry_at = time.monotonic() + after_s
@@ -351,35 +309,6 @@ class RecordFetcher:
                 else:
                     each.leader = (leader.host, leader.port)
 
-    def _offsets_request(self, unresolved: list[_Partition]) -> ListOffsetsRequest:
-        topics: dict[str, list[ListOffsetsPartition]] = {}
-        for each in unresolved:
-            topic, index = each.key
-            topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=each.offset))
-        return ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=int(self._reads_committed),
-            topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
-        )
-
-    def _fetch_request(self, led: list[_Partition]) -> FetchRequest:
-        """The partitions take turns in being the first: a response may have room for some only."""
-        self._partitions[led[0].key] = self._partitions.pop(led[0].key)
-        settings = self._settings
-        topics: dict[str, list[FetchPartition]] = {}
-        for each in led:
-            wanted_bytes = settings.partition_bytes if not each.stalled else LARGEST_BATCH_BYTES
-            topics.setdefault(each.key[0], []).append(
-                FetchPartition(partition=each.key[1], fetch_offset=each.offset, partition_max_bytes=wanted_bytes)
-            )
-        return FetchRequest(
-            max_wait_ms=settings.max_wait_ms,
-            min_bytes=1,
-            max_bytes=settings.response_bytes,
-            isolation_level=int(self._reads_committed),
-            topics=[FetchTopic(topic=name, partitions=partitions) for name, partitions in topics.items()],
-        )
-
     def _receive_responses(self, timeout_s: float) -> None:
         waiting = {address: broker for address, broker in self._brokers.items() if broker.deadline is not None}
         if not waiting:
@@ -398,7 +327,7 @@ class RecordFetcher:
             except (NoAnswer, LostConnection) as failure:
                 self._lose(address, failure)
 
-    def _receive(self, address: Address, broker: _Broker) -> None:
+    def _receive(self, address: Address, broker: LeaderConnection) -> None:
         if broker.is_fetch:
             fetched = broker.connection.receive_available(FetchResponse, FETCH_VERSION, 2 * LARGEST_BATCH_BYTES)
             if fetched is not None:
@@ -413,7 +342,9 @@ class RecordFetcher:
             broker.is_receiving = True
             broker.deadline = time.monotonic() + LONGEST_RECEIVE_S
 
-    def _asked_partition(self, asked: Mapping[Key, tuple[_Partition, int]], key: Key, code: int) -> _Partition | None:
+    def _asked_partition(
+        self, asked: Mapping[Key, tuple[AssignedPartition, int]], key: Key, code: int
+    ) -> AssignedPartition | None:
         """The partition that an answer without an error is for."""
         partition, offset = asked.get(key, (None, 0))
         if partition is None or self._partitions.get(key) is not partition or partition.offset != offset:
@@ -424,7 +355,7 @@ class RecordFetcher:
             return None
         return partition
 
-    def _take_offsets(self, asked: Mapping[Key, tuple[_Partition, int]], response: ListOffsetsResponse) -> None:
+    def _take_offsets(self, asked: Mapping[Key, tuple[AssignedPartition, int]], response: ListOffsetsResponse) -> None:
         for topic in response.topics:
             for found in topic.partitions:
                 partition = self._asked_partition(asked, (topic.name, found.partition_index), found.error_code)
@@ -432,7 +363,7 @@ class RecordFetcher:
                     partition.offset = max(found.offset, 0)
 
     def _take_fetched(
-        self, address: Address, asked: Mapping[Key, tuple[_Partition, int]], response: FetchResponse
+        self, address: Address, asked: Mapping[Key, tuple[AssignedPartition, int]], response: FetchResponse
     ) -> None:
         first = next(iter(asked))
         for topic in response.responses:
@@ -442,7 +373,7 @@ class RecordFetcher:
                     partition.since = time.monotonic()
                     self._queue(address, partition, data, is_first=partition.key == first)
 
-    def _queue(self, address: Address, partition: _Partition, data: PartitionData, *, is_first: bool) -> None:
+    def _queue(self, address: Address, partition: AssignedPartition, data: PartitionData, *, is_first: bool) -> None:
         records = memoryview(cast("memoryview", data.records) if data.records is not None else b"")
         reader = PartitionReader(
             *partition.key, records, data.aborted_transactions or (), self._settings.decompressed_limit_bytes
@@ -454,9 +385,9 @@ class RecordFetcher:
             last = UnreadableBatch(*partition.key, partition.offset, partition.offset, problem, is_last=True)
             self._fail(partition, Failure(str(last)))
             return
-        self._fetched.append(_Fetched(address, partition, reader.batches(partition.offset), data))
+        self._fetched.append(FetchedPartition(address, partition, reader.batches(partition.offset), data))
 
-    def _handle_error(self, partition: _Partition, code: int) -> None:
+    def _handle_error(self, partition: AssignedPartition, code: int) -> None:
         topic, index = partition.key
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._reset_to is not None:
             partition.offset = self._reset_to

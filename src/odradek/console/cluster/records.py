@@ -298,6 +298,8 @@ def follow(
             on_failure=unreadable.leave_out,
         ) as reader,
     ):  # fmt: skip
+        if is_stopped():
+            return
         for batch in reader.batches():
             yield [record_of(fetched) for fetched in batch]
             if is_stopped():
