@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.cli.client.fetched_batches import BatchRead
-    from odradek.cli.client.record_fetcher import Address, FetchSettings, Key
     from odradek.cli.client.wire_request import BrokerConnection
     from odradek.protocol.messages.fetch import PartitionData
 
+Key = tuple[str, int]  # topic, partition
+Address = tuple[str, int]  # host, port
 RETRIED_ERRORS = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -82,17 +83,19 @@ def offsets_request(unresolved: list[AssignedPartition], *, reads_committed: boo
     )
 
 
-def fetch_request(led: list[AssignedPartition], settings: FetchSettings, *, reads_committed: bool) -> FetchRequest:
+def fetch_request(
+    led: list[AssignedPartition], max_wait_ms: int, response_bytes: int, partition_bytes: int, *, reads_committed: bool
+) -> FetchRequest:
     topics: dict[str, list[FetchPartition]] = {}
     for each in led:
-        wanted_bytes = settings.partition_bytes if not each.stalled else LARGEST_BATCH_BYTES
+        wanted_bytes = partition_bytes if not each.stalled else LARGEST_BATCH_BYTES
         topics.setdefault(each.key[0], []).append(
             FetchPartition(partition=each.key[1], fetch_offset=each.offset, partition_max_bytes=wanted_bytes)
         )
     return FetchRequest(
-        max_wait_ms=settings.max_wait_ms,
+        max_wait_ms=max_wait_ms,
         min_bytes=1,
-        max_bytes=settings.response_bytes,
+        max_bytes=response_bytes,
         isolation_level=int(reads_committed),
         topics=[FetchTopic(topic=name, partitions=partitions) for name, partitions in topics.items()],
     )

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetch_requests import Address
     from odradek.cli.client.fetched_batches import BatchRead, FetchedRecord
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.schema import Request
 
 Key = tuple[str, int]  # topic, partition
-Address = tuple[str, int]  # host, port
 
 LATEST, EARLIEST = -1, -2  # offsets to begin at
 FETCH_VERSION = 10  # of Kafka 2.1, the first that returns batches of zstd
@@ -256,7 +256,8 @@ class RecordFetcher:
             request: Request = offsets_request(asked, reads_committed=self._reads_committed)
         else:  # the partitions take turns in being the first: a response may have room for some only
             self._partitions[asked[0].key] = self._partitions.pop(asked[0].key)
-            request = fetch_request(asked, self._settings, reads_committed=self._reads_committed)
+            sizes = self._settings.response_bytes, self._settings.partition_bytes
+            request = fetch_request(asked, self._settings.max_wait_ms, *sizes, reads_committed=self._reads_committed)
         broker.is_fetch = not unresolved
         broker.asked = {each.key: (each, each.offset) for each in asked}
         broker.deadline = time.monotonic() + ANSWER_TIMEOUT_S + self._settings.max_wait_ms / 1000
@@ -294,9 +295,9 @@ class RecordFetcher:
                     else:
                         self._look_up_later(each, "")
                 continue
-            except RefusedConnection:
-                raise
             except Failure as failure:  # it may have taken the timeout; other topics have the same brokers
+                if isinstance(failure, RefusedConnection):
+                    raise
                 for each in unled:
                     if each.leader is None:
                         self._look_up_later(each, failure.message, max(RETRY_S, BACKOFF * (time.monotonic() - now)))
@@ -365,13 +366,12 @@ class RecordFetcher:
     def _take_fetched(
         self, address: Address, asked: Mapping[Key, tuple[AssignedPartition, int]], response: FetchResponse
     ) -> None:
-        first = next(iter(asked))
         for topic in response.responses:
             for data in topic.partitions:
                 partition = self._asked_partition(asked, (topic.topic, data.partition_index), data.error_code)
                 if partition is not None:
                     partition.since = time.monotonic()
-                    self._queue(address, partition, data, is_first=partition.key == first)
+                    self._queue(address, partition, data, is_first=partition.key == next(iter(asked)))
 
     def _queue(self, address: Address, partition: AssignedPartition, data: PartitionData, *, is_first: bool) -> None:
         records = memoryview(cast("memoryview", data.records) if data.records is not None else b"")
