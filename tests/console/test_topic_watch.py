@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,11 +12,11 @@ from odradek.cli.client.cluster import Cluster
 from odradek.console import pipelines
 from odradek.console.cluster.pipelines import PipelineWatch
 from odradek.console.cluster.rigs import RigWatch
+from odradek.console.cluster.topic_watch import TopicWatch
 from odradek.console.preparation import Preparation
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
-    from odradek.console.cluster.topic_watch import TopicWatch
     from odradek.testing import RunningBroker
 
 WAIT_S = 30.0
@@ -67,3 +68,29 @@ def test_a_page_does_not_wait_for_the_parsing_of_records(
     finally:
         pause.is_released.set()
         watch.stop()
+
+
+class Idle(TopicWatch[object]):
+    """Reads with a fetcher that the test hands over."""
+
+    name = "idle-watch"
+    unwatched_s = retry_s = 60.0
+
+    def _new_model(self) -> object:
+        return object()
+
+    def _follow(self) -> None: ...
+
+    def fetch(self, fetcher: Any) -> None:
+        self._fetch(fetcher, 0.0)
+
+
+def test_trouble_stays_until_something_is_read() -> None:
+    watch = Idle(Cluster("127.0.0.1:1", {}))
+    watch.trouble = "the broker does not answer"
+    fetcher = SimpleNamespace(poll=lambda _timeout_s: [], trouble="", keys=[("t", 0)], is_at_end=lambda _key: False)
+    watch.fetch(fetcher)
+    assert watch.trouble == "the broker does not answer"
+    fetcher.is_at_end = lambda _key: True
+    watch.fetch(fetcher)
+    assert watch.trouble == ""

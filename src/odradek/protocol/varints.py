@@ -61,8 +61,13 @@ def encode_varlong(value: int) -> bytes:
 
 def decode_varlong(buffer: Bytes, position: int) -> tuple[int, int]:
     """Decodes a zigzag integer: the value and the position after it."""
-    value = shift = 0
     try:
+        byte = buffer[position]
+        position += 1
+        if byte < SINGLE_BYTE_LIMIT:  # most fields of a record
+            return byte >> 1 ^ -(byte & 1), position
+        value = byte & 0x7F
+        shift = 7
         while True:
             byte = buffer[position]
             position += 1

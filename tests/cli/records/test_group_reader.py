@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
+from odradek.cli.framework.failure import Failure
 from odradek.cli.records import group_reader
 from odradek.cli.records.group_reader import GroupReader
 from odradek.testing import broker
@@ -104,6 +106,8 @@ class Script:
     def __init__(self, *events: str) -> None:
         self.events = deque(events)
         self.at_end: set[int] = set()
+        self.committed_errors: dict[int, KafkaError] = {}  # of the next look-up
+        self.assigned: list[int] = []
 
     def consumer(self, _properties: dict[str, object]) -> Script:
         return self
@@ -115,8 +119,15 @@ class Script:
 
     def pause(self, partitions: list[TopicPartition]) -> None: ...
 
-    def committed(self, partitions: list[TopicPartition], _timeout_s: float) -> list[TopicPartition]:
-        return partitions
+    def committed(self, partitions: list[TopicPartition], _timeout_s: float) -> list[Any]:
+        errors, self.committed_errors = self.committed_errors, {}
+        return [
+            SimpleNamespace(partition=each.partition, offset=-1001, error=errors.get(each.partition))
+            for each in partitions
+        ]
+
+    def failure(self, error: KafkaError, subject: str) -> Failure:
+        return Failure(f"{subject}: {error.str()}")
 
     def poll(self, _timeout_s: float) -> None:
         kind, _, value = self.events[0].partition(" ")
@@ -126,11 +137,15 @@ class Script:
 
 
 class ScriptedFetcher:
+    trouble = ""
+
     def __init__(self, script: Any, _settings: object, _on_unreadable: object) -> None:
         self.script: Script = script
 
     def assign(self, offsets: Iterable[tuple[tuple[str, int], int]]) -> None:
-        self.script.at_end -= {partition for (_topic, partition), _offset in offsets}
+        added = [partition for (_topic, partition), _offset in offsets]
+        self.script.at_end -= set(added)
+        self.script.assigned += added
 
     def remove(self, keys: Iterable[tuple[str, int]]) -> None:
         self.script.at_end -= {partition for _topic, partition in keys}
@@ -140,11 +155,12 @@ class ScriptedFetcher:
 
     def poll(self, _timeout_s: float) -> list[ScriptedRecord]:
         kind, _, value = self.script.events[0].partition(" ") if self.script.events else ("", "", "")
-        if kind not in ("record", "end"):
+        self.trouble = value if kind == "trouble" else ""
+        if kind not in ("record", "end", "trouble"):
             return []
         self.script.events.popleft()
-        if kind == "end":
-            self.script.at_end.add(0)
+        if kind != "record":
+            self.script.at_end |= {0} if kind == "end" else set()
             return []
         return [ScriptedRecord(value)]
 
@@ -175,3 +191,30 @@ def test_until_end_ends_when_the_unfinished_partitions_are_revoked_and_the_kept_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert values_until_end(monkeypatch, "on_assign 0 1", "record one", "end", "on_revoke 1") == ["one"]
+
+
+def test_trouble_is_reported_once_until_records_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script("on_assign 0", "trouble one", "trouble two", "record", "trouble three", "end")
+    monkeypatch.setattr(group_reader, "RecordFetcher", ScriptedFetcher)
+    troubles: list[str] = []
+    reader = GroupReader(
+        cast("Cluster", script), "numbers", "readers", from_beginning=True, until_end=True, on_trouble=troubles.append
+    )
+    assert len(list(reader.batches())) == 1
+    assert troubles == ["one", "three"]
+
+
+@pytest.mark.parametrize("is_retriable", [True, False])
+def test_a_partition_whose_committed_offset_is_not_known_is_not_read_from_the_default_offset(
+    monkeypatch: pytest.MonkeyPatch, is_retriable: bool
+) -> None:
+    script = Script("on_assign 0 1", "trouble", "trouble", "end", "on_revoke 1")
+    script.committed_errors = {0: KafkaError(KafkaError._FAIL, "not known", False, is_retriable)}
+    monkeypatch.setattr(group_reader, "RecordFetcher", ScriptedFetcher)
+    reader = GroupReader(cast("Cluster", script), "numbers", "readers", from_beginning=True, until_end=True)
+    if is_retriable:
+        assert [records for records in reader.batches() if records] == []
+        assert script.assigned == [1, 0]
+    else:
+        with pytest.raises(Failure, match="group readers, partition 0: not known"):
+            list(reader.batches())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
-from odradek.protocol.compression import DecompressedTooLarge
+from odradek.protocol.compression import Compression, DecompressedTooLarge
 from odradek.protocol.control_records import ControlRecordType, read_end_transaction_marker
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import read_records
@@ -60,6 +60,11 @@ class FetchedRecord:
         """Bytes of names that are not UTF-8 are escaped, as in `\\xff`."""
         return self._record.headers
 
+    def size_bytes(self) -> int:
+        record = self._record
+        size = len(record.key or b"") + len(record.value or b"")
+        return size + sum(len(name) + len(value or b"") for name, value in record.headers)
+
     def timestamp(self) -> tuple[int, int]:
         """The type and milliseconds."""
         timestamp_ms = self._record.timestamp
@@ -85,10 +90,11 @@ class UnreadableBatch:
 
 
 class BatchRead(NamedTuple):
-    """What follows the batch, and its records, or why it has none."""
+    """What follows the batch, and its records with their decompressed size, or why it has none."""
 
     next_offset: int
     records: list[FetchedRecord]
+    size_bytes: int = 0
     unreadable: UnreadableBatch | None = None
 
 
@@ -115,7 +121,7 @@ class PartitionReader:
             smallest = OLD_MESSAGE_BYTES if magic in (0, 1) else HEADER_SIZE_BYTES
             if not smallest <= size_bytes <= LARGEST_BATCH_BYTES or not 0 <= base_offset <= LARGEST_OFFSET - 2**32:
                 problem = f"a batch has base offset {base_offset} and a length of {length} bytes"
-                yield BatchRead(offset, [], self._unreadable(offset, offset, problem, is_last=True))
+                yield BatchRead(offset, [], unreadable=self._unreadable(offset, offset, problem, is_last=True))
                 return
             batch = self._data[position : position + size_bytes]
             position += size_bytes
@@ -127,16 +133,20 @@ class PartitionReader:
                     raise MalformedMessage(f"message format {magic} is not supported")
                 header = read_batch_header(batch)
                 last_offset = max(header.last_offset, base_offset)
-                records = [each for each in self._read(batch, header) if each.offset() >= offset]
+                records = self._read(batch, header)
+                if base_offset < offset:
+                    records = [each for each in records if each.offset() >= offset]
             except MalformedMessage as problem:
                 next_offset = self._offset_after(position, base_offset, max(last_offset, offset) + 1)
                 text = f"too large to show: {problem}" if isinstance(problem, DecompressedTooLarge) else str(problem)
                 unreadable = self._unreadable(base_offset, max(next_offset - 1, base_offset), text)
-                yield BatchRead(max(offset, next_offset), [], unreadable)
+                yield BatchRead(max(offset, next_offset), [], unreadable=unreadable)
                 offset = max(offset, next_offset)
             else:
                 offset = max(offset, last_offset + 1)
-                yield BatchRead(offset, records)
+                if records and header.compression is not Compression.NONE:
+                    size_bytes = sum(each.size_bytes() for each in records)
+                yield BatchRead(offset, records, size_bytes)
 
     def _offset_after(self, position: int, base_offset: int, default: int) -> int:
         """The base offset of the next batch, if it is there: the header of an unreadable one may be wrong."""

@@ -39,6 +39,10 @@ class AnswerTimeout(NoAnswer):
     """A broker has accepted a connection, and has not answered a request in time."""
 
 
+class LostConnection(Failure):
+    """The connection broke before the response. Another one may be better."""
+
+
 class RefusedConnection(Failure):
     """The cluster and this client do not agree on security. Other brokers of the cluster would answer the same."""
 

@@ -9,39 +9,47 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from odradek.cli.client.broker_requests import error_text
+from odradek.cli.client.fetch_requests import (
+    RETRIED_ERRORS,
+    AssignedPartition,
+    FetchedPartition,
+    LeaderConnection,
+    fetch_request,
+    offsets_request,
+)
 from odradek.cli.client.fetched_batches import LARGEST_BATCH_BYTES, PartitionReader, UnreadableBatch
-from odradek.cli.client.kafka_errors import BadCredentials, NoSuchTopic, NotAuthorized
-from odradek.cli.client.wire_request import BrokerConnection
+from odradek.cli.client.kafka_errors import LostConnection, NoAnswer, NoSuchTopic, NotAuthorized, RefusedConnection
+from odradek.cli.client.wire_request import LONGEST_RECEIVE_S, BrokerConnection
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from odradek.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.fetch_requests import Address
     from odradek.cli.client.fetched_batches import BatchRead, FetchedRecord
     from odradek.protocol.messages.fetch import PartitionData
-    from odradek.protocol.schema import Response
+    from odradek.protocol.schema import Request
 
 Key = tuple[str, int]  # topic, partition
-R = TypeVar("R", bound="Response")
 
 LATEST, EARLIEST = -1, -2  # offsets to begin at
 FETCH_VERSION = 10  # of Kafka 2.1, the first that returns batches of zstd
 LIST_OFFSETS_VERSION = 2
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 1.0  # at first: other brokers are not read while one is connected to
+LONGEST_CONNECT_S = 4.0
 ANSWER_TIMEOUT_S = 15.0
 RETRY_S = 0.25
+BACKOFF = 4  # a failed connection or look-up is retried after this many times as long as it took
+MOST_RECORDS = 1_000  # that `poll` collects of small batches
+MOST_BYTES = 1024 * 1024
 MISSING_TOPIC_S = 5.0  # how long after its creation a broker may not know a topic
 MAX_WAIT_MS = 500
 RESPONSE_BYTES = 4 * 1024 * 1024
@@ -49,19 +57,6 @@ PARTITION_BYTES = 1024 * 1024
 MOST_STALLED = 3  # responses with bytes, and without a whole batch from the offset on
 RESETS = {"earliest": EARLIEST, "smallest": EARLIEST, "beginning": EARLIEST, "latest": LATEST, "largest": LATEST,
           "end": LATEST}  # fmt: skip
-RETRIED_ERRORS = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
 
 
 class FetchSettings(NamedTuple):
@@ -77,28 +72,6 @@ class FetchSettings(NamedTuple):
     offset_reset: str | None = None  # the same
 
 
-class _Partition:
-    __slots__ = ("is_at_end", "key", "leader", "offset", "retry_at", "since", "stalled")
-
-    def __init__(self, key: Key, offset: int) -> None:
-        self.key = key
-        self.offset = offset  # the next one, or LATEST or EARLIEST
-        self.leader: tuple[str, int] | None = None
-        self.retry_at = 0.0  # when to look up its leader
-        self.since = time.monotonic()  # when it was assigned, or the broker last knew it
-        self.stalled = 0
-        self.is_at_end = False
-
-
-class _Broker:
-    """A connection with at most one fetch that waits for its response."""
-
-    def __init__(self, connection: BrokerConnection) -> None:
-        self.connection = connection
-        self.deadline: float | None = None  # of the response
-        self.first: _Partition | None = None  # in the fetch: a broker returns at least one batch of it, if it has any
-
-
 def _raise(_key: Key, failure: Failure) -> None:
     raise failure
 
@@ -108,7 +81,7 @@ class RecordFetcher:
 
     `on_unreadable` gets the batches that are skipped, `on_failure` the partitions that cannot be read, which are then
     left out; it raises the failure unless it is given. `trouble` says what is retried: a broker that does not answer,
-    or a partition without a leader.
+    or a partition without a leader. Refused connections and responses of no Kafka broker are Failures.
     """
 
     def __init__(
@@ -118,11 +91,12 @@ class RecordFetcher:
         on_unreadable: Callable[[UnreadableBatch], None],
         on_failure: Callable[[Key, Failure], None] = _raise,
     ) -> None:
-        self.trouble = ""
         self.heard_at = float("-inf")  # when the last batch was read, with or without records
+        cluster.address("", 0)  # Failure for security properties that connections of our own cannot use
         self._cluster = cluster
         self._settings = settings
         properties = cluster.properties
+        self._client_id = properties.get("client.id", settings.client_id).encode()
         level = settings.isolation_level or properties.get("isolation.level", "read_committed")
         self._reads_committed = level.lower() != "read_uncommitted"
         reset = settings.offset_reset or properties.get("auto.offset.reset", "error")
@@ -130,14 +104,15 @@ class RecordFetcher:
         self._on_unreadable = on_unreadable
         self._on_failure = on_failure
         self._failures: deque[tuple[Key, Failure]] = deque()
-        self._partitions: dict[Key, _Partition] = {}
-        self._brokers: dict[tuple[str, int], _Broker] = {}
-        self._fetched: deque[tuple[_Partition, Iterator[BatchRead], PartitionData]] = deque()
+        self._partitions: dict[Key, AssignedPartition] = {}
+        self._brokers: dict[Address, LeaderConnection] = {}
+        self._failed: dict[Address, tuple[float, float]] = {}  # when to connect again, and for how long
+        self._fetched: deque[FetchedPartition] = deque()
 
     def assign(self, offsets: Iterable[tuple[Key, int]]) -> None:
         """Adds partitions, or moves them to other offsets; LATEST and EARLIEST are offsets, too."""
         for key, offset in offsets:
-            self._partitions[key] = _Partition(key, offset)
+            self._partitions[key] = AssignedPartition(key, offset)
 
     def remove(self, keys: Iterable[Key]) -> None:
         for key in keys:
@@ -153,6 +128,15 @@ class RecordFetcher:
         partition = self._partitions.get(key)
         return partition is not None and partition.is_at_end
 
+    def high_watermark(self, key: Key) -> int:
+        """That of the last response that was read; -1 before it."""
+        partition = self._partitions.get(key)
+        return -1 if partition is None else partition.high_watermark
+
+    @property
+    def trouble(self) -> str:
+        return next((each.trouble for each in self._partitions.values() if each.trouble), "")
+
     @property
     def keys(self) -> list[Key]:
         return list(self._partitions)
@@ -164,94 +148,138 @@ class RecordFetcher:
         self._partitions.clear()
 
     def poll(self, timeout_s: float) -> list[FetchedRecord]:
-        """The records of the next batch; none if no batch with records came in time, or when a partition has reached
+        """The records of the next batches; none if no batch with records came in time, or when a partition has reached
         its end, so that the caller can look at it."""
         deadline = time.monotonic() + timeout_s
         while True:
-            records, has_ended = self._next_batch()
             while self._failures:
                 self._on_failure(*self._failures.popleft())
-            left_s = deadline - time.monotonic()
-            if records or has_ended or left_s <= 0:
-                return records
             self._request_fetches()
-            self._receive_fetches(max(0.0, min(left_s, RETRY_S)))
+            left_s = 0.0 if self._fetched else max(0.0, min(deadline - time.monotonic(), RETRY_S))
+            self._receive_responses(left_s)
+            records, has_ended = self._read_fetched(deadline)
+            if records or has_ended or time.monotonic() >= deadline:
+                return records
 
-    def _next_batch(self) -> tuple[list[FetchedRecord], bool]:
+    def _read_fetched(self, deadline: float) -> tuple[list[FetchedRecord], bool]:
+        """The records of small batches together, and whether partitions have reached their ends. Batches without
+        records are passed over until the deadline: they may come faster than they are read."""
+        records: list[FetchedRecord] = []
+        size_bytes = 0
+        has_ended = False
         while self._fetched:
-            partition, batches, data = self._fetched[0]
-            batch = next(batches, None) if self._partitions.get(partition.key) is partition else None
-            if batch is not None:
-                self._take(partition, batch)
-                if batch.records:
-                    return batch.records, False
+            fetched = self._fetched[0]
+            partition, batches = fetched.partition, fetched.batches
+            is_assigned = self._partitions.get(partition.key) is partition
+            batch = next(batches, None) if is_assigned else None
+            if batch is None:
+                self._fetched.popleft()
+                has_ended |= is_assigned and self._is_end_reached(fetched)
                 continue
-            self._fetched.popleft()
-            stable = data.last_stable_offset if self._reads_committed else data.high_watermark
-            if partition.offset >= stable and self._partitions.get(partition.key) is partition:
-                partition.is_at_end = True
-                return [], True
-        return [], False
+            if records and batch.unreadable is not None:  # the caller gets the records before it is reported
+                self._fetched[0] = fetched._replace(batches=chain([batch], batches))
+                break
+            self._take(partition, batch)
+            records += batch.records
+            size_bytes += batch.size_bytes
+            if len(records) >= MOST_RECORDS or size_bytes >= MOST_BYTES or time.monotonic() >= deadline:
+                break
+        return records, has_ended
 
-    def _take(self, partition: _Partition, batch: BatchRead) -> None:
+    def _is_end_reached(self, fetched: FetchedPartition) -> bool:
+        """Whether the partition, which was not at its end, is there after this response."""
+        partition, data = fetched.partition, fetched.data
+        stable = data.last_stable_offset if self._reads_committed else data.high_watermark
+        was_at_end = partition.is_at_end
+        partition.high_watermark = data.high_watermark
+        partition.is_at_end = partition.offset >= stable
+        return partition.is_at_end and not was_at_end
+
+    def _take(self, partition: AssignedPartition, batch: BatchRead) -> None:
         if batch.next_offset > partition.offset:
             self.heard_at = time.monotonic()
             partition.offset = batch.next_offset
             partition.stalled = 0
             partition.is_at_end = False
-        if batch.unreadable is not None:
+        if batch.unreadable is not None and batch.unreadable.is_last:
+            self._fail(partition, Failure(str(batch.unreadable)))
+        elif batch.unreadable is not None:
             self._on_unreadable(batch.unreadable)
-            if batch.unreadable.is_last:
-                self._fail(partition, Failure(str(batch.unreadable)))
 
-    def _fail(self, partition: _Partition, failure: Failure) -> None:
+    def _fail(self, partition: AssignedPartition, failure: Failure) -> None:
         self._partitions.pop(partition.key, None)
         self._failures.append((partition.key, failure))
 
     def _request_fetches(self) -> None:
+        """Connected brokers are asked first: look-ups and new connections may take as long as their timeouts."""
+        led = self._led_partitions()
+        for address in [each for each in self._brokers if each not in led]:
+            self._brokers.pop(address).connection.close()
+        for address in list(self._brokers):
+            self._ask(address, led[address])
+        if self._fetched:
+            return
         self._find_leaders()
-        by_leader: dict[tuple[str, int], list[_Partition]] = {}
+        for address, partitions in self._led_partitions().items():
+            began_at = time.monotonic()
+            retry_at, timeout_s = self._failed.get(address, (0.0, CONNECT_TIMEOUT_S))
+            if address in self._brokers or began_at < retry_at:
+                continue
+            secured = self._cluster.address(*address)
+            try:
+                self._brokers[address] = LeaderConnection(BrokerConnection(secured, timeout_s))
+            except (NoAnswer, LostConnection) as failure:
+                now = time.monotonic()
+                retry_at = now + max(RETRY_S, BACKOFF * (now - began_at))
+                self._failed[address] = retry_at, min(2 * timeout_s, LONGEST_CONNECT_S)
+                self._lose(address, failure)
+                return  # the next brokers in the next turn
+            self._failed.pop(address, None)
+            self._ask(address, partitions)
+
+    def _led_partitions(self) -> dict[Address, list[AssignedPartition]]:
+        led: dict[Address, list[AssignedPartition]] = {}
         for partition in self._partitions.values():
             if partition.leader is not None:
-                by_leader.setdefault(partition.leader, []).append(partition)
-        for address in [each for each in self._brokers if each not in by_leader]:
-            self._brokers.pop(address).connection.close()
-        for address, led in by_leader.items():
-            broker = self._brokers.get(address)
-            if broker is not None and broker.deadline is not None:
-                continue
-            try:
-                if broker is None:
-                    broker = self._brokers[address] = self._connect(address)
-                self._resolve_offsets(broker.connection, led)
-                ready = [each for each in led if each.offset >= 0 and each.leader == address]
-                ready.sort(key=lambda each: not each.stalled)
-                if ready:
-                    request = self._fetch_request(ready)
-                    broker.connection.send(request, FETCH_VERSION, self._settings.client_id.encode())
-                    broker.first = ready[0]
-                    broker.deadline = time.monotonic() + ANSWER_TIMEOUT_S + self._settings.max_wait_ms / 1000
-            except BadCredentials:
-                raise
-            except Failure as failure:
-                self._lose(address, failure)
+                led.setdefault(partition.leader, []).append(partition)
+        return led
 
-    def _connect(self, address: tuple[str, int]) -> _Broker:
-        return _Broker(BrokerConnection(self._cluster.address(*address), CONNECT_TIMEOUT_S))
+    def _ask(self, address: Address, led: list[AssignedPartition]) -> None:
+        """Sends a fetch, or first a look-up of LATEST and EARLIEST, unless responses of the broker are waited for or
+        not read."""
+        broker = self._brokers[address]
+        if broker.deadline is not None or any(each.address == address for each in self._fetched):
+            return
+        unresolved = [each for each in led if each.offset < 0]
+        asked = unresolved or sorted(led, key=lambda each: not each.stalled)
+        if unresolved:
+            request: Request = offsets_request(asked, reads_committed=self._reads_committed)
+        else:  # the partitions take turns in being the first: a response may have room for some only
+            self._partitions[asked[0].key] = self._partitions.pop(asked[0].key)
+            sizes = self._settings.response_bytes, self._settings.partition_bytes
+            request = fetch_request(asked, self._settings.max_wait_ms, *sizes, reads_committed=self._reads_committed)
+        broker.is_fetch = not unresolved
+        broker.asked = {each.key: (each, each.offset) for each in asked}
+        broker.deadline = time.monotonic() + ANSWER_TIMEOUT_S + self._settings.max_wait_ms / 1000
+        broker.is_receiving = False
+        try:
+            broker.connection.send(request, FETCH_VERSION if broker.is_fetch else LIST_OFFSETS_VERSION, self._client_id)
+        except LostConnection as failure:
+            self._lose(address, failure)
 
-    def _lose(self, address: tuple[str, int], failure: Failure) -> None:
+    def _lose(self, address: Address, failure: Failure) -> None:
         """The partitions of the broker are read from their leaders as the metadata names them then."""
-        self.trouble = failure.message
         broker = self._brokers.pop(address, None)
         if broker is not None:
             broker.connection.close()
         for partition in self._partitions.values():
             if partition.leader == address:
-                self._look_up_later(partition)
+                self._look_up_later(partition, failure.message)
 
-    def _look_up_later(self, partition: _Partition) -> None:
+    def _look_up_later(self, partition: AssignedPartition, trouble: str, after_s: float = RETRY_S) -> None:
         partition.leader = None
-        partition.retry_at = time.monotonic() + RETRY_S
+        partition.trouble = trouble
+        partition.retry_at = time.monotonic() + after_s
 
     def _find_leaders(self) -> None:
         now = time.monotonic()
@@ -265,100 +293,87 @@ class RecordFetcher:
                     if isinstance(failure, NotAuthorized) or now - each.since > MISSING_TOPIC_S:
                         self._fail(each, failure)
                     else:
-                        self._look_up_later(each)
+                        self._look_up_later(each, "")
                 continue
-            except Failure as failure:
-                self.trouble = failure.message
-                for each in asked:
-                    self._look_up_later(each)
-                continue
+            except Failure as failure:  # it may have taken the timeout; other topics have the same brokers
+                if isinstance(failure, RefusedConnection):
+                    raise
+                for each in unled:
+                    if each.leader is None:
+                        self._look_up_later(each, failure.message, max(RETRY_S, BACKOFF * (time.monotonic() - now)))
+                return
             leaders = {each.id: each.leader for each in described.partitions}
             for each in asked:
                 leader = leaders.get(each.key[1])
                 if leader is None:
-                    self.trouble = f"{topic}-{each.key[1]} has no leader"
-                    self._look_up_later(each)
+                    self._look_up_later(each, f"{topic}-{each.key[1]} has no leader")
                 else:
                     each.leader = (leader.host, leader.port)
 
-    def _resolve_offsets(self, connection: BrokerConnection, led: Iterable[_Partition]) -> None:
-        """Looks up LATEST and EARLIEST."""
-        unresolved = {each.key: each for each in led if each.offset < 0}
-        if not unresolved:
-            return
-        topics: dict[str, list[ListOffsetsPartition]] = {}
-        for (topic, index), each in unresolved.items():
-            topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=each.offset))
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=int(self._reads_committed),
-            topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
-        )
-        answer = connection.ask(request, ListOffsetsResponse, LIST_OFFSETS_VERSION)
-        for answered in answer.topics:
-            for found in answered.partitions:
-                partition = unresolved.get((answered.name, found.partition_index))
-                if partition is None:
-                    continue
-                if found.error_code:
-                    self._handle_error(partition, found.error_code)
-                else:
-                    partition.offset = max(found.offset, 0)
-
-    def _fetch_request(self, led: list[_Partition]) -> FetchRequest:
-        """The partitions take turns in being the first: a response may have room for some only."""
-        self._partitions[led[0].key] = self._partitions.pop(led[0].key)
-        settings = self._settings
-        topics: dict[str, list[FetchPartition]] = {}
-        for each in led:
-            wanted_bytes = settings.partition_bytes if not each.stalled else LARGEST_BATCH_BYTES
-            topics.setdefault(each.key[0], []).append(
-                FetchPartition(partition=each.key[1], fetch_offset=each.offset, partition_max_bytes=wanted_bytes)
-            )
-        return FetchRequest(
-            max_wait_ms=settings.max_wait_ms,
-            min_bytes=1,
-            max_bytes=settings.response_bytes,
-            isolation_level=int(self._reads_committed),
-            topics=[FetchTopic(topic=name, partitions=partitions) for name, partitions in topics.items()],
-        )
-
-    def _receive_fetches(self, timeout_s: float) -> None:
+    def _receive_responses(self, timeout_s: float) -> None:
         waiting = {address: broker for address, broker in self._brokers.items() if broker.deadline is not None}
         if not waiting:
             time.sleep(timeout_s)
             return
         poller = select.poll()
-        by_socket = {broker.connection.fileno(): address for address, broker in waiting.items()}
-        for descriptor in by_socket:
-            poller.register(descriptor, select.POLLIN)
-        ready = {by_socket[descriptor] for descriptor, _events in poller.poll(timeout_s * 1000)}
-        now = time.monotonic()
+        for broker in waiting.values():
+            poller.register(broker.connection.fileno(), select.POLLIN)
+        ready = {descriptor for descriptor, _events in poller.poll(timeout_s * 1000)}
         for address, broker in waiting.items():
-            if address in ready:
-                broker.deadline = None
-                try:
-                    response = broker.connection.receive(FetchResponse, FETCH_VERSION, 2 * LARGEST_BATCH_BYTES)
-                    self._take_response(response, broker.first)
-                except Failure as failure:
-                    self._lose(address, failure)
-            elif broker.deadline is not None and now > broker.deadline:
-                self._lose(address, Failure(f"no response from {address[0]}:{address[1]} in time"))
+            try:
+                if broker.connection.fileno() in ready:
+                    self._receive(address, broker)
+                if broker.deadline is not None and time.monotonic() > broker.deadline:
+                    self._lose(address, NoAnswer(f"no response from {address[0]}:{address[1]} in time"))
+            except (NoAnswer, LostConnection) as failure:
+                self._lose(address, failure)
 
-    def _take_response(self, response: FetchResponse, first: _Partition | None) -> None:
-        self.trouble = ""
+    def _receive(self, address: Address, broker: LeaderConnection) -> None:
+        if broker.is_fetch:
+            fetched = broker.connection.receive_available(FetchResponse, FETCH_VERSION, 2 * LARGEST_BATCH_BYTES)
+            if fetched is not None:
+                broker.deadline = None
+                self._take_fetched(address, broker.asked, fetched)
+        else:
+            listed = broker.connection.receive_available(ListOffsetsResponse, LIST_OFFSETS_VERSION, LARGEST_BATCH_BYTES)
+            if listed is not None:
+                broker.deadline = None
+                self._take_offsets(broker.asked, listed)
+        if broker.deadline is not None and not broker.is_receiving:
+            broker.is_receiving = True
+            broker.deadline = time.monotonic() + LONGEST_RECEIVE_S
+
+    def _asked_partition(
+        self, asked: Mapping[Key, tuple[AssignedPartition, int]], key: Key, code: int
+    ) -> AssignedPartition | None:
+        """The partition that an answer without an error is for."""
+        partition, offset = asked.get(key, (None, 0))
+        if partition is None or self._partitions.get(key) is not partition or partition.offset != offset:
+            return None
+        partition.trouble = ""
+        if code:
+            self._handle_error(partition, code)
+            return None
+        return partition
+
+    def _take_offsets(self, asked: Mapping[Key, tuple[AssignedPartition, int]], response: ListOffsetsResponse) -> None:
+        for topic in response.topics:
+            for found in topic.partitions:
+                partition = self._asked_partition(asked, (topic.name, found.partition_index), found.error_code)
+                if partition is not None:
+                    partition.offset = max(found.offset, 0)
+
+    def _take_fetched(
+        self, address: Address, asked: Mapping[Key, tuple[AssignedPartition, int]], response: FetchResponse
+    ) -> None:
         for topic in response.responses:
             for data in topic.partitions:
-                partition = self._partitions.get((topic.topic, data.partition_index))
-                if partition is None:
-                    continue
-                if data.error_code:
-                    self._handle_error(partition, data.error_code)
-                    continue
-                partition.since = time.monotonic()
-                self._queue(partition, data, is_first=partition is first)
+                partition = self._asked_partition(asked, (topic.topic, data.partition_index), data.error_code)
+                if partition is not None:
+                    partition.since = time.monotonic()
+                    self._queue(address, partition, data, is_first=partition.key == next(iter(asked)))
 
-    def _queue(self, partition: _Partition, data: PartitionData, *, is_first: bool) -> None:
+    def _queue(self, address: Address, partition: AssignedPartition, data: PartitionData, *, is_first: bool) -> None:
         records = memoryview(cast("memoryview", data.records) if data.records is not None else b"")
         reader = PartitionReader(
             *partition.key, records, data.aborted_transactions or (), self._settings.decompressed_limit_bytes
@@ -367,20 +382,19 @@ class RecordFetcher:
             partition.stalled = partition.stalled + 1 if is_first else max(partition.stalled, 1)
         if partition.stalled > MOST_STALLED:
             problem = f"the broker sends {len(records):,} bytes without a whole batch from this offset on"
-            self._on_unreadable(UnreadableBatch(*partition.key, partition.offset, partition.offset, problem, True))
-            self._fail(partition, Failure(f"{partition.key[0]}-{partition.key[1]}: {problem}"))
+            last = UnreadableBatch(*partition.key, partition.offset, partition.offset, problem, is_last=True)
+            self._fail(partition, Failure(str(last)))
             return
-        self._fetched.append((partition, reader.batches(partition.offset), data))
+        self._fetched.append(FetchedPartition(address, partition, reader.batches(partition.offset), data))
 
-    def _handle_error(self, partition: _Partition, code: int) -> None:
+    def _handle_error(self, partition: AssignedPartition, code: int) -> None:
         topic, index = partition.key
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._reset_to is not None:
             partition.offset = self._reset_to
         elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._fail(partition, Failure(f"topic {topic}, partition {index} has no offset {partition.offset}"))
         elif code in RETRIED_ERRORS:
-            self.trouble = error_text(code, None, f"{topic}-{index}")
-            self._look_up_later(partition)
+            self._look_up_later(partition, error_text(code, None, f"{topic}-{index}"))
         else:
             kind = NotAuthorized if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED else Failure
             self._fail(partition, kind(error_text(code, None, f"topic {topic}, partition {index}")))

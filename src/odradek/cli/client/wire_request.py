@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from odradek.cli.client.kafka_errors import AnswerTimeout, NoAnswer, RefusedConnection
+from odradek.cli.client.kafka_errors import AnswerTimeout, LostConnection, NoAnswer, RefusedConnection
 from odradek.cli.client.listener_diagnosis import mismatch
 from odradek.cli.client.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
@@ -66,12 +67,13 @@ def call(
 
 class BrokerConnection:
     """A socket to a broker, after TLS and SASL. RefusedConnection if they fail; NoAnswer if the broker cannot be
-    reached or does not answer in time."""
+    reached or does not answer in time; LostConnection if the connection breaks."""
 
     def __init__(self, address: tuple[str, int] | SecuredAddress, timeout_s: float = TIMEOUT_S) -> None:
         self.address = address
         self._timeout_s = timeout_s
         self._has_answered = False
+        self._received = bytearray()  # of a response
         host, port = address[:2]
         security = self._security = address.security if isinstance(address, SecuredAddress) else None
         try:
@@ -100,17 +102,29 @@ class BrokerConnection:
         return response
 
     def send(self, request: Request, version: int, client_id: bytes = CLIENT_ID) -> None:
-        """Sends a request whose response `receive` returns, so that a caller can wait for several brokers at once."""
+        """Sends a request whose response `receive_available` returns: a caller can wait for several brokers at once."""
         try:
             self._socket.sendall(encode_frame(request, version, client_id))
         except OSError as error:
-            raise self._failure(error, Failure) from None
+            raise self._failure(error, LostConnection) from None
 
-    def receive(self, response_type: type[R], version: int, largest_bytes: int = LARGEST_RESPONSE_BYTES) -> R:
+    def receive_available(self, response_type: type[R], version: int, largest_bytes: int) -> R | None:
+        """The response to `send` if all of it has arrived. Keeps the part that has arrived, and does not wait."""
+        received = self._received
         try:
-            return _receive_response(self._socket, response_type, version, largest_bytes)
+            self._socket.settimeout(0)
+            while (missing := _missing_bytes(self._socket, received, response_type, version, largest_bytes)) > 0:
+                piece = self._socket.recv(min(missing, 1 << 20))
+                if not piece:
+                    raise ConnectionResetError("the broker closed the connection")
+                received += piece
+            self._socket.settimeout(self._timeout_s)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return None
         except OSError as error:
-            raise self._failure(error, AnswerTimeout if isinstance(error, TimeoutError) else Failure) from None
+            raise self._failure(error, LostConnection) from None
+        self._received = bytearray()
+        return _decode_response(self._socket, memoryview(received)[4:], response_type, version)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -126,7 +140,7 @@ class BrokerConnection:
             found = mismatch(*self.address[:2], self._security, error, _ask, self._timeout_s)
             if found is not None:
                 return found
-        return error if isinstance(error, Failure) else self._failure(error, Failure)
+        return error if isinstance(error, Failure) else self._failure(error, LostConnection)
 
     def _failure(self, error: OSError | UnicodeError, kind: type[Failure]) -> Failure:
         host, port = self.address[:2]
@@ -140,19 +154,34 @@ def _ask(connection: socket.socket, request: Request, response_type: type[R], ve
     return _receive_response(connection, response_type, version)
 
 
-def _receive_response(
-    connection: socket.socket, response_type: type[R], version: int, largest_bytes: int = LARGEST_RESPONSE_BYTES
-) -> R:
+def _receive_response(connection: socket.socket, response_type: type[R], version: int) -> R:
+    received = bytearray(_receive(connection, 4))
+    size_bytes = _missing_bytes(connection, received, response_type, version, LARGEST_RESPONSE_BYTES)
+    return _decode_response(connection, memoryview(_receive(connection, size_bytes)), response_type, version)
+
+
+def _header_bytes(response_type: type[R], version: int) -> int:
     # The header of an ApiVersions response is never flexible: the client does not know the broker's versions.
     is_flexible = response_type.is_flexible(version) and response_type.api_key != API_VERSIONS_KEY
-    header_bytes = CORRELATION_ID_BYTES + is_flexible  # a byte for no tagged fields
-    size_bytes = int.from_bytes(_receive(connection, 4), "big")
-    if not header_bytes <= size_bytes <= largest_bytes:
+    return CORRELATION_ID_BYTES + is_flexible  # a byte for no tagged fields
+
+
+def _missing_bytes(
+    connection: socket.socket, received: bytearray, response_type: type[R], version: int, largest_bytes: int
+) -> int:
+    """Of the length, then of the whole response. Failure for the length of no response."""
+    if len(received) < 4:
+        return 4 - len(received)
+    size_bytes = int.from_bytes(received[:4], "big")
+    if not _header_bytes(response_type, version) <= size_bytes <= largest_bytes:
         host, port = connection.getpeername()[:2]
         raise Failure(f"{host}:{port} sent a response of {size_bytes} bytes; is it a Kafka broker?")
-    frame = memoryview(_receive(connection, size_bytes))
+    return 4 + size_bytes - len(received)
+
+
+def _decode_response(connection: socket.socket, frame: memoryview, response_type: type[R], version: int) -> R:
     try:
-        return response_type.decode(frame, header_bytes, version)
+        return response_type.decode(frame, _header_bytes(response_type, version), version)
     except MalformedMessage as problem:
         host, port = connection.getpeername()[:2]
         raise Failure(f"{host}:{port} sent a response that cannot be read: {problem}") from None

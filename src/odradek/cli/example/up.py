@@ -21,7 +21,7 @@ from odradek.cli.example.console_process import INSTALL, ConsoleProcess, choose_
 from odradek.cli.example.loading import chosen_example, read_simulation, read_view
 from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
 from odradek.cli.example.starting import Starting, pipeline_picture
-from odradek.cli.example.watch import consume_hint, view_source
+from odradek.cli.example.watch import ViewSource, consume_hint
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
@@ -203,7 +203,7 @@ def show(
     cluster: Cluster, view: ViewDefinition, warehouse: str, screen: LineScreen, starting: Starting,
     is_stopped: threading.Event, seconds: float | None,
 ) -> None:  # fmt: skip
-    source = view_source(cluster)
+    source = ViewSource(cluster)
     try:
         model = LiveViewModel(view, time.time())
         watch(source, cluster.admin(), warehouse, model, screen, is_stopped, seconds, starting.stages)

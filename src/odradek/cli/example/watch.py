@@ -23,6 +23,8 @@ from odradek.pipelines.examples.live_view.watching import watch
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.record_fetcher import Key
+    from odradek.cli.framework.failure import Failure
 
 SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")
 
@@ -48,7 +50,7 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
     """
     example = chosen_example(name)
     view = read_view(example)
-    source = view_source(cluster)
+    source = ViewSource(cluster)
     is_stopped = threading.Event()
     screen = chosen_screen(view.title, consume_hint(view.output, cluster.bootstrap_servers), as_json=as_json)
     screen.bootstrap_servers = cluster.bootstrap_servers
@@ -62,9 +64,15 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
         source.close()
 
 
-def view_source(cluster: Cluster) -> RecordFetcher:
-    """The view goes on without the batches and the partitions that cannot be read."""
-    return RecordFetcher(cluster, SETTINGS, lambda _unreadable: None, lambda _key, _failure: None)
+class ViewSource(RecordFetcher):
+    """Goes on without the batches and the partitions that cannot be read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.failed: dict[Key, str] = {}
+        super().__init__(cluster, SETTINGS, lambda _unreadable: None, self._leave_out)
+
+    def _leave_out(self, key: Key, failure: Failure) -> None:
+        self.failed[key] = failure.message
 
 
 def consume_hint(topic: str, bootstrap_servers: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.cli.client.fetched_batches import NO_TIMESTAMP
 from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
+from odradek.cli.client.wire_security import UnsupportedLogin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,14 +63,17 @@ def add_time_lags(cluster: Cluster, lags: Sequence[PartitionLag]) -> set[str]:
         behind.pop(key, None)
         fetcher.remove([key])
 
-    fetcher = RecordFetcher(cluster, SETTINGS, skip, leave_out)
+    try:
+        fetcher = RecordFetcher(cluster, SETTINGS, skip, leave_out)
+    except UnsupportedLogin:  # the other figures of the group come from the client library
+        return denied
     try:
         fetcher.assign((key, lag.committed_offset or 0) for key, lag in behind.items())
         deadline = time.monotonic() + PATIENCE_S
         while behind and time.monotonic() < deadline:
-            records = fetcher.poll(0.1)
-            if records:
-                _take(records[0], behind.pop((records[0].topic(), records[0].partition())))
+            for record in fetcher.poll(0.1):
+                if (lag := behind.pop((record.topic(), record.partition()), None)) is not None:
+                    _take(record, lag)
             for key in [each for each in behind if fetcher.is_at_end(each)]:
                 behind.pop(key).time_lag_ms = 0
             fetcher.remove(each for each in fetcher.keys if each not in behind)

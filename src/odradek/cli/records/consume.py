@@ -94,7 +94,8 @@ def consume(
 ) -> None:
     """Read records from a topic, and wait for more until Ctrl-C.
 
-    Without --group no consumer group is joined and no offset is committed.
+    Without --group no consumer group is joined and no offset is committed. Records are fetched over connections of our
+    own: fetch.* properties do not apply, and sasl.mechanisms must be PLAIN or SCRAM, not GSSAPI or OAUTHBEARER.
     """
     write = chosen_writer(rest, as_json=as_json)
     start = chosen_start(rest, until_end and group is None)
@@ -108,13 +109,14 @@ def consume(
         reader = GroupReader(
             cluster, topic, group,
             from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
-            until_end=until_end, idle_timeout_ms=timeout,
+            until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying,
         )  # fmt: skip
     else:
         ranges = find_ranges(cluster, topic, led_partitions(cluster, topic, partitions, missing), start)
         reader = RecordReader(
             cluster, topic, ranges, until_end=until_end, idle_timeout_ms=timeout,
-            on_unreadable=missing.add, on_trouble=lambda trouble: note(f"{trouble}; retrying until Ctrl-C"),
+            on_unreadable=missing.add, on_failure=lambda _partition, failure: missing.add(failure.message),
+            on_trouble=note_retrying,
         )  # fmt: skip
         if sys.stderr.isatty() and not until_end:
             note(waiting_text(topic, ranges))
@@ -131,6 +133,10 @@ def consume(
                 if not left:
                     break
     missing.check()
+
+
+def note_retrying(trouble: str) -> None:
+    note(f"{trouble}; retrying until Ctrl-C")
 
 
 class MissingRecords:

@@ -18,7 +18,7 @@ from odradek.cli.framework.output import note
 from odradek.cli.records.record_reader import COMMAND_SETTINGS, POLL_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from confluent_kafka import Consumer
@@ -37,6 +37,7 @@ class GroupReader:
 
     Offsets are stored by `mark_written` only, and committed in the background and when the reader is closed: a record
     that was not written out is delivered again. A batch that cannot be read is a Failure, and is not passed over.
+    `on_trouble` gets a line when the reading cannot go on for a while.
     """
 
     def __init__(
@@ -48,12 +49,15 @@ class GroupReader:
         from_beginning: bool,
         until_end: bool,
         idle_timeout_ms: int | None = None,
+        on_trouble: Callable[[str], None] = lambda _trouble: None,
     ) -> None:
         self.cluster = cluster
         self.topic = topic
         self.group = group
         self.until_end = until_end
         self.idle_timeout_ms = idle_timeout_ms
+        self._on_trouble = on_trouble
+        self._is_warned = False
         self._active_at = time.monotonic()
         self._assignment: set[int] = set()
         self._unplaced: set[int] = set()  # assigned partitions whose committed offsets are not known
@@ -116,8 +120,13 @@ class GroupReader:
                 }
             if records:
                 self._active_at = time.monotonic()
+                self._is_warned = False
                 yield records
-            elif self._is_idle():
+                continue
+            if self._fetcher.trouble and not self._is_warned:
+                self._on_trouble(self._fetcher.trouble)
+                self._is_warned = True
+            if self._is_idle():
                 return
 
     def _serve_group(self) -> None:
@@ -128,7 +137,8 @@ class GroupReader:
                 raise self.cluster.failure(error, f"group {self.group}, topic {self.topic}")
 
     def _place(self) -> None:
-        """Looks up the committed offsets of new partitions."""
+        """Looks up the committed offsets of new partitions. A partition whose offset is not known is looked up again:
+        the default would pass over unread records."""
         if not self._unplaced:
             return
         wanted = [TopicPartition(self.topic, each) for each in sorted(self._unplaced)]
@@ -139,11 +149,13 @@ class GroupReader:
             if error.name() == "_TIMED_OUT" or (error.retriable() and not error.fatal()):
                 return
             raise self.cluster.failure(error, f"group {self.group}") from None
-        self._fetcher.assign(
-            ((self.topic, each.partition), each.offset if each.offset >= 0 else self._default_offset)
-            for each in committed
-        )
-        self._unplaced.clear()
+        for each in committed:
+            if each.error is None:
+                offset = each.offset if each.offset >= 0 else self._default_offset
+                self._fetcher.assign([((self.topic, each.partition), offset)])
+                self._unplaced.discard(each.partition)
+            elif each.error.fatal() or not each.error.retriable():
+                raise self.cluster.failure(each.error, f"group {self.group}, partition {each.partition}")
 
     def _is_idle(self) -> bool:
         """Whether no record came for the idle timeout. Joining the group, which may take seconds, does not count."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
+from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -13,17 +15,21 @@ if TYPE_CHECKING:
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
+    from odradek.cli.client.record_fetcher import Key
     from odradek.cli.records.consume_range import PartitionRange
 
 POLL_S = 0.2
+LAGGING_S = 10.0  # how long a new leader may have a lower high watermark than the last one had
 COMMAND_SETTINGS = FetchSettings(decompressed_limit_bytes=256 * 1024 * 1024)
 
 
 class RecordReader:
     """Reads ranges of partitions; `batches` yields lists of records until the ends or the idle timeout are reached.
 
-    Batches that cannot be read are passed over, and given to `on_unreadable`. `on_trouble` gets a line when the reading
-    cannot go on for a while.
+    The idle timeout counts from the last record; up to the ends, from the last batch, with or without records.
+    Batches that cannot be read are passed over, and given to `on_unreadable`. A partition that cannot be read is given
+    to `on_failure`, and the others are read on; without `on_failure`, or with no other partition to follow, it is a
+    Failure. `on_trouble` gets a line when the reading cannot go on for a while.
     """
 
     def __init__(
@@ -34,6 +40,7 @@ class RecordReader:
         *,
         until_end: bool,
         on_unreadable: Callable[[UnreadableBatch], None],
+        on_failure: Callable[[int, Failure], None] | None = None,
         on_trouble: Callable[[str], None] = lambda _trouble: None,
         idle_timeout_ms: int | None = None,
         settings: FetchSettings = COMMAND_SETTINGS,
@@ -44,10 +51,12 @@ class RecordReader:
         self.until_end = until_end
         self.ends = {r.partition: r.end_offset for r in ranges if r.start_offset < r.end_offset} if until_end else {}
         self.reached: dict[int, int] = {}  # the offset after the last record, of partitions that are finished
-        self._fetcher = RecordFetcher(cluster, settings, on_unreadable)
+        self._fetcher = RecordFetcher(cluster, settings, on_unreadable, self._leave_out)
         self._fetcher.assign(
             ((topic, r.partition), r.start_offset) for r in ranges if not until_end or r.partition in self.ends
         )
+        self._short_since: dict[int, float] = {}  # when partitions were found to end before their ranges
+        self._on_failure = on_failure
         self._on_trouble = on_trouble
         self._is_warned = False
 
@@ -60,37 +69,52 @@ class RecordReader:
         self._fetcher.close()
 
     def batches(self) -> Iterator[list[FetchedRecord]]:
-        """Records as they arrive."""
-        began_at = time.monotonic()
+        """Records as they arrive. An empty list is yielded at least every `POLL_S` seconds without records, so that
+        the caller can check its own limits."""
+        active_at = time.monotonic()
         while not self.until_end or self.ends:
             records = self._fetcher.poll(POLL_S)
             if self.until_end:
                 records = self._until_ends(records)
+            yield records
             if records:
                 self._is_warned = False
-                yield records
-                began_at = time.monotonic()
+                active_at = time.monotonic()
                 continue
             if self._fetcher.trouble and not self._is_warned:
                 self._on_trouble(self._fetcher.trouble)
                 self._is_warned = True
-            idle_s = time.monotonic() - max(began_at, self._fetcher.heard_at)
+            idle_s = time.monotonic() - (max(active_at, self._fetcher.heard_at) if self.until_end else active_at)
             if self.idle_timeout_ms is not None and idle_s * 1000 >= self.idle_timeout_ms:
                 return
+
+    def _leave_out(self, key: Key, failure: Failure) -> None:
+        if self._on_failure is None or isinstance(failure, NotAuthorized):
+            raise failure
+        self._on_failure(key[1], failure)
+        self.ends.pop(key[1], None)
+        if not self.until_end and not self._fetcher.keys:
+            raise failure
 
     def mark_written(self, records: Sequence[FetchedRecord]) -> None:
         """Nothing to do: without a group no offsets are committed."""
 
     def _until_ends(self, records: list[FetchedRecord]) -> list[FetchedRecord]:
-        """The records before the ends. A partition is finished at its end in the range or in the log."""
+        """The records before the ends. A partition is finished at its end in the range, or where an open transaction
+        ends the log for this reader. A log that is shorter than it was may have a new leader that lags."""
         for partition, end in list(self.ends.items()):
             key = self.topic, partition
             position = self._fetcher.position(key)
-            if position is not None and (position >= end or self._fetcher.is_at_end(key)):
+            is_short = self._fetcher.is_at_end(key) and self._fetcher.high_watermark(key) < end
+            if position is not None and position < end and is_short:
+                since = self._short_since.setdefault(partition, time.monotonic())
+                if time.monotonic() - since > LAGGING_S:
+                    self._fetcher.remove([key])
+                    self._leave_out(key, Failure(f"{key[0]}-{partition} ends at offset {position}, and not at {end}"))
+            elif position is not None and (position >= end or self._fetcher.is_at_end(key)):
                 self.reached[partition] = position
                 self._fetcher.remove([key])
-                # The records of the batch that ends after the range are those of one partition.
-                if records and records[0].partition() == partition:
-                    records = [each for each in records if each.offset() < end]
+                if position > end:
+                    records = [each for each in records if each.partition() != partition or each.offset() < end]
                 del self.ends[partition]
         return records

@@ -213,7 +213,10 @@ def _batches(
 ) -> Iterator[Sequence[Record]]:
     """Without a filter, an export of the newest records has those of the page."""
     if reading.is_backward and not wanted.is_active:
-        yield from ([record] for record in read_whole_page(cluster, reading, unreadable))
+        for record in read_whole_page(cluster, reading, unreadable):
+            yield [record]
+            if is_stopped():
+                return
     else:
         ranges, notice, _uncommitted = find_reading_ranges(cluster, reading)
         yield from scan(cluster, reading.topic, ranges, is_stopped, unreadable)

@@ -57,16 +57,21 @@ class Reading:
 
 
 class Unreadable:
-    """Batches that were passed over; `notice` names the first ones."""
+    """Batches that were passed over, and partitions that cannot be read; `notice` names the first ones."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.partitions: set[int] = set()  # that cannot be read
         self._first: list[str] = []
 
-    def add(self, batch: UnreadableBatch) -> None:
+    def add(self, batch: UnreadableBatch | str) -> None:
         self.count += 1
         if len(self._first) < MOST_UNREADABLE:
             self._first.append(str(batch))
+
+    def leave_out(self, partition: int, failure: Failure) -> None:
+        self.partitions.add(partition)
+        self.add(failure.message)
 
     @property
     def notice(self) -> str:
@@ -241,7 +246,8 @@ def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Re
 def read_selected(
     cluster: Cluster, topic: str, positions: Sequence[tuple[int, int]], unreadable: Unreadable | None = None
 ) -> Iterator[Record]:
-    """The records at these partitions and offsets that exist and can be read, by partition and offset."""
+    """The records at these partitions and offsets that exist and can be read, by partition and offset. Failure if
+    there are none for a while among batches that cannot be read."""
     with needs("Describe", f"topic {topic}"):
         partitions = cluster.choose_partitions(topic, [partition for partition, _offset in positions])
         earliest = cluster.earliest_offsets(topic, partitions)
@@ -254,10 +260,15 @@ def read_selected(
         while pending and pending[0][0] == partition and pending[0][1] - last <= NEAR_OFFSETS:
             last = pending.pop(0)[1]
         window = [PartitionRange(partition, first, last + 1)]
+        deadline = time.monotonic() + READ_TIMEOUT_S
         for batch in _batches(cluster, topic, window, unreadable or Unreadable()):
             for fetched in batch:
                 if (partition, fetched.offset()) in wanted:
                     yield record_of(fetched)
+            if batch:
+                deadline = time.monotonic() + READ_TIMEOUT_S
+            elif time.monotonic() > deadline:
+                raise NotAnswering(f"{topic}-{partition} sent no records that can be read for {READ_TIMEOUT_S:g} s")
 
 
 def scan(
@@ -267,7 +278,8 @@ def scan(
     is_stopped: Callable[[], bool],
     unreadable: Unreadable,
 ) -> Iterator[list[Record]]:
-    """All records of ranges in batches, until their ends, or until the caller stops. Failure if they stop coming."""
+    """All records of ranges in batches, until their ends, or until the caller stops; empty batches while no records
+    arrive. Failure if they stop coming."""
     for batch in _batches(cluster, topic, ranges, unreadable, must_reach_ends=True):
         yield [record_of(fetched) for fetched in batch]
         if is_stopped():
@@ -277,23 +289,21 @@ def scan(
 def follow(
     cluster: Cluster, topic: str, partition: int | None, is_stopped: Callable[[], bool], unreadable: Unreadable
 ) -> Iterator[list[Record]]:
-    """New records in batches, until the caller stops; an empty one when the only news is an unreadable batch."""
+    """New records in batches, until the caller stops; empty ones while no records arrive."""
     ranges = find_reading_ranges(cluster, Reading(topic, partition, "end")).ranges
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(
-            cluster, topic, ranges, until_end=False, idle_timeout_ms=500, settings=SETTINGS,
-            on_unreadable=unreadable.add,
+            cluster, topic, ranges, until_end=False, settings=SETTINGS, on_unreadable=unreadable.add,
+            on_failure=unreadable.leave_out,
         ) as reader,
     ):  # fmt: skip
-        while not is_stopped():
-            named = unreadable.count
-            for batch in reader.batches():
-                yield [record_of(fetched) for fetched in batch]
-                if is_stopped():
-                    return
-            if unreadable.count > named:
-                yield []
+        if is_stopped():
+            return
+        for batch in reader.batches():
+            yield [record_of(fetched) for fetched in batch]
+            if is_stopped():
+                return
 
 
 def _batches(
@@ -304,13 +314,15 @@ def _batches(
     *,
     must_reach_ends: bool = False,
 ) -> Iterator[list[FetchedRecord]]:
-    if not any(each.start_offset < each.end_offset for each in ranges):
+    """Without the partitions that cannot be read."""
+    readable = [each for each in ranges if each.partition not in unreadable.partitions]
+    if not any(each.start_offset < each.end_offset for each in readable):
         return
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(
-            cluster, topic, ranges, until_end=True, idle_timeout_ms=IDLE_MS, settings=SETTINGS,
-            on_unreadable=unreadable.add,
+            cluster, topic, readable, until_end=True, idle_timeout_ms=IDLE_MS, settings=SETTINGS,
+            on_unreadable=unreadable.add, on_failure=unreadable.leave_out,
         ) as reader,
     ):  # fmt: skip
         yield from reader.batches()

@@ -105,12 +105,15 @@ class TopicWatch(ABC, Generic[M]):
             fetcher.close()
 
     def _fetch(self, fetcher: RecordFetcher, timeout_s: float) -> list[FetchedRecord]:
-        """The records of a batch, if one has arrived. NotAllowed without Read; Failure for other errors that are not
-        retried."""
+        """Records, if some have arrived. NotAllowed without Read; Failure for other errors that are not retried. What
+        ended the last reading stays as trouble until something is read."""
         records = fetcher.poll(timeout_s)
-        if any(fetcher.is_at_end(key) for key in fetcher.keys):
+        is_at_end = any(fetcher.is_at_end(key) for key in fetcher.keys)
+        if is_at_end:
             self._is_caught_up.set()
-        self.trouble = joined(fetcher.trouble, self._unreadable.notice)
+        trouble = joined(fetcher.trouble, self._unreadable.notice)
+        if trouble or records or is_at_end:
+            self.trouble = trouble
         return records
 
 

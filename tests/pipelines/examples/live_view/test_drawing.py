@@ -128,6 +128,13 @@ def test_a_broker_that_is_away_is_reported() -> None:
     assert progress_line(model, BEGAN_S + 60).endswith("broker unreachable")
 
 
+def test_a_partition_that_is_left_out_is_reported() -> None:
+    model = filled()
+    model.read_failure = "topic warnings, partition 0: corrupt"
+    assert "not read: topic warnings, partition 0: corrupt" in picture(model, 120, 24)[-1]
+    assert progress_line(model, BEGAN_S + 60).endswith("not read: topic warnings, partition 0: corrupt")
+
+
 def test_three_brokers_leave_room_for_the_title() -> None:
     servers = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
     lines = lines_of(draw(filled(), BEGAN_S + 60, Frame(80, 24, servers, "")), 80, 24)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -47,6 +47,8 @@ def draw(model: LiveViewModel, now_s: float, frame: Frame) -> RenderableType:
     title = title_line(model.view.title, now_s - model.began_s, frame, unreachable)
     room = frame.height - 2
     body = wide_body if frame.width >= WIDE else narrow_body
+    if model.read_failure and not frame.failure:
+        frame = replace(frame, failure=f"not read: {model.read_failure}")
     return Group(title, body(model, now_s, frame.width, room), hint_line(frame))
 
 

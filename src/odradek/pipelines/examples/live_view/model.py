@@ -32,6 +32,7 @@ class LiveViewModel:
         self.view = view
         self.began_s = now_s
         self.is_broker_unreachable = False
+        self.read_failure = ""  # of a partition that is left out
         self.topics = TopicCounts(view.topics)
         figures = view.figures
         self.lag = None if figures.lag is None else LagMeter(figures.lag, self.topics)

@@ -38,7 +38,11 @@ class ReadRecord(Protocol):
 
 
 class RecordSource(Protocol):
-    """Reads the partitions that are assigned to it, each from its offset on, without a group."""
+    """Reads the partitions that are assigned to it, each from its offset on, without a group. A partition that cannot
+    be read is left out, and its failure is put into `failed`."""
+
+    @property
+    def failed(self) -> dict[tuple[str, int], str]: ...
 
     def assign(self, offsets: Iterable[tuple[tuple[str, int], int]], /) -> None: ...
 
@@ -55,6 +59,7 @@ class TopicFollower:
         self._names = tuple(dict.fromkeys([*model.topics.topics, *model.followed]))
         self._partitions: dict[str, int] = {}
         self._followed: set[tuple[str, int]] = set()
+        self._failed: set[tuple[str, int]] = set()  # partitions that are read from their ends when they can be read
         self._refreshed_at = self._discovered_at = float("-inf")
         self._has_begun = False
 
@@ -107,9 +112,15 @@ class TopicFollower:
         return ends
 
     def _follow(self, ends: Ends, *, from_end: bool) -> None:
-        """Assigns the topics to be read; a new topic is read from its start."""
+        """Assigns the topics to be read; a new topic is read from its start. A partition that could not be read is
+        tried again; its failure is shown until it is read."""
+        failed = dict(self._source.failed)
+        self._source.failed.clear()
+        self._model.read_failure = next(iter(failed.values()), "")
+        self._failed |= failed.keys()
+        self._followed -= failed.keys()
         new = [
-            ((topic, partition), end if from_end else 0)
+            ((topic, partition), end if from_end or (topic, partition) in self._failed else 0)
             for topic in self._model.followed
             for partition, end in ends.get(topic, {}).items()
             if (topic, partition) not in self._followed

@@ -56,6 +56,7 @@ def progress_line(model: LiveViewModel, now_s: float) -> str:
         states = ", ".join(f"{count} {state}" for state, count in model.states.counts(now_s).items() if count)
         parts.append(f"{model.states.declared.entities}: {states or 'none'}")
     parts += [f"{total.declared.title} {number_text(total.total)}" for total in model.totals]
+    parts += [f"not read: {model.read_failure}"] if model.read_failure else []
     return "  ".join([*parts, *(["broker unreachable"] if model.is_broker_unreachable else [])])
 
 
@@ -78,6 +79,7 @@ def progress_facts(model: LiveViewModel, now_s: float) -> dict[str, Any]:
         **shared_facts(model, now_s, {} if model.latency is None else model.latency.last_minute_ms(now_s)),
         "records_per_second": {topic: round(model.topics.rate(topic, now_s), 1) for topic in model.topics.topics},
         "is_broker_unreachable": model.is_broker_unreachable,
+        **({"read_failure": model.read_failure} if model.read_failure else {}),
     }
 
 
