@@ -32,6 +32,7 @@ COLOURS = re.compile(r"\x1b\[[\d;]*m")
 PROPERTIES: dict[str, Property] = {
     "auto.create.topics.enable": True,
     "num.partitions": 4,
+    "group.initial.rebalance.delay.ms": 1000,  # 0118 expects the first generation to have both of its consumers
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": True,
     "super.users": "User:ANONYMOUS",
