@@ -31,7 +31,7 @@ class Pages(BaseHTTPRequestHandler):
             with contextlib.suppress(OSError):
                 for _ in range(40):
                     self.wfile.write(b"x")
-                    time.sleep(0.05)  # the pace of this peer
+                    time.sleep(0.05)  # a measured time
             return
         with contextlib.suppress(OSError):  # the client stops reading what is too large
             self.wfile.write(b"x" * (LARGEST_DOCUMENT_BYTES + 1) if self.path == "/large" else b"keys")

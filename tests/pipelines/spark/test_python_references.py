@@ -94,6 +94,7 @@ def test_installed_modules_are_imported_by_the_workers(tmp_path: Path) -> None:
     found = load_reference(PythonReference("really_installed_rules", "answer"), packages)
     dumps: Any = cloudpickle.dumps
     assert b"NUMBER" not in dumps(found)
+    forget_modules(packages)  # other tests have modules of these names, and installed ones are not unloaded for them
 
 
 def test_a_path_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
