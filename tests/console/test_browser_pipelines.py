@@ -64,8 +64,13 @@ def living(bootstrap_server: str) -> Iterator[Cluster]:
         yield cluster
 
 
+def wait_for_rigs(page: Page) -> None:
+    """Until the console has seen the topics: before, it has no page of the rigs."""
+    wait_for(lambda: page.goto("/") and page.locator('nav a[href="/rigs"]').count())
+
+
 def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> None:
-    wait_for(lambda: page.goto("/") and page.locator('nav a[href="/rigs"]').count())  # the console has seen the topics
+    wait_for_rigs(page)
     page.click('nav a[href="/rigs"]')
     page.wait_for_selector(".pump.over input[value='7']", state="attached")
     page.wait_for_selector("text=pump 7")
@@ -77,7 +82,9 @@ def test_the_rigs_move_and_a_pump_can_be_chosen(page: Page, living: Cluster) -> 
 
 
 def test_readings_are_not_doubled_by_a_new_connection(page: Page, living: Cluster) -> None:
-    wait_for(lambda: page.goto("/rigs?pump=7") and page.locator("[data-rigs]").count())
+    wait_for_rigs(page)
+    page.goto("/rigs?pump=7")
+    page.wait_for_selector("[data-rigs]")
 
     def counted(name: str) -> int:
         return int(page.get_attribute("[data-rigs]", f"data-{name}") or 0)
