@@ -1,7 +1,7 @@
 """Records of a partition as a fetch returns them, and the batches that cannot be read. Pure.
 
-Fetched bytes are checked like those of a stranger: whoever may write to a topic chooses them. A batch that cannot be
-read is named and skipped, and costs no more than the limit of decompressed bytes.
+Fetched bytes are not trusted, because every user with the right to write to a topic chooses them. A batch that cannot
+be read is named and skipped, and costs no more than the limit of decompressed bytes.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ They are those of Kafka's TransactionCoordinator with `transaction.version` 2 (K
 that of its client: before version 2 the epoch stays the same from one transaction to the next.
 
 EndTxn is answered when the end is decided, so a client that goes on at once, with its next epoch or producer id, finds
-the markers unwritten. What would change the transaction is therefore answered with CONCURRENT_TRANSACTIONS until they
-are, whoever asks: only the completed transaction can tell a fenced producer from the one that goes on. A client of
-version 1 keeps its epoch: the identity in its EndTxn, and in the verification of a batch, is compared first.
+the markers unwritten. Until they are written, every request that would change the transaction is answered with
+CONCURRENT_TRANSACTIONS, before its identity is compared: only the completed transaction can tell a fenced producer from
+the one that goes on. A client of version 1 keeps its epoch, so the identity in its EndTxn, and in the verification of a
+batch, is compared first.
 """
 
 from __future__ import annotations
