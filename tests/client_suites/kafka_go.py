@@ -38,8 +38,7 @@ LEFT_OUT = {
     "TestDialerResolver": "dials an address without a port, which means port 9092",
     "TestReaderConsumerGroup": "panics on every broker: getOffsets makes a ConsumerGroup without its function connect",
     "TestReaderReadCompactedMessage": "creates a topic with segment.bytes=200, which Kafka refuses since 4.0",
-    "TestRebalanceTooManyConsumers": "fails on Apache Kafka 4.3.1 as well: it reads before the group has settled",
     "TestUnsupportedSASLMechanism": _SASL,
-    "TestWriter": _SASL,
+    "TestWriter/writing_a_message_with_SASL_Plain_authentication": _SASL,
 }
 SUITE = Suite("kafka-go", (1,), execute, PACKAGE.names, 30, LEFT_OUT)
