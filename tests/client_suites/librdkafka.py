@@ -1,4 +1,7 @@
-"""librdkafka's own tests, from the sources that its package for Node.js carries, in its quick mode."""
+"""librdkafka's own tests, from the sources that its package for Node.js carries, in its quick mode.
+
+Some parse JSON with RapidJSON (0053, 0098, 0101, 0110) and need its header files, Debian's package `rapidjson-dev`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from tests.client_suites.brokers import running
 from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite, run_to_end
+from tests.jvm import jars
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
 INTEGRITY = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="  # SHA-512
 SOURCE = Path("package") / "deps" / "librdkafka"
+KAFKA = Path("kafka")  # the directory in which its tests look for the scripts of Apache Kafka
+RAPIDJSON = Path("/usr/include/rapidjson/schema.h")
 FEATURES = ["--disable-gssapi", "--disable-curl", "--disable-ssl", "--disable-optimization"]
 BUILD = [["bash", "./configure", *FEATURES], ["make", "-j2", "libs"], ["make", "-j2", "-C", "tests", "test-runner"]]
 TEST = re.compile(r"^ +_TEST\((\d{4}_\w+),?\s*([^,)]*)", re.MULTILINE)
@@ -48,6 +54,10 @@ LEFT_OUT = {
     "0119_consumer_auth": _SCRIPTS,
     "0184_share_consumer_topic_recreate": "needs share groups",
 }
+# It sets log.cleanup.policy=compact for the whole broker, which then refuses records without a key of other tests, and
+# expects static members to be gone a second after their session timeout.
+ALONE = "0081"
+NOT_IN_SUITE = "librdkafka leaves it out: it is started by hand, or a known issue"
 STATES = {"PASSED": PASSED, "SKIPPED": SKIPPED, "DNS": SKIPPED}
 TIMEOUT_S = 40 * 60
 
@@ -67,9 +77,16 @@ def test_directory() -> Path:
             script.chmod(0o755)
         for command in BUILD:
             _execute(command, directory / SOURCE)
+        programs = directory / SOURCE / "tests" / "java"
+        _execute(["javac", "-cp", jars.classpath(), *map(str, programs.glob("*.java"))], programs)
+        run_class = directory / KAFKA / "bin" / "kafka-run-class.sh"
+        run_class.parent.mkdir(parents=True)
+        run_class.write_text(f'#!/bin/sh\nexec java -cp "$CLASSPATH:{jars.classpath()}" "$@"\n')
+        run_class.chmod(0o755)
 
-    files = [Path(__file__)]
-    return build_once(cache_directory() / f"librdkafka-{content_digest(files)}", files, build) / SOURCE / "tests"
+    files = [Path(__file__), jars.POM]
+    name = f"librdkafka-{content_digest(files)}{'' if RAPIDJSON.exists() else '-without-rapidjson'}"
+    return build_once(cache_directory() / name, files, build) / SOURCE / "tests"
 
 
 def _execute(command: list[str], directory: Path) -> None:
@@ -85,28 +102,37 @@ def names() -> frozenset[str]:
 
 
 def execute(run: Run) -> dict[str, Outcome]:
-    report = run.directory / "report.json"
+    skipped = {name[:4] for name in run.left_out}
     with running(run.brokers, PROPERTIES) as bootstrap_servers:
         (run.directory / "test.conf").write_text(f"metadata.broker.list={bootstrap_servers}\n")
-        environment = {
-            **os.environ,
-            "RDKAFKA_TEST_CONF": str(run.directory / "test.conf"),
-            "TEST_REPORT": str(report),
-            "TEST_KAFKA_VERSION": "4.3.1",
-            "TESTS_SKIP": ",".join(sorted(name[:4] for name in run.left_out)),
-            "LD_LIBRARY_PATH": f"{test_directory().parent / 'src'}:{test_directory().parent / 'src-cpp'}",
-        }
-        command = ["./test-runner", "-L", "-K", "-Q", "-E", "-p2"]
-        run_to_end(command, test_directory(), environment, run.directory / "output.txt", TIMEOUT_S)
-    if not report.exists():
-        raise RuntimeError(f"librdkafka's tests wrote no report: {(run.directory / 'output.txt').read_text()[-2000:]}")
-    text = COLOURS.sub("", (run.directory / "output.txt").read_text(errors="replace"))
-    reasons = dict(SUMMARY.findall(text))
-    tests = json.loads(report.read_text())["tests"]
+        found = _run(run, "others", {"TESTS_SKIP": ",".join(sorted({*skipped, ALONE}))})
+        found |= _run(run, "alone", {"TESTS": ALONE})
     return {name: Outcome(FAILED, "is not in the report") for name in names() - run.left_out} | {
-        name: Outcome(STATES.get(test["state"], FAILED), reasons.get(name, test["extra"]).strip())
-        for name, test in tests.items()
-        if name in names()
+        name: outcome for name, outcome in found.items() if name in names()
+    }
+
+
+def _run(run: Run, part: str, choice: dict[str, str]) -> dict[str, Outcome]:
+    output, report = run.directory / f"{part}.txt", run.directory / f"{part}.json"
+    environment = {
+        **os.environ,
+        **choice,
+        "RDKAFKA_TEST_CONF": str(run.directory / "test.conf"),
+        "TEST_REPORT": str(report),
+        "TEST_KAFKA_VERSION": "4.3.1",
+        "KAFKA_PATH": str(test_directory().parents[3] / KAFKA),
+        "LD_LIBRARY_PATH": f"{test_directory().parent / 'src'}:{test_directory().parent / 'src-cpp'}",
+    }
+    run_to_end(["./test-runner", "-L", "-K", "-Q", "-E", "-p2"], test_directory(), environment, output, TIMEOUT_S)
+    text = COLOURS.sub("", output.read_text(errors="replace"))
+    if not report.exists():
+        raise RuntimeError(f"librdkafka's tests wrote no report: {text[-2000:]}")
+    reasons = dict(SUMMARY.findall(text))
+    return {
+        name: Outcome(STATES[test["state"]], reasons.get(name, test["extra"]).strip() or NOT_IN_SUITE)
+        if test["state"] in STATES
+        else Outcome(FAILED, reasons.get(name, test["extra"]).strip())
+        for name, test in json.loads(report.read_text())["tests"].items()
     }
 
 
