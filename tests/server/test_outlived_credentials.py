@@ -1,6 +1,5 @@
-"""Users that are deleted, passwords that change and tokens that expire while connections and tokens of them are in use:
-the same as in Apache Kafka. A credential is checked when an exchange takes place, and a session lasts as long as it said
-then."""
+"""Users that are deleted and tokens that expire while connections and tokens of them are in use, as in Apache Kafka: a
+credential is checked when an exchange takes place, and a session lasts as long as it said then."""
 
 from __future__ import annotations
 

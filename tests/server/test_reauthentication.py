@@ -19,7 +19,7 @@ from odradek.protocol.messages.alter_client_quotas import (
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.fetch import FetchResponse
-from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataRequestTopic
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -93,9 +93,7 @@ def alice(secured: SaslBroker) -> Iterator[WireClient]:
 
 def converse(client: WireClient, *requests: Request) -> list[Response]:
     """Send all requests at once; the answers, which are in the order of the requests, until the connection ends."""
-    client.send(
-        b"".join(encode_request(each, VERSIONS[type(each)][0], number) for number, each in enumerate(requests))
-    )
+    client.send(b"".join(encode_request(each, VERSIONS[type(each)][0], number) for number, each in enumerate(requests)))
     answers: list[Response] = []
     for number, request in enumerate(requests):
         frame = client.read_frame()
