@@ -203,9 +203,9 @@ DEAD_HEADERS: list[tuple[str, str | bytes | None]] = [
 def test_masks_hold_on_pages_in_search_export_live_tail_and_dead_letters(
     bootstrap_server: str, topic: str, produce: Callable[..., None]
 ) -> None:
-    for value in SECRETS:
-        produce(topic, json.dumps(value), partition=0, headers=DEAD_HEADERS)
-    rules = tuple(map(parse_rule, ("$.card.number", "$..password", "header:api-key")))
+    records = [(f"41117-{number}", json.dumps(value)) for number, value in enumerate(SECRETS)]
+    produce(topic, *records, partition=0, headers=DEAD_HEADERS)
+    rules = tuple(map(parse_rule, ("$.card.number", "$..password", "header:api-key", "key")))
     with running_console(bootstrap_server, preparation=Preparation(rules)) as address:
         visitor = Visitor(address)
         messages = f"/topics/{topic}"
@@ -220,7 +220,7 @@ def test_masks_hold_on_pages_in_search_export_live_tail_and_dead_letters(
         tailed = ""
         with urlopen(f"{address[:-1]}{messages}/tail", timeout=60) as events:
             while "12/29" not in tailed:  # the tail may begin after the first records
-                produce(topic, *map(json.dumps, SECRETS), partition=0, headers=DEAD_HEADERS)
+                produce(topic, *records, partition=0, headers=DEAD_HEADERS)
                 tailed += next(line for line in events if line.startswith(b"data:")).decode()
     for answer in answers:
         assert answer.status == 200

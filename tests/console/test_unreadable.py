@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.console.cluster.pipelines import Selection
+from odradek.console.forms import FormError
+from odradek.console.pages.dead_letters import _planned
 from odradek.testing import broker
 from tests.console.conftest import Visitor, running_console
 from tests.protocol.malformed_batches import batch, hostile_batches
@@ -104,3 +107,13 @@ def test_a_name_with_a_nul_character_is_refused(visitor: Visitor) -> None:
         assert (answer.status, "NUL character" in answer.text) == (400, True), path
     answer = visitor.get("/topics/unknown")
     assert (answer.status, "There is no topic unknown" in answer.text) == (404, True)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    ["", "[]", "{}", '{"count": Infinity, "ends": {}}', '{"count": 1, "ends": {"0": 1e999}}',
+     '{"count": 1, "ends": []}', '{"count": 1, "records": 7}', '{"count": 1, "records": ["0:x"]}', "[" * 100_000],
+)  # fmt: skip
+def test_the_bounds_of_a_redrive_are_refused_unless_a_preview_made_them(bounds: str) -> None:
+    with pytest.raises(FormError):
+        _planned(Selection("letters"), bounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -120,3 +121,14 @@ def test_another_controller_ends_the_duties(rig: DutyRig) -> None:
     rig.pass_time(400)
     assert rig.partition.leader == 2
     assert not rig.controller.is_active
+
+
+def test_the_default_minimum_that_an_election_makes_a_setting_of_the_cluster_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    rig = DutyRig(min_insync_replicas="2")
+    claimed = rig.simulation.loop.run_until_complete(rig.store.claim_controller(1))
+    rig.run(rig.controller.start_elected(claimed))
+    rig.close()
+    assert caplog.text.count("the default of min.insync.replicas is a setting of the cluster") == 1

@@ -95,3 +95,17 @@ async def test_without_a_key_a_token_that_is_in_the_metadata_authenticates_nobod
     """It was made while there was a key. Without one everybody could compute its password."""
     stored = await credentials(token("token"), key=key)
     assert stored.token(SHA_256, "token") is None
+
+
+async def test_another_key_gives_a_token_another_password() -> None:
+    """So a new `delegation.token.secret.key` ends all tokens."""
+    passwords = set()
+    for key in ("key", "other"):
+        stored = await credentials(token("token"), key=key)
+        deferred = stored.token(SHA_256, "token")
+        assert isinstance(deferred, Deferred)
+        await deferred.compute()
+        found = stored.token(SHA_256, "token")
+        assert isinstance(found, TokenCredential)
+        passwords.add(found.credential)
+    assert len(passwords) == 2

@@ -56,6 +56,9 @@ def test_the_minimum_of_in_sync_replicas_is_that_of_the_cluster() -> None:
     assert (migration.collisions, migration.settings) == ([], 2)
     after = target.apply_all(migration.changes)
     assert after.configs_of(ConfigResourceType.BROKER, "") == {name: "2", "message.max.bytes": "9"}
+    assert migration.left_out == {name: "1"}
+    assert decide_migration(source, source, 1).left_out == {}
+    assert decide_migration(SOURCE, target, 1).left_out == {}
 
 
 def test_everything_arrives_in_an_empty_cluster_as_it_was() -> None:

@@ -16,7 +16,7 @@ import pytest
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.testing import RunningBroker
 from tests.security.tls.certificates import CertificateFiles, authority, write_certificates
-from tests.security.tls.key_updates import key_updates_until_closed, missing
+from tests.security.tls.openssl_client import key_updates_until_closed, missing, renegotiates
 from tests.waiting import eventually
 from tests.wire import encode_request
 
@@ -162,6 +162,12 @@ def read_exactly(secured: ssl.SSLSocket, size: int) -> bytes:
 def test_a_flood_of_key_updates_closes_the_connection(running: RunningBroker) -> None:
     """Each takes 0.1 ms of the event loop, and 27 bytes of the peer."""
     assert key_updates_until_closed(running.port, KEY_UPDATES) < KEY_UPDATES
+
+
+@pytest.mark.skipif(missing() is not None, reason=missing() or "")
+def test_a_client_cannot_renegotiate(running: RunningBroker) -> None:
+    """A second handshake of a connection would take the event loop, not the thread of handshakes."""
+    assert not any(renegotiates(running.port) for _ in range(50))
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.controller import request_decisions
 from odradek.controller.acl_decisions import (
     decide_acl_creations,
@@ -99,9 +100,16 @@ class Controller:
         self._writer.known_levels = None
         await self._writer.begin(controller_epoch)
         elected = ControllerElected(self._node_id, controller_epoch)
+        before = self._default_min_in_sync
         await self._writer.write(
             lambda cluster: (None, [elected, *decide_one_min_in_sync(cluster.image, cluster.config)])
         )
+        if self._default_min_in_sync != before:
+            log.info(f"the default of {MIN_IN_SYNC} is a setting of the cluster", value=self._default_min_in_sync)
+
+    @property
+    def _default_min_in_sync(self) -> str | None:
+        return self.image.configs_of(ConfigResourceType.BROKER, "").get(MIN_IN_SYNC)
 
     async def stop_writing(self) -> None:
         """Finish the writes in progress, and accept no others."""

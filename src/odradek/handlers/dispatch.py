@@ -203,7 +203,7 @@ class Dispatcher:
         authentication = connection.authentication
         if authentication is None:
             return None
-        if authentication.principal is None and len(frame) > self._services.config.sasl_server_max_receive_size:
+        if not authentication.is_complete and len(frame) > self._services.config.sasl_server_max_receive_size:
             raise CloseConnection(f"a request of {len(frame)} bytes came before authentication was complete")
         if authentication.expects_raw_token:
             return answer_raw_token(authentication, bytes(frame), connection, self._services)

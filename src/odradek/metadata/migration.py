@@ -1,7 +1,8 @@
 """The changes that bring the metadata of a single broker into a cluster. Pure.
 
 Topics keep their ids, and partitions their replicas and epochs, because the logs stay where they are.
-The cluster's levels of features stay as they are, and its default of `min.insync.replicas`, which follows from them.
+The cluster's levels of features stay as they are, and its default of `min.insync.replicas`, which follows from them:
+that of a single broker is written at its first start, and is left out.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ MIN_IN_SYNC = "min.insync.replicas"
 @dataclass(frozen=True, slots=True)
 class Migration:
     """`collisions` name what is in both and differs: nothing may be migrated then. Counts are of what the single broker
-    has; `present_topics` of them are in the cluster from an earlier, interrupted migration."""
+    has; `present_topics` of them are in the cluster from an earlier, interrupted migration. `left_out` are settings of
+    the single broker that are not migrated, and that the cluster does not have."""
 
     changes: Sequence[Change]
     collisions: Sequence[str]
@@ -41,6 +43,7 @@ class Migration:
     tokens: int
     rules: int
     present_topics: int
+    left_out: Mapping[str, str]
 
 
 def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int) -> Migration:
@@ -93,7 +96,13 @@ def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int)
         tokens=len(source.users.delegation_tokens),
         rules=len(source.acls.bindings),
         present_topics=present,
+        left_out=_left_out(source, target),
     )
+
+
+def _left_out(source: MetadataImage, target: MetadataImage) -> dict[str, str]:
+    own, theirs = (each.configs_of(ConfigResourceType.BROKER, "").get(MIN_IN_SYNC) for each in (source, target))
+    return {} if own is None or own == theirs else {MIN_IN_SYNC: own}
 
 
 def _settings_to_migrate(source: MetadataImage) -> dict[ConfigResource, Mapping[str, str]]:

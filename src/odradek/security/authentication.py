@@ -107,6 +107,11 @@ class Authentication:
         return self._state is _State.RAW_TOKENS
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the client has authenticated, and is not about to do it again."""
+        return self._state is _State.COMPLETE
+
+    @property
     def is_unrestricted(self) -> bool:
         """Whether every request is allowed from here on, without a check of each."""
         return self._state is _State.COMPLETE and self._expires_monotonic_ms is None

@@ -104,6 +104,7 @@ def migrate_metadata(properties_path: str | None, overrides: Sequence[str], *, i
         "access_rules": migration.rules,
         "metadata_level": level_of(migration.changes),
         "present_topics": migration.present_topics,
+        "left_out": migration.left_out,
         "kept_file": done.kept_file,
     }
 

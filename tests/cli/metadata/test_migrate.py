@@ -43,6 +43,7 @@ def test_a_single_broker_becomes_a_cluster(tmp_path: Path) -> None:
         assert done.code == 0, done.errors
         counts = "2 topics with 52 partitions, 4 settings, 0 quotas, 0 users, 0 delegation tokens, 0 access rules"
         assert counts in done.output
+        assert "default min.insync.replicas=1 of the broker is left out" in done.output
         assert f"--override zookeeper.connect={connect}" in done.output
         again = migrate(connect, *arguments)
         assert (again.code, "was migrated before" in again.errors) == (1, True)

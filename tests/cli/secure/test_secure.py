@@ -119,6 +119,7 @@ def test_another_user_gets_a_certificate(secured: Secured) -> None:
     assert "exists" in run_odradek("secure", "user", str(secured.directory), "alice").errors
     added = run_odradek("user", "add", "bob", *secured.options, stdin="bob secret")
     assert "is a listener without SASL, where bob cannot log in" in added.errors
+    assert "odradek secure user DIR bob" in added.errors
 
 
 def test_users_with_passwords_log_in_with_one_flag_and_add_others(tmp_path: Path) -> None:

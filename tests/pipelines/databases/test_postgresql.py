@@ -17,6 +17,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from odradek.pipelines.spark.sinks.run_epochs import RunReplaced
 from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse, WarehouseUnavailable, check_database
+from tests.pipelines.hostile_names import check_names
 from tests.pipelines.spark.change_model import Change, batches_of, change_lists, current_rows, history_rows, stored
 from tests.pipelines.spark.change_model import write as write_changes
 from tests.pipelines.spark.test_order import ORDERS
@@ -260,3 +261,7 @@ def test_change_data_gives_the_table_of_the_model(
     table = f"t{uuid.uuid4().hex}"
     write_changes(warehouse, table, batches_of(changes, cuts), history=history)
     assert stored(warehouse, table) == (history_rows if history else current_rows)(changes)
+
+
+def test_names_and_values_stay_names_and_values(warehouse: Warehouse, postgres: Server, database: str) -> None:
+    check_names(postgres.url(database), warehouse)

@@ -88,7 +88,12 @@ def counts_text(facts: dict[str, Any]) -> str:
     ]
     present = facts["present_topics"]
     rest = f" ({count_text(present, 'topic')} moved before)" if present else ""
-    return f"broker {facts['node_id']} has {', '.join(parts)}{rest}"
+    left_out = "".join(
+        f"\ndefault {name}={value} of the broker is left out: that of the cluster, or of its first controller's "
+        f"properties, counts; `odradek config alter broker-default --set {name}={value}` sets it in the cluster"
+        for name, value in facts["left_out"].items()
+    )
+    return f"broker {facts['node_id']} has {', '.join(parts)}{rest}{left_out}"
 
 
 def next_command(properties: str | None, overrides: Sequence[str]) -> str:

@@ -82,7 +82,10 @@ def add(
     else:
         say(f"added user {name} with {' and '.join(chosen)} to {where}")
     if not is_offline and not cluster.properties.get("security.protocol", "").upper().startswith("SASL"):
-        note(f"{where} is a listener without SASL, where {name} cannot log in with a password")
+        note(
+            f"{where} is a listener without SASL, where {name} cannot log in with a password; "
+            f"`odradek secure user DIR {name}` makes a certificate, if DIR is of `odradek secure init`"
+        )
 
 
 def _listed(present: Sequence[tuple[str, str, int]]) -> str:

@@ -110,7 +110,7 @@ def _planned(selection: pipelines.Selection, text: str) -> pipelines.Selection:
         if "records" in bounds:
             return replace(selection, positions=frozenset(parse_positions(bounds["records"])))
         ends = {int(partition): int(end) for partition, end in bounds["ends"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise FormError("the preview cannot be read; look at a new one") from None
     return replace(selection, ends=ends, limit=max(limit, 1))
 

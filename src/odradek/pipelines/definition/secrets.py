@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 HIDDEN = "***"
 SECRET_NAME = re.compile(r"secret|password|passphrase|token|access[.]?key|jaas|keystore[.]key|key[.]pem", re.IGNORECASE)
 LOGIN_OPTION = re.compile(r"""password\s*=\s*["']((?:[^"'\\]|\\.)*)["']""")
+URL_PASSWORDS = (
+    re.compile(r"(://[^\s/@:]*:)\S+(?=@)"),  # postgresql://user:password@host
+    re.compile(r"([?&;][\w.]*(?:password|passphrase|secret|token)=)[^\s&;]+", re.IGNORECASE),
+)
 CUT = "…"  # where messages shorten a value
 LEAST_CUT = 3  # shorter beginnings of a secret occur in any text
 
@@ -36,6 +40,13 @@ def hidden(text: str, secrets: Iterable[str]) -> str:
     for spelled in sorted(spellings, key=len, reverse=True):
         text = text.replace(spelled, HIDDEN)
         text = without_cut(text, spelled)
+    return text
+
+
+def without_url_passwords(text: str) -> str:
+    """The text of a database or its driver, which may contain the URL, without the passwords in it."""
+    for pattern in URL_PASSWORDS:
+        text = pattern.sub(rf"\1{HIDDEN}", text)
     return text
 
 

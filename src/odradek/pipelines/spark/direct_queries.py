@@ -149,7 +149,7 @@ def check_stored_values(connection: Connection, columns: Columns) -> None:
         quoted = prepared.quote(column.name)
         test = SQLITE_VALUES[kind_of(column)].format(quoted)
         query = f"SELECT 1 FROM {table} WHERE {quoted} IS NOT NULL AND NOT ({test}) LIMIT 1"
-        if connection.exec_driver_sql(query.replace("%", "%%")).first() is not None:
+        if connection.exec_driver_sql(query).first() is not None:
             raise NotDirect(f"the column '{column.name}' has values of several types")
 
 

@@ -7,6 +7,8 @@ import traceback
 
 from pyspark.errors import PySparkException
 
+from odradek.pipelines.definition.secrets import without_url_passwords
+
 CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
 TERMINATED = re.compile(r"terminated with exception:\s*", re.DOTALL)
@@ -81,7 +83,7 @@ def plain_text(text: str) -> str:
     text = STATE.sub("", text)
     for _ in range(3):
         text = JAVA_CLASS.sub("", CONDITION.sub("", text.strip()))
-    text = " ".join(text.split())
+    text = without_url_passwords(" ".join(text.split()))
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from odradek.pipelines.definition.secrets import without_url_passwords
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.sinks.change_data import (
     ChangeData,
@@ -177,9 +178,12 @@ def warehouse(url: str) -> Warehouse:
 def parsed_url(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):  # ValueError: the port is not a number
+        if "@" in (parsed.host or ""):
+            raise ValueError("the password has an @, and its end would be shown as a part of the host")
+    except (sa.exc.ArgumentError, ValueError):  # ValueError: also if the port is not a number
         raise WarehouseRefused(
-            f"'{without_secrets(url)}' is not a database URL; write sqlite:///name.db, or postgresql://user:password@host/name"
+            f"'{without_secrets(url)}' is not a database URL; write sqlite:///name.db, or "
+            "postgresql://user:password@host/name, with %40 for an @ in a password"
         ) from None
     names = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
     return parsed.set(drivername=names.get(parsed.drivername, parsed.drivername))
@@ -249,7 +253,7 @@ def without_secrets(url: str) -> str:
 
 
 def shown_url(url: sa.URL) -> str:
-    return url.render_as_string(hide_password=True)
+    return without_url_passwords(url.render_as_string(hide_password=True))
 
 
 def prepare_sqlite(connection: Any, _record: object) -> None:
