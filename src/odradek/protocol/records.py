@@ -163,7 +163,9 @@ def read_fields(  # noqa: C901, PLR0912, PLR0915 - unrolled: readers spend most 
                 delta, position = decode_varlong(data, position)
                 delta *= 2
             if delta & 1 or not previous < delta <= last:
-                raise MalformedMessage(f"an offset delta of {delta >> 1} at byte {position}, out of order")
+                raise MalformedMessage(
+                    f"offset delta {delta >> 1} after {previous >> 1}, the last being {header.last_offset_delta}"
+                )
             previous = delta
             key: bytes | None
             length = data[position]
