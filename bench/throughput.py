@@ -59,6 +59,7 @@ def run_once(generator: Generator, broker: RunningBroker, workload: Workload, fi
         match workload.mode:
             case "produce":
                 flags |= {"records": workload.records, "batch": workload.batch_bytes}
+                flags |= {"codec": workload.codec} if workload.codec != "none" else {}
             case "consume":
                 flags |= {"records": workload.records}
             case "latency":

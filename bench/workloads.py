@@ -1,4 +1,4 @@
-"""The workloads and the other experiments, at full size: six partitions, acks=all, no compression."""
+"""The workloads and the other experiments, at full size: six partitions, acks=all, mostly no compression."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -57,6 +57,7 @@ class Workload:
     """Records in a transaction; 0 without transactions."""
     producers: int = 1
     is_tls: bool = False
+    codec: Literal["none", "lz4"] = "none"
 
     @property
     def metrics(self) -> list[str]:
@@ -97,6 +98,7 @@ WORKLOADS = (
     Workload("produce-100b", "produce 100 B", "produce", 5_000_000, 100),
     Workload("produce-1kb", "produce 1 KB", "produce", 2_000_000, 1_000),
     Workload("produce-100b-16kb", "produce 100 B in 16 KB batches", "produce", 4_000_000, 100, batch_bytes=16_384),
+    Workload("produce-100b-lz4", "produce 100 B in 16 KB batches, LZ4", "produce", 4_000_000, 100, 16_384, codec="lz4"),
     Workload("consume-100b", "consume 100 B", "consume", 10_000_000, 100),
     Workload("consume-1kb", "consume 1 KB", "consume", 3_000_000, 1_000),
     Workload("tls-produce-1kb", "produce 1 KB over TLS", "produce", 1_000_000, 1_000, is_tls=True),
@@ -255,7 +257,8 @@ COMPARED_SIZES = dict.fromkeys(BROKER_NAMES, ComparedSize()) | {
 
 TRANSACTIONS = tuple(workload.name for workload in WORKLOADS if workload.in_transaction)
 TLS = tuple(workload.name for workload in WORKLOADS if workload.is_tls)
-NEED_GO = frozenset({"commits", *TRANSACTIONS, *TLS, *SECURITY, *OWN_RATES, MEMBERS, REPLAY})
+COMPRESSED = tuple(workload.name for workload in WORKLOADS if workload.codec != "none")
+NEED_GO = frozenset({"commits", *TRANSACTIONS, *TLS, *COMPRESSED, *SECURITY, *OWN_RATES, MEMBERS, REPLAY})
 """The librdkafka generator does not do them: librdkafka joins groups and commits at times that it chooses itself."""
 
 NAMES = (*(workload.name for workload in WORKLOADS), *OTHERS)

@@ -42,6 +42,7 @@ type settings struct {
 	keys          int
 	inTransaction int
 	batchBytes    int
+	codec         string
 	linger        time.Duration
 	rate          int
 	seconds       int
@@ -108,6 +109,7 @@ func read(arguments []string) (string, settings) {
 	flags.IntVar(&s.sizeBytes, "size", 100, "bytes in a record's value")
 	flags.IntVar(&s.keys, "keys", 0, "different keys of 16 bytes, at random (produce); 0 for records without keys")
 	flags.IntVar(&s.batchBytes, "batch", 1_000_000, "largest batch in bytes")
+	flags.StringVar(&s.codec, "codec", "none", "compression of batches: lz4, of random words, or none (produce)")
 	flags.DurationVar(&s.linger, "linger", 5*time.Millisecond, "how long a batch waits for more records")
 	flags.IntVar(&s.rate, "rate", 10_000, "records per second (latency), commits per second (open)")
 	flags.IntVar(&s.seconds, "seconds", 10, "seconds that count (latency, groups, transactions, transform, open)")

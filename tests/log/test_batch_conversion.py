@@ -296,6 +296,13 @@ def test_budget_of_the_event_loop_is_one_for_all_batches_of_a_request(compressio
     assert convert_at_append(batch, header, HEADER_ALONE, budget) is batch, "no conversion is needed"
 
 
+def test_batches_of_a_producer_for_six_partitions_are_checked_on_the_event_loop() -> None:
+    config, budget = LogConfig(), EventLoopBudget()
+    batch = memoryview(build_batch([Record(0, 1_000, b"key", bytes(16_000))], compression=Compression.LZ4))
+    for _ in range(6):
+        assert convert_at_append(batch, read_batch_header(batch), config, budget) is batch
+
+
 def test_bomb_uses_the_budget_of_the_event_loop_up() -> None:
     config, budget = LogConfig(compression_type="gzip"), EventLoopBudget()
     bomb = memoryview(build_batch([Record(0, 1_000, b"key", bytes(1 << 20))], compression=Compression.ZSTD))

@@ -25,9 +25,9 @@ from odradek.protocol.varints import Bytes
 
 _SMALLEST_LIMIT_BYTES = 1 << 20
 # For each request, the records that are read on the event loop, as they are sent and decompressed.
-EVENT_LOOP_BYTES = 64 << 10
+EVENT_LOOP_BYTES = 128 << 10
 EVENT_LOOP_RECORDS = 500  # and headers of records
-SMALLEST_CHARGE_BYTES = 2 << 10  # for each batch: a compressor has to be made for it
+SMALLEST_CHARGE_BYTES = 4 << 10  # for each batch: a compressor has to be made for it
 
 
 class EventLoopBudget:
@@ -95,17 +95,19 @@ def _convert_within(
     budget: EventLoopBudget, batch: memoryview, header: BatchHeader, config: LogConfig
 ) -> memoryview | ErrorCode | None:
     """None if the budget is too small."""
-    if len(batch) > budget.bytes_left:
+    reads_every_record = _reads_every_record(header, config)
+    charge = 2 if reads_every_record else 1  # for a byte: the records may be compressed, too
+    if charge * len(batch) > budget.bytes_left:
         return None
-    if header.record_count > budget.records_left and _reads_every_record(header, config):
+    if header.record_count > budget.records_left and reads_every_record:
         return None
-    limit_bytes = min(budget.bytes_left, config.decompressed_limit_bytes)
+    limit_bytes = min(budget.bytes_left // charge, config.decompressed_limit_bytes)
     try:
         records = _decompress(batch, header, config, limit_bytes)
     except MalformedMessage:  # too large, or corrupt: the worker finds out which
-        budget.bytes_left -= limit_bytes
+        budget.bytes_left -= charge * limit_bytes
         return None
-    budget.bytes_left -= max(len(records), SMALLEST_CHARGE_BYTES)
+    budget.bytes_left -= max(charge * len(records), SMALLEST_CHARGE_BYTES)
     try:
         return _convert_records(records, batch, header, config, budget, _leave_to_worker)
     except _TooManyRecords:

@@ -4,6 +4,7 @@ Inconsistent counts, lengths, deltas and trailing bytes raise MalformedMessage; 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from typing import TypeAlias
 
 from odradek.protocol.batch import (
@@ -25,7 +26,7 @@ from odradek.protocol.compression import (
     decompress_in_place,
 )
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.varints import SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
+from odradek.protocol.varints import SINGLE_BYTE_LIMIT, SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
 
 # Length, attributes, timestamp delta, offset delta, key length, value length, header count: at least a byte each.
 SMALLEST_RECORD_BYTES = 7
@@ -75,6 +76,10 @@ class Record:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"
 
 
+Fields: TypeAlias = tuple[int, int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
+"""Offset, timestamp, key, value and headers, as of a `Record`."""
+
+
 def read_records(
     batch: Bytes,
     limit_bytes: int,
@@ -83,35 +88,126 @@ def read_records(
     escapes_names: bool = False,
     most_objects: int = NO_LIMIT,
 ) -> Iterator[Record]:
-    """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`. Without
-    `reads_headers`, the headers of records are skipped and not checked. With `escapes_names`, header names that are not
-    UTF-8 are escaped, as in `\\xff`; otherwise they are malformed. DecompressedTooLarge for a batch with more records
-    and headers than `most_objects`: each takes much more memory than its bytes.
+    """Yields the records of the batch at the start of `batch`, as `read_fields`; decompresses at most `limit_bytes`.
 
     Does not verify the checksum. Nothing is read before the first record is requested.
     """
+    header, data = decompress_records(batch, limit_bytes)
+    fields = read_fields(
+        data, header, reads_headers=reads_headers, escapes_names=escapes_names, most_objects=most_objects
+    )
+    yield from starmap(Record, fields)
+
+
+def decompress_records(batch: Bytes, limit_bytes: int) -> tuple[BatchHeader, bytes]:
+    """The header of the batch at the start of `batch`, and its records."""
     header, section = _split_batch(batch)
     # Compaction may leave an empty batch to preserve the producer's sequence number.
     data = decompress(header.compression, section, limit_bytes) if section or header.record_count else b""
+    return header, data
+
+
+def read_fields(  # noqa: C901, PLR0912, PLR0915 - unrolled: readers spend most of their time here
+    data: bytes,
+    header: BatchHeader,
+    *,
+    reads_headers: bool = True,
+    escapes_names: bool = False,
+    most_objects: int = NO_LIMIT,
+) -> Iterator[Fields]:
+    """The fields of decompressed records. Without `reads_headers`, these are skipped and not checked. With
+    `escapes_names`, header names that are not UTF-8 are escaped, as in `\\xff`; otherwise they are malformed.
+    DecompressedTooLarge for more records and headers than `most_objects`: each takes much more memory than its bytes.
+    """
     check_record_count(header.record_count, data)
     if header.record_count > most_objects:
         raise DecompressedTooLarge(f"the batch has {header.record_count:,} records, more than {most_objects:,}")
-    name_errors = "backslashreplace" if escapes_names else "strict"
     most_objects -= header.record_count
+    limit = len(data)
+    base_offset, base_timestamp, last = header.base_offset, header.base_timestamp, 2 * header.last_offset_delta
+    append_time = header.max_timestamp if header.uses_log_append_time else None
     position = 0
-    previous_delta = -1
-    for _ in range(header.record_count):
-        record, position = _read_record(data, position, header, most_objects if reads_headers else None, name_errors)
-        most_objects -= len(record.headers)
-        delta = record.offset - header.base_offset
-        if not previous_delta < delta <= header.last_offset_delta:
-            raise MalformedMessage(
-                f"offset delta {delta} after {previous_delta}, the last being {header.last_offset_delta}"
+    previous = -1
+    try:
+        for _ in range(header.record_count):
+            # Varints of one and two bytes are decoded in place, to twice their value; odd ones are negative.
+            size = data[position]
+            if size < SINGLE_BYTE_LIMIT:
+                position += 1
+            elif (high := data[position + 1]) < SINGLE_BYTE_LIMIT:
+                size += (high - 1) * SINGLE_BYTE_LIMIT
+                position += 2
+            else:
+                size, position = decode_varlong(data, position)
+                size *= 2
+            end = position + (size >> 1)
+            if size & 1 or end > limit:
+                raise MalformedMessage(f"a record of {size >> 1} bytes with {limit - position} left")
+            position += 1
+            timestamp = data[position]
+            if timestamp < SINGLE_BYTE_LIMIT and not timestamp & 1:
+                timestamp >>= 1
+                position += 1
+            elif not timestamp & 1 and (high := data[position + 1]) < SINGLE_BYTE_LIMIT:
+                timestamp = timestamp + (high - 1) * SINGLE_BYTE_LIMIT >> 1
+                position += 2
+            else:
+                timestamp, position = decode_varlong(data, position)
+            delta = data[position]
+            if delta < SINGLE_BYTE_LIMIT:
+                position += 1
+            elif (high := data[position + 1]) < SINGLE_BYTE_LIMIT:
+                delta += (high - 1) * SINGLE_BYTE_LIMIT
+                position += 2
+            else:
+                delta, position = decode_varlong(data, position)
+                delta *= 2
+            if delta & 1 or not previous < delta <= last:
+                raise MalformedMessage(
+                    f"offset delta {delta >> 1} after {previous >> 1}, the last being {header.last_offset_delta}"
+                )
+            previous = delta
+            key: bytes | None
+            length = data[position]
+            if length < SINGLE_BYTE_LIMIT and not length & 1:
+                start = position + 1
+                position = start + (length >> 1)
+                key = data[start:position]
+            else:
+                key, position = _read_nullable_bytes(data, position, end)
+            value: bytes | None
+            length = data[position]
+            if length < SINGLE_BYTE_LIMIT and not length & 1:
+                start = position + 1
+                position = start + (length >> 1)
+                value = data[start:position]
+            elif not length & 1 and data[position + 1] < SINGLE_BYTE_LIMIT:
+                start = position + 2
+                position = start + (length + (data[position + 1] - 1) * SINGLE_BYTE_LIMIT >> 1)
+                value = data[start:position]
+            else:
+                value, position = _read_nullable_bytes(data, position, end)
+            headers: Sequence[tuple[str, bytes | None]] = ()
+            if not data[position]:
+                position += 1
+            elif reads_headers:
+                headers, position = _read_headers(data, position, end, most_objects, escapes_names=escapes_names)
+                most_objects -= len(headers)
+            else:
+                position = max(position, end)
+            if position != end:
+                raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
+            yield (
+                base_offset + (delta >> 1),
+                base_timestamp + timestamp if append_time is None else append_time,
+                key,
+                value,
+                headers,
             )
-        previous_delta = delta
-        yield record
-    if position != len(data):
-        raise MalformedMessage(f"{len(data) - position} bytes after the last record")
+    except IndexError:
+        raise MalformedMessage(f"a record goes beyond the end of its batch at byte {limit}") from None
+    if position != limit:
+        raise MalformedMessage(f"{limit - position} bytes after the last record")
 
 
 def read_times(batch: Bytes, limit_bytes: int, pause: Pause | None = None) -> Iterator[tuple[int, int]]:
@@ -172,32 +268,21 @@ def runs(count: int, pause: Pause | None) -> Iterator[range]:
         yield range(start, min(start + RECORDS_BETWEEN_PAUSES, count))
 
 
-def _read_record(
-    data: bytes, position: int, header: BatchHeader, most_headers: int | None, name_errors: str
-) -> tuple[Record, int]:
-    size_bytes, position = decode_varlong(data, position)
-    end = position + size_bytes
-    if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > len(data):
-        raise MalformedMessage(f"a record of {size_bytes} bytes with {len(data) - position} left")
-    timestamp_delta, position = decode_varlong(data, position + 1)
-    offset_delta, position = decode_varlong(data, position)
-    key, position = _read_nullable_bytes(data, position, end)
-    value, position = _read_nullable_bytes(data, position, end)
-    headers: list[tuple[str, bytes | None]] = []
-    if most_headers is not None:
-        header_count, position = decode_varlong(data, position)
-        if not 0 <= header_count <= (end - position) // SMALLEST_HEADER_BYTES:
-            raise MalformedMessage(f"{header_count} headers in {end - position} bytes")
-        if header_count > most_headers:
-            raise DecompressedTooLarge(f"a record has {header_count:,} headers, and the batch too many in all")
-        for _ in range(header_count):
-            name, position = _read_nullable_bytes(data, position, end)
-            header_value, position = _read_nullable_bytes(data, position, end)
-            headers.append((_decode_header_name(name, name_errors), header_value))
-        if position != end:
-            raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
-    timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + timestamp_delta
-    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
+def _read_headers(
+    data: bytes, position: int, end: int, most_headers: int, *, escapes_names: bool
+) -> tuple[list[tuple[str, bytes | None]], int]:
+    count, position = decode_varlong(data, position)
+    if not 0 <= count <= (end - position) // SMALLEST_HEADER_BYTES:
+        raise MalformedMessage(f"{count} headers in {end - position} bytes")
+    if count > most_headers:
+        raise DecompressedTooLarge(f"a record has {count:,} headers, and the batch too many in all")
+    name_errors = "backslashreplace" if escapes_names else "strict"
+    headers = []
+    for _ in range(count):
+        name, position = _read_nullable_bytes(data, position, end)
+        value, position = _read_nullable_bytes(data, position, end)
+        headers.append((_decode_header_name(name, name_errors), value))
+    return headers, position
 
 
 def _read_nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
@@ -210,7 +295,7 @@ def _read_nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | 
     return data[position:value_end], value_end
 
 
-def _decode_header_name(name: bytes | None, errors: str = "strict") -> str:
+def _decode_header_name(name: bytes | None, errors: str) -> str:
     if name is None:
         raise MalformedMessage("a record header without a name")
     try:

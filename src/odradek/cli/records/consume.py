@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ FORMAT_HELP = (
     r"sign; \n \t \r \0 \e \\ \xHH. Default: %v\n."
 )
 MOST_NAMED = 20  # batches and partitions that cannot be read
+OBJECTS_BETWEEN_COLLECTIONS = 100_000  # records are not in cycles: with Python's 700, looking for them takes 15 %
 START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
 
 
@@ -120,6 +122,7 @@ def consume(
         )  # fmt: skip
         if sys.stderr.isatty() and not until_end:
             note(waiting_text(topic, ranges))
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     output = sys.stdout.buffer
     with reader:
         left = max_records

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 OUTPUT_VERBS = "tpokvshTDKS"
 # C0 without newline and tab, C1, and characters that change the direction of the text.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_encode_json = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":")
+).encode  # `json.dumps` would build one each time
 TIMESTAMP_TYPES = {0: None, 1: "create_time", 2: "log_append_time"}
 
 RecordWriter = Callable[["FetchedRecord"], bytes]
@@ -84,7 +87,7 @@ def json_writer(record: FetchedRecord) -> bytes:
     fields.update(text_fields("key", record.key()))
     fields.update(text_fields("value", record.value()))
     fields["headers"] = [{"key": name, **text_fields("value", value)} for name, value in record.headers()]
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return _encode_json(fields).encode() + b"\n"
 
 
 def terminal_json_writer(record: FetchedRecord) -> bytes:
