@@ -15,7 +15,7 @@ from odradek.console.feed import KEPT_BYTES, Feed
 from odradek.console.preparation import Preparation
 from odradek.console.record import Record, cut_to_row
 from odradek.console.record_filter import parse_filter
-from odradek.console.views.messages import FORMATS, row
+from odradek.console.views.records import FORMATS, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

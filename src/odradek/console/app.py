@@ -22,6 +22,7 @@ from odradek.console.login.gate import Gate
 from odradek.console.login.logins import Logins
 from odradek.console.pages import PAGES
 from odradek.console.pages.rigs import has_rigs
+from odradek.console.pages.topic import MissingTopic
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Safety, Tokens
 from odradek.console.views.state_notice import state_notice
@@ -112,6 +113,9 @@ def _state_notice(request: Request) -> str:
 
 async def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if isinstance(error, MissingTopic):
+        renderer: Renderer = request.app.state.renderer
+        return renderer.page(request, "topic_missing.html", 404, section="topics", text=error.detail, missing=error)
     has_detail = error.detail != HTTPStatus(error.status_code).phrase
     text = error.detail if has_detail else MESSAGES.get(error.status_code, error.detail)
     return _error_page(request, error.status_code, text)

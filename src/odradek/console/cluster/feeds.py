@@ -1,4 +1,4 @@
-"""The threads behind live parts of the messages page: the tail of a topic, a search, and an export."""
+"""The threads behind live parts of the records page: the tail of a topic, a search, and an export."""
 
 from __future__ import annotations
 
