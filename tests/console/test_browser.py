@@ -132,6 +132,35 @@ def test_a_hostile_record_does_not_run(page: Page, topic: str, produce: Callable
     assert "{{7*7}}" in (page.locator("td.value").first.text_content() or "")
 
 
+def test_a_record_is_stepped_through_and_copied(page: Page, topic: str, produce: Callable[..., None]) -> None:
+    produce(topic, ("k-0", '{"n":0}'), ("k-1", '{"n":1}'), partition=0)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"/topics/{topic}")
+    page.click("a[data-record] >> nth=0")
+    page.wait_for_selector("#record-dialog[open] h2:has-text('offset 1')")
+
+    def copied(button: str) -> str:
+        page.click(f"#record button:{button}")
+        page.wait_for_selector("#record button:has-text('Copied')")
+        page.wait_for_selector("#record button:has-text('Copied')", state="detached")
+        text: str = page.evaluate("navigator.clipboard.readText()")
+        return text
+
+    assert copied("is([aria-label='Copy the value'])") == '{"n":1}'
+    page.click("#record >> text=Previous")
+    page.wait_for_selector("#record h2:has-text('offset 0')")
+    assert copied("is([aria-label='Copy the key'])") == "k-0"
+    page.click("#record >> text=Previous")
+    page.wait_for_selector("#record >> text=There is no record before offset 0")
+    assert not faults_of(page, "record")
+    page.goto(copied("has-text('Copy link')"))
+    page.wait_for_selector("h1:has-text('Record')")
+    assert not faults_of(page, "page of a record")
+    with page.expect_download() as download:
+        page.click("text=Download JSON")
+    assert download.value.suggested_filename == f"{topic}-0-0.json"
+
+
 def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
     page.goto("/")
     for chart in ("records", "bytes"):

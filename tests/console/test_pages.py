@@ -135,7 +135,7 @@ def test_records_are_shown_by_their_kind(visitor: Visitor, topic: str, produce: 
     assert "null" in visitor.get(f"/topics/{topic}/record?partition=0&offset=2").text
     assert "7b 22 61" in visitor.get(f"/topics/{topic}/record?partition=0&offset=0&format=hex").text
     missing = visitor.get(f"/topics/{topic}/record?partition=0&offset=77")
-    assert missing.status == 502
+    assert missing.status == 404
     assert "no record at offset 77" in missing.text
 
 

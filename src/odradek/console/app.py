@@ -15,6 +15,7 @@ from starlette.routing import Route
 from odradek.console.asset_files import Assets, read_assets, version_of
 from odradek.console.changes import Forbidden
 from odradek.console.cluster.connection import BadCredentials, Failure, NoSuchTopic, NotAllowed, NotAuthorized
+from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS, Console, Threads, TooManyStreams, console_of, has_console
 from odradek.console.forms import FormError
@@ -133,7 +134,7 @@ async def _show_failure(request: Request, error: Exception) -> Response:
         return _error_page(request, 403, error.message)
     if isinstance(error, BadCredentials):
         return _error_page(request, 502, f"{error.message}; log out, and log in again")
-    if isinstance(error, NoSuchTopic):
+    if isinstance(error, NoSuchTopic | NoSuchRecord):
         return _error_page(request, 404, error.message)
     if isinstance(error, Failure):
         return _error_page(request, 502, error.message)

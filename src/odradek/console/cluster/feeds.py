@@ -22,6 +22,7 @@ from odradek.console.cluster.records import (
 from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
 from odradek.console.kept_records import NewestRecords
 from odradek.console.record import cut_to_row, incomplete_line, json_line
+from odradek.console.views.figures import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,7 +103,7 @@ class _Scanned:
     def is_over(self) -> bool:
         """Whether a limit is reached, or the reader has gone away."""
         if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
-            self.limit = f"stopped after {self.records:,} records; narrow the search for more"
+            self.limit = f"stopped after {plural(self.records, 'record')}; narrow the search for more"
         return bool(self.limit) or self.feed.is_stopped
 
 

@@ -36,6 +36,10 @@ SETTINGS = FetchSettings(
 MOST_UNREADABLE = 3  # batches that a notice names
 
 
+class NoSuchRecord(Failure):
+    """The partition has no record at the offset."""
+
+
 class NotAnswering(Failure):
     """A partition sent no records for a while, before its end."""
 
@@ -254,7 +258,8 @@ def read_whole_page(cluster: Cluster, reading: Reading, unreadable: Unreadable) 
         yield record
         count += 1
     if count < len(page.records):
-        raise Failure(f"{len(page.records) - count} records were not read again; they were deleted, or stopped coming")
+        missing = plural(len(page.records) - count, "record")
+        raise Failure(f"not read again: {missing}, deleted in between, or no longer sent")
     if page.notice:
         raise Failure(page.notice)
 
@@ -268,9 +273,9 @@ def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Re
     unreadable = Unreadable()
     for record in read_selected(cluster, topic, [(partition, offset)], unreadable):
         return record
-    raise Failure(
-        unreadable.notice or f"{topic}-{partition} has no record at offset {offset}; it was deleted, or compacted away"
-    )
+    if unreadable.notice:
+        raise Failure(unreadable.notice)
+    raise NoSuchRecord(f"{topic}-{partition} has no record at offset {offset:,}; it was deleted, or compacted away")
 
 
 def read_selected(
@@ -359,5 +364,5 @@ def _batches(
         if must_reach_ends and reader.ends:
             partition, end = min(reader.ends.items())
             raise NotAnswering(
-                f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end}"
+                f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end:,}"
             )

@@ -23,7 +23,7 @@ from odradek.console.context import console_of
 from odradek.console.forms import FormError
 from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.pages.topics import MOST_PARTITIONS
-from odradek.console.views.figures import sparkline
+from odradek.console.views.figures import plural, sparkline
 from odradek.console.views.topics import is_own, list_partitions, order_settings
 
 if TYPE_CHECKING:
@@ -128,13 +128,13 @@ async def grow(request: Request) -> Response:
     name = request.path_params["name"]
     try:
         partitions = form.number("partitions", 1, MOST_PARTITIONS)
-        await make_change(request, f"topic {name}: {partitions} partitions", grow_topic, name, partitions)
+        await make_change(request, f"topic {name}: {plural(partitions, 'partition')}", grow_topic, name, partitions)
     except Failure as failure:
         return await show(request, failure.message)
     except FormError as error:
         return await show(request, str(error))
     await console.run(console.watch.look_again)
-    return console.renderer.redirect(f"/topics/{name}/partitions", f"{name} now has {partitions:,} partitions.")
+    return console.renderer.redirect(f"/topics/{name}/partitions", f"{name} now has {plural(partitions, 'partition')}.")
 
 
 async def delete(request: Request) -> Response:
