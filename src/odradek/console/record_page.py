@@ -12,12 +12,25 @@ if TYPE_CHECKING:
 Rank = tuple[int, int, int]
 
 
+def in_page_order(records: Iterable[Record], *, is_newest_first: bool, is_by_offset: bool) -> list[Record]:
+    """By time, or the newest first; records of a partition stay in the order of their offsets, whatever their times."""
+    sign = -1 if is_newest_first else 1
+    by_offset = sorted(records, key=lambda record: sign * record.offset)
+    latest: dict[int, int] = {}
+    ranks: dict[tuple[int, int], Rank] = {}
+    for record in by_offset:
+        partition, offset = record.partition, record.offset
+        time_ms = 0 if is_by_offset else sign * (record.timestamp_ms or 0)
+        time_ms = latest[partition] = max(time_ms, latest.get(partition, time_ms))
+        ranks[partition, offset] = time_ms, sign * offset, sign * partition
+    return sorted(by_offset, key=lambda record: ranks[record.partition, record.offset])
+
+
 class RecordPage:
     """The first records by time, or the newest ones first; of a single partition by offset. Of a bounded number and
     size; the first record is kept whatever its size.
 
-    Of each partition the page has records without a gap, so that another page can go on behind them: the records of a
-    partition stay in the order of their offsets, whatever their times.
+    Of each partition the page has records without a gap, so that another page can go on behind them.
     """
 
     def __init__(self, limit: int, most_bytes: int, *, is_newest_first: bool, is_by_offset: bool) -> None:
@@ -32,7 +45,9 @@ class RecordPage:
 
     def add(self, records: Iterable[Record]) -> None:
         self.records += [record for record in records if not self._is_behind_gap(record)]
-        self._sort()
+        self.records = in_page_order(
+            self.records, is_newest_first=self._is_newest_first, is_by_offset=self._is_by_offset
+        )
         size_bytes = kept = 0
         for record in self.records[: self._limit]:
             size_bytes += record.size_bytes
@@ -61,15 +76,3 @@ class RecordPage:
     def _is_behind_gap(self, record: Record) -> bool:
         left_out = self._left_out.get(record.partition)
         return left_out is not None and self._sign * record.offset >= self._sign * left_out
-
-    def _sort(self) -> None:
-        """By time, and each record after those of its partition with which the page begins."""
-        self.records.sort(key=lambda record: self._sign * record.offset)
-        latest: dict[int, int] = {}
-        ranks: dict[tuple[int, int], Rank] = {}
-        for record in self.records:
-            partition, offset = record.partition, record.offset
-            time_ms = 0 if self._is_by_offset else self._sign * (record.timestamp_ms or 0)
-            time_ms = latest[partition] = max(time_ms, latest.get(partition, time_ms))
-            ranks[partition, offset] = time_ms, self._sign * offset, self._sign * partition
-        self.records.sort(key=lambda record: ranks[record.partition, record.offset])

@@ -8,6 +8,7 @@
   const status = document.querySelector("[data-stream-status]");
   const progress = document.querySelector("[data-stream-progress]");
   const stopButton = document.querySelector("[data-stop-search]");
+  const furtherLink = document.querySelector("[data-search-further]");
   const tailButton = document.querySelector("[data-tail-switch]");
   const number = new Intl.NumberFormat("en-US");
   const records = (count) => `${number.format(count)} record${count === 1 ? "" : "s"}`;
@@ -61,7 +62,7 @@
     }
     const fields = new URLSearchParams(new FormData(document.getElementById("query")));
     for (const name of ["start", "at", "limit"]) fields.delete(name);
-    progress.hidden = stopButton.hidden = true;
+    progress.hidden = stopButton.hidden = furtherLink.hidden = true;
     let before = 0, since = performance.now();
     shown = 0;
     status.textContent = "Waiting for new records";
@@ -94,6 +95,10 @@
       progress.value = share;
       const counts = `${number.format(taken.matched)} found in ${number.format(taken.seen)} of ${records(Math.max(taken.total, taken.seen))}`;
       status.textContent = taken.failure ? `${counts}: ${taken.failure}` : counts;
+      if (taken.further) {
+        furtherLink.href = taken.further;
+        furtherLink.hidden = false;
+      }
       if (taken.empty) {
         body().closest("table").hidden = true;
         found.insertAdjacentHTML("beforeend", taken.empty);

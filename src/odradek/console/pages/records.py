@@ -27,7 +27,14 @@ from odradek.console.record import json_line
 from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
 from odradek.console.rendering import event
 from odradek.console.safety import AbortedResponse
-from odradek.console.views.page_links import INT32_MAX, INT64_MAX, RecordAddress, page_links, parse_offsets
+from odradek.console.views.page_links import (
+    INT32_MAX,
+    INT64_MAX,
+    RecordAddress,
+    further_search,
+    page_links,
+    parse_offsets,
+)
 from odradek.console.views.records import FORMATS, consume_command, detail, row
 
 if TYPE_CHECKING:
@@ -260,9 +267,21 @@ async def _events(
                 if taken.is_done and not taken.matched
                 else ""
             )
+            further = further_search(query.reading, taken.rest)
+            address = f"?{urlencode({**query.fields, **further})}" if further else ""
             counts = {"seen": taken.seen, "matched": taken.matched, "skipped": taken.skipped, "total": taken.total}
             texts = {"failure": taken.failure, "notice": taken.notice}
-            yield event("rows", {"html": html, "empty": empty, **texts, "done": taken.is_done, **counts})
+            yield event(
+                "rows",
+                {
+                    "html": html,
+                    "empty": empty,
+                    "further": address,
+                    **texts,
+                    "done": taken.is_done,
+                    **counts,
+                },
+            )
             if taken.is_done or await request.is_disconnected():
                 return
             await asyncio.sleep(POLL_S)

@@ -82,6 +82,13 @@ def page_links(
     )
 
 
+def further_search(reading: Reading, rest: Mapping[int, int]) -> Mapping[str, str]:
+    """The fields of a search that goes on where one has stopped; empty if it has not, or if they are too many."""
+    if not rest or (reading.partition is None and _named(rest) > MOST_OFFSETS):
+        return NO_FIELDS
+    return {"start": "before" if reading.is_backward else "offset", "at": _text(reading, rest)}
+
+
 def _named(offsets: Mapping[int, int]) -> int:
     return sum(offset > 0 for offset in offsets.values())
 
