@@ -148,6 +148,21 @@ def test_records_need_read_and_a_topic_needs_describe(ann: Visitor) -> None:
     assert b"record of" not in cut.value.partial
 
 
+def test_settings_are_fields_where_the_user_may_change_them(ann: Visitor, secured: SecuredCluster) -> None:
+    def settings() -> str:
+        return ann.get("/topics/ann-seen/settings?q=retention.ms").text
+
+    cluster, topic = secured.as_super_user(), Selection(topics=("ann-seen",))
+    allow(cluster, "User:ann", topic, Access((Operation.DESCRIBE_CONFIGS,)))
+    page = settings()
+    assert "604800000" in page
+    assert "not allowed: needs AlterConfigs on topic ann-seen" in page
+    assert "<button>Set</button>" not in page
+    allow(cluster, "User:ann", topic, Access((Operation.ALTER_CONFIGS,)))
+    assert "<button>Set</button>" in settings()
+    assert "needs AlterConfigs" not in settings()
+
+
 def test_the_lag_in_time_needs_read_on_the_topics(ann: Visitor, secured: SecuredCluster) -> None:
     """Caught up in one topic and not allowed to read another, a group is not up to date."""
     consumer = Consumer({"bootstrap.servers": secured.plain_address, "group.id": "ann-group"})

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 Matching = Callable[["list[Record]"], "list[Record]"]
 
 MOST_MATCHES = 500
-TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches; narrow the search for more"
-TOO_LARGE_MATCHES = "stopped: the matches are too large for a page; narrow the search for more"
+TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches"
+TOO_LARGE_MATCHES = "stopped: the matches are too large for a page"
 FIRST_WINDOW = 1_000  # offsets of each partition
 MOST_SCANNED = 5_000_000
 SEARCH_S = 120.0
@@ -107,7 +107,7 @@ class _Scanned:
     def is_over(self) -> bool:
         """Whether a limit is reached, or the reader has gone away."""
         if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
-            self.limit = f"stopped after {plural(self.records, 'record')}; narrow the search for more"
+            self.limit = f"stopped after {plural(self.records, 'record')}"
         return bool(self.limit) or self.feed.is_stopped
 
 

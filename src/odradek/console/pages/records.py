@@ -1,4 +1,4 @@
-"""Records of a topic: a page of them, one in full, those that a search finds, those that arrive, and their export."""
+"""Records of a topic: a page of them, those that a search finds, those that arrive, and their export."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response, StreamingResponse
@@ -16,26 +16,23 @@ from starlette.routing import Route
 
 from odradek.console.cluster import feeds
 from odradek.console.cluster.connection import Failure, NotAllowed, parse_time_ms
-from odradek.console.cluster.records import PageRead, Reading, joined, read_page, read_record
+from odradek.console.cluster.records import PageRead, Reading, joined, read_page
 from odradek.console.context import console_of
 from odradek.console.feed import Feed
 from odradek.console.forms import FormError, parse_number
 from odradek.console.json_path import PathError
 from odradek.console.pages.listing import choose_template
 from odradek.console.pages.topic import find_topic
-from odradek.console.record import json_line
 from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
 from odradek.console.rendering import event
 from odradek.console.safety import AbortedResponse
 from odradek.console.views.page_links import (
     INT32_MAX,
-    INT64_MAX,
-    RecordAddress,
     further_search,
     page_links,
     parse_offsets,
 )
-from odradek.console.views.records import FORMATS, consume_command, detail, row
+from odradek.console.views.records import FORMATS, consume_command, row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -43,25 +40,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from odradek.console.context import Console
-    from odradek.console.record import Record
+    from odradek.console.feed import Taken
 
 STARTS = {"newest": "newest", "oldest": "oldest", "offset": "offset", "before": "before offset", "time": "time"}
 LIMITS = (25, 50, 100, 200)
 POLL_S = 0.3
 LARGEST_TEXT = 1_000
 RANGE_FIELDS = ("start", "at", "partition", "order")
-
-
-class Part(NamedTuple):
-    suffix: str  # of a downloaded file
-    read: Callable[[Record], bytes | None]
-
-
-PARTS = {
-    "key": Part(".key", lambda record: record.key),
-    "value": Part(".value", lambda record: record.value),
-    "json": Part(".json", json_line),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,55 +159,7 @@ def address_of_topic(query: RecordsQuery) -> str:
     return f"/topics/{quote(query.reading.topic, safe='')}{'?' if kept else ''}{urlencode(kept)}"
 
 
-def record_of(request: Request) -> RecordAddress:
-    """FormError without a partition and an offset."""
-    fields = request.query_params
-    form = fields.get("format", "auto")
-    return RecordAddress(
-        request.path_params["name"],
-        parse_number(fields.get("partition", ""), "partition", 0, INT32_MAX),
-        parse_number(fields.get("offset", ""), "offset", 0, INT64_MAX),
-        form if form in FORMATS else "auto",
-    )
-
-
-async def read_prepared(request: Request, at: RecordAddress) -> Record:
-    console = console_of(request)
-    record = await console.call(read_record, at.topic, at.partition, at.offset)
-    return await console.run(lambda: console.settings.preparation(record))
-
-
-async def show_record(request: Request) -> Response:
-    console = console_of(request)
-    at = record_of(request)
-    record = await read_prepared(request, at)
-    view = await console.run(lambda: detail(record, at.form))
-    template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
-    return console.renderer.page(request, template, section="topics", view=view, formats=FORMATS, at=at)
-
-
-async def step(request: Request, *, is_forward: bool) -> Response:
-    """To the previous or the next record of the partition: some offsets have none."""
-    console = console_of(request)
-    at = record_of(request)
-    start, word = ("offset", "after") if is_forward else ("before", "before")
-    reading = Reading(at.topic, at.partition, start, limit=1, offsets={at.partition: at.offset + is_forward})
-    page = await console.call(read_page, reading)
-    for record in page.records:
-        return console.renderer.redirect(at._replace(offset=record.offset).address(), page.notice)
-    missing = f"There is no record {word} offset {at.offset:,} of partition {at.partition}."
-    return console.renderer.redirect(at.address(), joined(missing, page.notice))
-
-
-async def download_record(request: Request, *, part: str) -> Response:
-    """The value, the key, or the line of an export: decoded and masked as the page shows it, whole."""
-    at = record_of(request)
-    record = await read_prepared(request, at)
-    headers = {"content-disposition": _attachment(f"{at.topic}-{at.partition}-{at.offset}{PARTS[part].suffix}")}
-    return Response(PARTS[part].read(record) or b"", headers=headers, media_type="application/octet-stream")
-
-
-def _attachment(name: str) -> str:
+def attachment(name: str) -> str:
     return f'attachment; filename="{re.sub("[^A-Za-z0-9._-]", "_", name)}"'
 
 
@@ -256,17 +193,7 @@ async def _events(
             html = (
                 console.renderer.fragment("record_rows.html", rows=rows, topic_name=query.reading.topic) if rows else ""
             )
-            empty = (
-                console.renderer.fragment(
-                    "records_empty.html",
-                    searched=taken.seen,
-                    failure=taken.failure,
-                    is_whole=query.reading.partition is None and query.reading.start in ("newest", "oldest"),
-                    whole=address_of_topic(query),
-                )
-                if taken.is_done and not taken.matched
-                else ""
-            )
+            empty = _nothing_found(console, query, taken) if taken.is_done and not taken.matched else ""
             further = further_search(query.reading, taken.rest)
             address = f"?{urlencode({**query.fields, **further})}" if further else ""
             counts = {"seen": taken.seen, "matched": taken.matched, "skipped": taken.skipped, "total": taken.total}
@@ -289,6 +216,16 @@ async def _events(
         feed.stop()
 
 
+def _nothing_found(console: Console, query: RecordsQuery, taken: Taken) -> str:
+    return console.renderer.fragment(
+        "records_empty.html",
+        searched=taken.seen,
+        failure=taken.failure,
+        is_whole=query.reading.partition is None and query.reading.start in ("newest", "oldest"),
+        whole=address_of_topic(query),
+    )
+
+
 async def export(request: Request) -> Response:
     console = console_of(request)
     query = query_of(request)
@@ -298,7 +235,7 @@ async def export(request: Request) -> Response:
     console.start_stream(
         lambda: feeds.export(console.cluster, query.reading, prepare, query.wanted, chunks, lambda: feed.is_stopped)
     )
-    headers = {"content-disposition": _attachment(f"{query.reading.topic}.jsonl")}
+    headers = {"content-disposition": attachment(f"{query.reading.topic}.jsonl")}
     return StreamingResponse(_chunks(console, chunks, feed), media_type="application/x-ndjson", headers=headers)
 
 
@@ -323,9 +260,6 @@ async def _chunks(console: Console, chunks: feeds.Chunks, feed: Feed) -> AsyncIt
 
 ROUTES = [
     Route("/topics/{name}", show),
-    Route("/topics/{name}/record", show_record),
-    *(Route(f"/topics/{{name}}/record/{way}", partial(step, is_forward=way == "next")) for way in ("previous", "next")),
-    *(Route(f"/topics/{{name}}/record/{part}", partial(download_record, part=part)) for part in PARTS),
     Route("/topics/{name}/search", stream_search),
     Route("/topics/{name}/tail", stream_tail),
     Route("/topics/{name}/export", export),
