@@ -49,10 +49,11 @@ PAGES = {
     "overview": "/",
     "topics": "/topics",
     "new-topic": "/new-topic",
-    "topic": "/topics/orders",
+    "topic": "/topics/orders/partitions",
+    "topic-groups": "/topics/orders/groups",
     "settings": "/topics/orders/settings?q=retention",
-    "messages": "/topics/orders/messages",
-    "search": "/topics/orders/messages?start=oldest&field=json&name=%24.amount&comparison=greater&text=95",
+    "records": "/topics/orders",
+    "search": "/topics/orders?start=oldest&field=json&name=%24.amount&comparison=greater&text=95",
     "groups": "/groups",
     "group": f"/group?name={GROUP}",
     "brokers": "/brokers",
@@ -110,11 +111,11 @@ def take(browser: Browser, address: str, pages: dict[str, str], directory: Path)
         page.context.close()
 
 
-def take_messages(browser: Browser, address: str, directory: Path) -> None:
+def take_records(browser: Browser, address: str, directory: Path) -> None:
     """The live tail, a record in its drawer, and the help."""
     for screen in SCREENS:
         page = open_screen(browser, address, screen)
-        page.goto(PAGES["messages"])
+        page.goto(PAGES["records"])
         page.click("[data-tail-switch]")
         page.wait_for_timeout(4000)
         page.screenshot(path=directory / f"tail-{screen.name}.png")
@@ -193,7 +194,7 @@ def main() -> None:
     ):
         await_history(browser, given.history)
         take(browser, address, PAGES, directory)
-        take_messages(browser, address, directory)
+        take_records(browser, address, directory)
         take_reset(browser, address, directory)
         take_login(browser, running.bootstrap_servers, directory)
         running.kill(3)

@@ -38,7 +38,7 @@ def test_a_live_tail_keeps_no_nodes_of_rows_that_it_removes(
     page: Page, topic: str, produce: Callable[..., None]
 ) -> None:
     kept_rows = 300
-    page.goto(f"/topics/{topic}/messages")
+    page.goto(f"/topics/{topic}")
     page.click("[data-tail-switch]")
     newest = 0
     while page.locator("table.records tbody tr").count() < kept_rows or newest < 2 * kept_rows:
@@ -53,8 +53,8 @@ def test_a_live_tail_keeps_no_nodes_of_rows_that_it_removes(
 
 def test_the_live_tail_cannot_be_switched_before_its_script_runs(page: Page, topic: str) -> None:
     held: list[Route] = []
-    page.route("**/messages.js*", lambda route: held.append(route))  # noqa: PLW0108 - playwright marks the function
-    page.goto(f"/topics/{topic}/messages", wait_until="commit")
+    page.route("**/records.js*", lambda route: held.append(route))  # noqa: PLW0108 - playwright marks the function
+    page.goto(f"/topics/{topic}", wait_until="commit")
     switch = page.locator("[data-tail-switch]")
     switch.wait_for()
     while not held:
@@ -76,7 +76,7 @@ def test_a_topic_from_its_creation_to_its_end(
     page.click("button:has-text('Create')")
     page.wait_for_selector(f"text=Created topic {name}")
 
-    page.click("nav.tabs >> text=Messages")
+    page.click("nav.tabs >> text=Records")
     page.click("[data-tail-switch]")
     page.wait_for_selector("[data-tail-switch]:has-text('Pause')")
     page.wait_for_selector("text=Waiting for new records")
@@ -111,7 +111,7 @@ def test_a_topic_from_its_creation_to_its_end(
     page.wait_for_selector("text=Reset ")
     assert "records not yet read" in page.content()
 
-    page.goto(f"/topics/{name}")
+    page.goto(f"/topics/{name}/partitions")
     assert page.locator("button.danger").is_disabled()
     page.fill("input[name=confirmation]", name)
     page.click("button.danger")
@@ -122,14 +122,43 @@ def test_a_topic_from_its_creation_to_its_end(
 def test_a_hostile_record_does_not_run(page: Page, topic: str, produce: Callable[..., None]) -> None:
     attack = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>{{7*7}}"
     produce(topic, (attack, attack), headers=[(attack, attack.encode())], partition=0)
-    page.goto(f"/topics/{topic}/messages")
+    page.goto(f"/topics/{topic}")
     page.click("a[data-record]")
     page.wait_for_selector("#record-dialog[open] pre:has-text('onerror')")
-    page.goto(f"/topics/{topic}/messages?start=oldest&text=onerror")
-    page.wait_for_selector("text=1 found in 1 of 1 records")
+    page.goto(f"/topics/{topic}?start=oldest&text=onerror")
+    page.wait_for_selector("text=1 found in 1 of 1 record")
     assert page.locator("main img").count() == 0
-    assert page.evaluate("document.title") == f"Messages of {topic} · Odradek"
+    assert page.evaluate("document.title") == f"Records of {topic} · Odradek"
     assert "{{7*7}}" in (page.locator("td.value").first.text_content() or "")
+
+
+def test_a_record_is_stepped_through_and_copied(page: Page, topic: str, produce: Callable[..., None]) -> None:
+    produce(topic, ("k-0", '{"n":0}'), ("k-1", '{"n":1}'), partition=0)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"/topics/{topic}")
+    page.click("a[data-record] >> nth=0")
+    page.wait_for_selector("#record-dialog[open] h2:has-text('offset 1')")
+
+    def copied(button: str) -> str:
+        page.click(f"#record button:{button}")
+        page.wait_for_selector("#record button:has-text('Copied')")
+        page.wait_for_selector("#record button:has-text('Copied')", state="detached")
+        text: str = page.evaluate("navigator.clipboard.readText()")
+        return text
+
+    assert copied("is([aria-label='Copy the value'])") == '{"n":1}'
+    page.click("#record >> text=Previous")
+    page.wait_for_selector("#record h2:has-text('offset 0')")
+    assert copied("is([aria-label='Copy the key'])") == "k-0"
+    page.click("#record >> text=Previous")
+    page.wait_for_selector("#record >> text=There is no record before offset 0")
+    assert not faults_of(page, "record")
+    page.goto(copied("has-text('Copy link')"))
+    page.wait_for_selector("h1:has-text('Record')")
+    assert not faults_of(page, "page of a record")
+    with page.expect_download() as download:
+        page.click("text=Download JSON")
+    assert download.value.suggested_filename == f"{topic}-0-0.json"
 
 
 def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
@@ -159,11 +188,12 @@ def test_pages_have_no_serious_accessibility_fault(page: Page, topic: str, produ
     produce(topic, ("k", '{"a": 1}'), ("k", None), partition=0)
     faults: list[str] = []
     paths = ["/", "/topics", "/new-topic", f"/topics/{topic}", f"/topics/{topic}/settings?q=retention"]
-    paths += [f"/topics/{topic}/messages", "/groups", "/group/reset?name=g", "/brokers", "/transactions", "/nowhere"]
+    paths += [f"/topics/{topic}/partitions", f"/topics/{topic}/groups"]
+    paths += ["/groups", "/group/reset?name=g", "/brokers", "/transactions", "/nowhere"]
     context = page.context
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
-        for path in paths if theme == "light" else paths[:6]:
+        for path in paths if theme == "light" else paths[:7]:
             other = context.new_page() if path == "/nowhere" else page  # a page that is not found is an error line
             other.goto(path)
             faults += faults_of(other, f"{theme} {path}")
@@ -172,7 +202,7 @@ def test_pages_have_no_serious_accessibility_fault(page: Page, topic: str, produ
 
 def test_a_phone_shows_pages_without_scrolling_sideways(page: Page, topic: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
-    for path in ("/", "/topics", f"/topics/{topic}", f"/topics/{topic}/messages", "/groups", "/brokers"):
+    for path in ("/", "/topics", f"/topics/{topic}", f"/topics/{topic}/partitions", "/groups", "/brokers"):
         page.goto(path)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= 390, f"{path} is {width} pixels wide"

@@ -33,4 +33,5 @@ def test_the_end_is_reported_with_its_reason() -> None:
     feed = Feed()
     assert not feed.take().is_done
     feed.end("no leader")
-    assert feed.take()[-3:-1] == (True, "no leader")
+    taken = feed.take()
+    assert (taken.is_done, taken.failure) == (True, "no leader")

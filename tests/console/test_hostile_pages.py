@@ -100,7 +100,7 @@ def test_dead_letters_and_live_records_with_hostile_texts_run_nothing(page: Page
     check(page)
     page.goto(f"/topics/{topic}/record?partition=0&offset=0")
     check(page)
-    page.goto(f"/topics/{topic}/messages")
+    page.goto(f"/topics/{topic}")
     page.click("[data-tail-switch]")
     page.wait_for_selector("[data-tail-switch][aria-pressed=true]")
     rows = page.locator("table.records tbody tr").count()

@@ -16,7 +16,7 @@ from odradek.console.cluster import feeds, writing
 from odradek.console.feed import KEPT_BYTES, Feed
 from odradek.console.kept_records import NewestRecords
 from odradek.console.record import Record
-from odradek.console.views.messages import FULL_CHARACTERS, decode
+from odradek.console.views.records import FULL_CHARACTERS, decode
 from tests.memory import memory_of
 
 if TYPE_CHECKING:

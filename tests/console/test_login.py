@@ -62,7 +62,7 @@ def admin(address: str) -> Visitor:
     return visitor_of(address, "admin")
 
 
-PATHS = ["/", "/topics", "/topics/ann-orders/messages", "/topics/ann-orders/export", "/groups", "/access", "/nowhere"]
+PATHS = ["/", "/topics", "/topics/ann-orders", "/topics/ann-orders/export", "/groups", "/access", "/nowhere"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -127,9 +127,9 @@ def test_each_user_sees_the_own_topics(ann: Visitor, ben: Visitor, admin: Visito
 
 
 def test_records_of_others_are_not_allowed_and_the_page_says_why(ann: Visitor) -> None:
-    assert "record of ann-orders" in ann.get("/topics/ann-orders/messages").text
-    for path in ("/topics/ben-orders", "/topics/ben-orders/messages", "/topics/ben-orders/record?partition=0&offset=0"):
-        answer = ann.get(path)
+    assert "record of ann-orders" in ann.get("/topics/ann-orders").text
+    for path in ("", "/partitions", "/groups", "/record?partition=0&offset=0"):
+        answer = ann.get(f"/topics/ben-orders{path}")
         assert answer.status == 403, path
         assert "not allowed: needs Describe on topic ben-orders" in answer.text
         assert "record of ben-orders" not in answer.text
@@ -138,14 +138,29 @@ def test_records_of_others_are_not_allowed_and_the_page_says_why(ann: Visitor) -
 
 
 def test_records_need_read_and_a_topic_needs_describe(ann: Visitor) -> None:
-    assert ann.get("/topics/ann-seen").status == 200
-    page = ann.get("/topics/ann-seen/messages")
+    assert ann.get("/topics/ann-seen/partitions").status == 200
+    page = ann.get("/topics/ann-seen")
     assert page.status == 403
     assert "not allowed: needs Read on topic ann-seen" in page.text
     with pytest.raises(http.client.IncompleteRead) as cut:
         ann.get("/topics/ann-seen/export?start=oldest")
     assert b"not allowed: needs Read on topic ann-seen" in cut.value.partial
     assert b"record of" not in cut.value.partial
+
+
+def test_settings_are_fields_where_the_user_may_change_them(ann: Visitor, secured: SecuredCluster) -> None:
+    def settings() -> str:
+        return ann.get("/topics/ann-seen/settings?q=retention.ms").text
+
+    cluster, topic = secured.as_super_user(), Selection(topics=("ann-seen",))
+    allow(cluster, "User:ann", topic, Access((Operation.DESCRIBE_CONFIGS,)))
+    page = settings()
+    assert "604800000" in page
+    assert "not allowed: needs AlterConfigs on topic ann-seen" in page
+    assert "<button>Set</button>" not in page
+    allow(cluster, "User:ann", topic, Access((Operation.ALTER_CONFIGS,)))
+    assert "<button>Set</button>" in settings()
+    assert "needs AlterConfigs" not in settings()
 
 
 def test_the_lag_in_time_needs_read_on_the_topics(ann: Visitor, secured: SecuredCluster) -> None:
@@ -167,7 +182,7 @@ def test_live_figures_are_those_of_the_own_topics(ann: Visitor, ben: Visitor) ->
 
 def test_a_change_without_the_right_names_the_permission(ann: Visitor) -> None:
     ann.get("/topics/ann-orders")
-    page = ann.post("/topics/ann-orders/messages", {"value": "x"})
+    page = ann.post("/topics/ann-orders", {"value": "x"})
     assert "not allowed: needs Write on topic ann-orders" in page.text
     assert (
         "needs Delete on topic ann-orders" in ann.post("/topics/ann-orders/delete", {"confirmation": "ann-orders"}).text
@@ -246,8 +261,8 @@ def test_a_group_of_others_is_not_allowed(ann: Visitor) -> None:
 
 
 def test_a_user_writes_as_himself(ben: Visitor) -> None:
-    ben.get("/topics/ben-orders/messages")
-    assert "Wrote a record" in ben.post("/topics/ben-orders/messages", {"value": "by ben"}).text
+    ben.get("/topics/ben-orders")
+    assert "Wrote a record" in ben.post("/topics/ben-orders", {"value": "by ben"}).text
 
 
 def test_a_logout_ends_the_session_for_good(address: str) -> None:

@@ -210,7 +210,7 @@ def test_masks_hold_on_pages_in_search_export_live_tail_and_dead_letters(
         visitor = Visitor(address)
         messages = f"/topics/{topic}"
         answers = [
-            visitor.get(f"{messages}/messages"),
+            visitor.get(messages),
             *(visitor.get(f"{messages}/record?partition=0&offset={offset}") for offset in range(len(SECRETS))),
             visitor.get(f"{messages}/export?start=oldest"),
             visitor.get(f"{messages}/search?start=oldest&text=o"),
@@ -236,7 +236,7 @@ def test_masks_hold_on_the_page_in_search_and_in_the_export(
     produce(topic, json.dumps(ORDER), partition=0)
     with running_console(bootstrap_server, preparation=Preparation((parse_rule("$.card.number"),))) as address:
         visitor = Visitor(address)
-        page = visitor.get(f"/topics/{topic}/messages")
+        page = visitor.get(f"/topics/{topic}")
         assert "12/29" in page.text
         detail = visitor.get(f"/topics/{topic}/record?partition=0&offset=0")
         export = visitor.get(f"/topics/{topic}/export?start=oldest")

@@ -79,8 +79,8 @@ def test_a_user_logs_in_and_has_the_own_rights(address: str) -> None:
     topics = visitor.get("/topics").text
     assert "ann-orders" in topics
     assert "ben-orders" not in topics
-    assert "record of ann-orders" in visitor.get("/topics/ann-orders/messages").text
-    assert visitor.get("/topics/ben-orders/messages").status == 403
+    assert "record of ann-orders" in visitor.get("/topics/ann-orders").text
+    assert visitor.get("/topics/ben-orders").status == 403
 
 
 def test_another_user_of_the_provider_sees_other_topics(address: str, issuer: str) -> None:
@@ -191,7 +191,7 @@ def test_tokens_are_renewed_before_they_expire(
             assert visitor.get("/topics").status == 200
             assert time.monotonic() < began_s + 120
             time.sleep(0.1)  # a poll's pause
-        assert "record of ann-orders" in visitor.get("/topics/ann-orders/messages").text
+        assert "record of ann-orders" in visitor.get("/topics/ann-orders").text
 
 
 def test_a_provider_that_is_down_is_reported(secured: SecuredCluster) -> None:

@@ -54,7 +54,7 @@ WIDE_TOPICS = min(TOPICS, 1000)
 PIPELINE, DEAD_LETTERS = "speed-pipeline", "speed-pipeline-dead"
 TRANSACTION = "speed-transaction"
 PATHS = ("/", "/topics", "/topics?q=99&sort=records&down=1", "/new-topic", f"/topics/{TOPIC}",
-         f"/topics/{TOPIC}/settings", f"/topics/{TOPIC}/messages", f"/topics/{TOPIC}/record?partition=0&offset=0",
+         f"/topics/{TOPIC}/settings", f"/topics/{TOPIC}/partitions", f"/topics/{TOPIC}/record?partition=0&offset=0",
          "/groups", f"/group?name={GROUP}", f"/group?name={WIDE_GROUP}", f"/group/reset?name={GROUP}", "/brokers",
          "/transactions", f"/transaction?id={TRANSACTION}", "/pipelines", f"/pipeline?key={PIPELINE}%40machine-7",
          f"/dead-letters?topic={DEAD_LETTERS}", "/rigs", "/access", "/access/user?name=alice", "/access/rules",
@@ -273,7 +273,7 @@ def test_a_live_tail_grows_neither_page_nor_server(odradek_broker: RunningBroker
         open_page(browser, address) as page,
         loading(cluster, "fast") as sent,
     ):
-        page.goto("/topics/fast/messages")
+        page.goto("/topics/fast")
         page.click("[data-tail-switch]")
         page.locator("table.records tbody tr").nth(299).wait_for()
         session = page.context.new_cdp_session(page)

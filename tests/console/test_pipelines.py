@@ -208,8 +208,8 @@ def test_the_overview_begins_with_pipelines_that_fail(
 ) -> None:
     name = new_name()
     failed = published(name, time.time(), state=State.FAILED)
-    publish(replace(failed, status=replace(failed.status, last_error="<i>cannot cast")))
-    wait_for(lambda: f">{name}</a>: failed: <i>cannot cast" in visitor.get("/overview/panel").text)
+    publish(replace(failed, status=replace(failed.status, last_error="<i>cannot cast", restarts=3)))
+    wait_for(lambda: f">{name}</a>: failed, 3 restarts: <i>cannot cast" in visitor.get("/overview/panel").text)
     panel = visitor.get("/overview/panel").source
     assert "<i>" not in panel
     assert panel.index(name) < panel.index("headline")

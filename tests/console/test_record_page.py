@@ -1,4 +1,4 @@
-"""A page of messages has as many records as there are, however they lie among partitions and offsets."""
+"""A page of records has as many records as there are, however they lie among partitions and offsets."""
 
 from __future__ import annotations
 
@@ -204,10 +204,10 @@ def test_aborted_records_do_not_hide_those_around_them(
             producer.abort_transaction(PATIENCE_S)
     assert Cluster(bootstrap_server, {}).latest_offsets(topic, [0]) == {0: 124}
     for query in ("", "start=oldest", "start=offset&at=10&partition=0", "start=before&at=110&partition=0"):
-        page = visitor.get(f"/topics/{topic}/messages?limit=25&{query}")
+        page = visitor.get(f"/topics/{topic}?limit=25&{query}")
         assert (page.status, "the only one" in page.text) == (200, True), query
         assert "aborted" not in page.text
-    assert "nothing before this offset" in visitor.get(f"/topics/{topic}/messages?start=before&at=61&partition=0").text
+    assert "nothing before this offset" in visitor.get(f"/topics/{topic}?start=before&at=61&partition=0").text
 
 
 def test_an_open_transaction_does_not_hide_the_records_before_it(
@@ -220,7 +220,7 @@ def test_an_open_transaction_does_not_hide_the_records_before_it(
     for _ in range(60):
         producer.produce(topic, "open", partition=0)
     assert producer.flush(PATIENCE_S) == 0
-    page = visitor.get(f"/topics/{topic}/messages?limit=25")
+    page = visitor.get(f"/topics/{topic}?limit=25")
     assert page.text.count("committed-") >= 5
     assert "Not shown: 60 offsets from the first record of an open transaction on." in page.text
     assert len(visitor.get(f"/topics/{topic}/export?limit=25").body.splitlines()) == 5
@@ -233,7 +233,7 @@ def test_an_export_of_the_newest_records_has_those_of_the_page(
     produce(topic, *(f"old-{number}" for number in range(5)), partition=0)
     produce(topic, *(f"new-{number}-{'x' * 1_000}" for number in range(5)), partition=1)
     monkeypatch.setattr(records, "PAGE_BYTES", 2_000)
-    page = visitor.get(f"/topics/{topic}/messages?limit=4")
+    page = visitor.get(f"/topics/{topic}?limit=4")
     assert "The page is cut after 0 MB of records." in page.text
     exported = visitor.get(f"/topics/{topic}/export?limit=4").body.splitlines()
     assert [line[:300].count(b"new-") for line in exported] == [1, 1, 1, 1]

@@ -86,7 +86,7 @@ def test_a_request_with_a_foreign_host_gets_nothing(visitor: Visitor) -> None:
 
 
 def test_every_answer_has_the_policy(visitor: Visitor, topic: str) -> None:
-    for path in ("/", "/topics", f"/topics/{topic}/messages", "/assets/console.js", "/nowhere", "/groups", "/brokers"):
+    for path in ("/", "/topics", f"/topics/{topic}", "/assets/console.js", "/nowhere", "/groups", "/brokers"):
         answer = visitor.get(path)
         assert answer.headers["content-security-policy"] == POLICY, path
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -94,7 +94,8 @@ def test_every_answer_has_the_policy(visitor: Visitor, topic: str) -> None:
 
 
 def test_pages_have_no_inline_script_and_no_inline_style(visitor: Visitor, topic: str) -> None:
-    for path in ("/", "/topics", "/new-topic", f"/topics/{topic}", f"/topics/{topic}/messages", "/groups", "/brokers"):
+    of_topic = [f"/topics/{topic}{part}" for part in ("", "/partitions", "/groups", "/settings")]
+    for path in ("/", "/topics", "/new-topic", *of_topic, "/groups", "/brokers"):
         source = visitor.get(path).source
         assert "style=" not in source, path
         assert "<style" not in source
@@ -125,10 +126,11 @@ def test_the_token_of_another_session_is_refused(visitor: Visitor, console_addre
 def test_a_read_only_console_shows_and_changes_nothing(bootstrap_server: str, topic: str) -> None:
     with running_console(bootstrap_server, is_read_only=True) as address:
         visitor = Visitor(address)
-        page = visitor.get(f"/topics/{topic}")
-        assert page.status == 200
-        assert "Delete topic" not in page.text
-        assert 'method="post"' not in page.source
+        for path in (f"/topics/{topic}", f"/topics/{topic}/partitions", f"/topics/{topic}/settings"):
+            page = visitor.get(path)
+            assert page.status == 200
+            assert "Delete topic" not in page.text
+            assert 'method="post"' not in page.source
         answer = visitor.post(f"/topics/{topic}/delete", {"confirmation": topic})
         assert answer.status == 403
         assert "read-only" in answer.text
@@ -136,7 +138,7 @@ def test_a_read_only_console_shows_and_changes_nothing(bootstrap_server: str, to
 
 
 def test_a_form_that_is_too_large_is_refused(visitor: Visitor, topic: str) -> None:
-    answer = visitor.post(f"/topics/{topic}/messages", {"value": "x" * 3_000_000})
+    answer = visitor.post(f"/topics/{topic}", {"value": "x" * 3_000_000})
     assert answer.status == 400
     assert "larger than" in answer.text
 
@@ -144,7 +146,7 @@ def test_a_form_that_is_too_large_is_refused(visitor: Visitor, topic: str) -> No
 def test_a_record_is_shown_as_text(visitor: Visitor, topic: str, produce: Callable[..., None]) -> None:
     hostile = '<script>alert(1)</script><img src=x onerror="alert(2)">'
     produce(topic, (hostile, hostile), headers=[(hostile, hostile.encode())], partition=0)
-    for path in (f"/topics/{topic}/messages", f"/topics/{topic}/record?partition=0&offset=0"):
+    for path in (f"/topics/{topic}", f"/topics/{topic}/record?partition=0&offset=0"):
         answer = visitor.get(path)
         assert hostile in answer.text
         assert "<script>alert" not in answer.source
@@ -202,7 +204,7 @@ def test_characters_that_hide_or_reorder_others_are_escapes(
     visitor: Visitor, topic: str, produce: Callable[..., None], value: str
 ) -> None:
     produce(topic, (HOSTILE, value), headers=[(HOSTILE, HOSTILE.encode())], partition=0)
-    paths = [f"/topics/{topic}/messages", f"/topics/{topic}/record?partition=0&offset=0"]
+    paths = [f"/topics/{topic}", f"/topics/{topic}/record?partition=0&offset=0"]
     paths += [
         f"/topics/{topic}/record?partition=0&offset=0&format=text",
         f"/topics/{topic}/search?start=oldest&text=red",

@@ -15,7 +15,7 @@ from odradek.console.feed import KEPT_BYTES, Feed
 from odradek.console.preparation import Preparation
 from odradek.console.record import Record, cut_to_row
 from odradek.console.record_filter import parse_filter
-from odradek.console.views.messages import FORMATS, row
+from odradek.console.views.records import FORMATS, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ def test_matches_are_shown_when_the_limit_of_records_is_reached(monkeypatch: pyt
     assert len(partitions.matches) == taken.matched == 10
     assert sorted((each.offset for each in taken.records), reverse=True) == partitions.matches
     assert taken.seen == RECORDS // 2
-    assert taken.failure == "stopped after 10,000 records; narrow the search for more"
+    assert taken.failure == "stopped after 10,000 records"
 
 
 def test_the_newest_records_are_read_up_to_the_limit_without_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,3 +183,58 @@ def test_windows_go_back_to_the_start_without_a_gap() -> None:
 def test_a_window_has_no_more_offsets_than_may_be_read() -> None:
     windows = backward_windows([PartitionRange(0, 0, 9_000), PartitionRange(1, 0, 9_000)], lambda: 600)
     assert next(windows) == [PartitionRange(0, 8_700, 9_000), PartitionRange(1, 8_700, 9_000)]
+
+
+class ManyPartitions:
+    """Stands for `scan`: each second record of three partitions matches. Those of partition 2 are the newest."""
+
+    def scan(
+        self, _cluster: Any, topic: str, ranges: Sequence[PartitionRange], _is_stopped: Any, _unreadable: Any
+    ) -> Iterator[list[Record]]:
+        for each in ranges:
+            for first in range(each.start_offset, each.end_offset, 10):
+                yield [
+                    Record(
+                        topic, each.partition, offset, offset + 40 * (each.partition == 2), None, b"yny"[offset % 2 :]
+                    )
+                    for offset in range(first, min(first + 10, each.end_offset))
+                ]
+
+
+def matches_of_searches(monkeypatch: pytest.MonkeyPatch, start: str) -> list[tuple[int, int]]:
+    """Each search goes on where the last one has stopped."""
+    monkeypatch.setattr(feeds, "scan", ManyPartitions().scan)
+    cluster: Any = None
+    wanted = parse_filter("value", "equals", "yny", "")
+    found: list[tuple[int, int]] = []
+    ranges = {partition: PartitionRange(partition, 0, 120) for partition in range(3)}
+    for _ in range(200):
+        given = ReadingRanges(list(ranges.values()))
+        monkeypatch.setattr(feeds, "find_reading_ranges", lambda *_arguments, given=given: given)
+        feed = Feed(feeds.MOST_MATCHES)
+        feeds.search(cluster, feed, Reading("t", start=start), Preparation(), wanted)
+        taken = feed.take()
+        found += [(each.partition, each.offset) for each in taken.records]
+        if not taken.rest:
+            assert taken.failure == ""
+            return found
+        for partition, offset in taken.rest.items():
+            whole = ranges[partition]
+            ranges[partition] = (
+                PartitionRange(partition, whole.start_offset, offset)
+                if start == "newest"
+                else PartitionRange(partition, offset, whole.end_offset)
+            )
+    raise AssertionError("the searches do not end")
+
+
+@pytest.mark.parametrize("start", ["newest", "oldest"])
+@pytest.mark.parametrize(("most_matches", "most_scanned"), [(7, 1_000), (500, 25), (7, 25)])
+def test_a_search_goes_on_where_the_last_one_has_stopped(
+    monkeypatch: pytest.MonkeyPatch, start: str, most_matches: int, most_scanned: int
+) -> None:
+    monkeypatch.setattr(feeds, "FIRST_WINDOW", 16)
+    monkeypatch.setattr(feeds, "MOST_MATCHES", most_matches)
+    monkeypatch.setattr(feeds, "MOST_SCANNED", most_scanned)
+    found = matches_of_searches(monkeypatch, start)
+    assert sorted(found) == [(partition, offset) for partition in range(3) for offset in range(0, 120, 2)]

@@ -35,7 +35,7 @@ IDLE_BYTES = 80e6
 TAIL_PER_S = 10_000
 TAIL_S = 30.0
 GROWTH_BYTES = 25e6
-PATHS = ("/", "/topics", "/topics?q=99&sort=records&down=1", "/topics/speed-7", "/topics/speed-7/messages", "/groups",
+PATHS = ("/", "/topics", "/topics?q=99&sort=records&down=1", "/topics/speed-7/partitions", "/topics/speed-7", "/groups",
          "/brokers", "/transactions", "/pipelines")  # fmt: skip
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]

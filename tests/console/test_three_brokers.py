@@ -112,9 +112,12 @@ def test_a_partition_without_a_leader_hides_nothing_else(odradek_cluster: Runnin
         page = wait_for(visitor, "/group?name=readers", "no leader")
         assert page.count("no leader") == len(lost)
         assert "not counted" in page
-        page = wait_for(visitor, "/topics/single/messages", f"not read: partition {', '.join(map(str, lost))}.")
+        page = wait_for(visitor, "/topics/single", f"not read: partition {', '.join(map(str, lost))}.")
         assert [each for each in leaders if f"value-{each}." not in page] == lost
-        assert visitor.get(f"/topics/single/messages?partition={lost[0]}").status == 422
+        unread = visitor.get(f"/topics/single?partition={lost[0]}")
+        assert unread.status == 422
+        assert "Records were not read" in unread.text
+        assert "is empty" not in page + unread.text
         wait_for(visitor, "/transactions", "ransactions")
         print(f"four pages took {time.monotonic() - asked_at:.1f} s")
     tailed: set[int] = set()

@@ -60,7 +60,7 @@ def visitor(poisoned: RunningBroker) -> Iterator[Visitor]:
 
 def test_pages_name_what_they_do_not_show(visitor: Visitor) -> None:
     for query in ("", "start=oldest", "start=offset&at=0&partition=0"):
-        page = visitor.get(f"/topics/poisoned/messages?{query}")
+        page = visitor.get(f"/topics/poisoned?{query}")
         assert (page.status, "fine" in page.text) == (200, True), query
         assert "poisoned-0, offset 0: compressed records are corrupt" in page.text
         assert "poisoned-0, offset 2: too large to show: decompressed records exceed the limit of 33554432" in page.text
@@ -89,8 +89,7 @@ def test_readers_of_a_batch_that_cannot_be_read_hold_up_no_other_page(visitor: V
     began_at = time.monotonic()
     statuses: list[int] = []
     threads = [
-        threading.Thread(target=lambda: statuses.append(visitor.get("/topics/poisoned/messages").status))
-        for _ in range(32)
+        threading.Thread(target=lambda: statuses.append(visitor.get("/topics/poisoned").status)) for _ in range(32)
     ]
     for thread in threads:
         thread.start()
@@ -102,7 +101,7 @@ def test_readers_of_a_batch_that_cannot_be_read_hold_up_no_other_page(visitor: V
 
 
 def test_a_name_with_a_nul_character_is_refused(visitor: Visitor) -> None:
-    for path in ("/topics/%00", "/topics/a%00/messages", "/group?name=%00", "/dead-letters?topic=%00"):
+    for path in ("/topics/%00", "/topics/a%00", "/group?name=%00", "/dead-letters?topic=%00"):
         answer = visitor.get(path)
         assert (answer.status, "NUL character" in answer.text) == (400, True), path
     answer = visitor.get("/topics/unknown")

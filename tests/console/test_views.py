@@ -29,8 +29,8 @@ from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
 from odradek.console.views.groups import MOST_TOPICS, assignment_text, group_view, trend_of
-from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
+from odradek.console.views.records import RecordRow, consume_command, decode, detail, one_line, row
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
 
 if TYPE_CHECKING:
@@ -244,15 +244,6 @@ def test_a_row_is_short_and_has_no_control_characters() -> None:
 
 def rows_at(*offsets: int) -> list[RecordRow]:
     return [row(Record("t", 1, offset, 0, None, b"")) for offset in offsets]
-
-
-def test_pages_of_one_partition_have_neighbours() -> None:
-    reading = Reading("t", 1, limit=3)
-    assert neighbours(rows_at(9, 8, 7), reading, 0, 10) == (7, None)
-    assert neighbours(rows_at(4, 5, 6), reading, 2, 10) == (4, 7)
-    assert neighbours(rows_at(2, 3, 4), reading, 2, 5) == (None, None)
-    assert neighbours(rows_at(4, 5, 6), Reading("t"), 0, 10) == (None, None)
-    assert neighbours([], reading, 0, 10) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from odradek.console.asset_files import Assets, read_assets, version_of
 from odradek.console.changes import Forbidden
 from odradek.console.cluster.connection import BadCredentials, Failure, NoSuchTopic, NotAllowed, NotAuthorized
+from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS, Console, Threads, TooManyStreams, console_of, has_console
 from odradek.console.forms import FormError
@@ -22,6 +23,7 @@ from odradek.console.login.gate import Gate
 from odradek.console.login.logins import Logins
 from odradek.console.pages import PAGES
 from odradek.console.pages.rigs import has_rigs
+from odradek.console.pages.topic import MissingTopic
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Safety, Tokens
 from odradek.console.views.state_notice import state_notice
@@ -112,6 +114,9 @@ def _state_notice(request: Request) -> str:
 
 async def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if isinstance(error, MissingTopic):
+        renderer: Renderer = request.app.state.renderer
+        return renderer.page(request, "topic_missing.html", 404, section="topics", text=error.detail, missing=error)
     has_detail = error.detail != HTTPStatus(error.status_code).phrase
     text = error.detail if has_detail else MESSAGES.get(error.status_code, error.detail)
     return _error_page(request, error.status_code, text)
@@ -129,7 +134,7 @@ async def _show_failure(request: Request, error: Exception) -> Response:
         return _error_page(request, 403, error.message)
     if isinstance(error, BadCredentials):
         return _error_page(request, 502, f"{error.message}; log out, and log in again")
-    if isinstance(error, NoSuchTopic):
+    if isinstance(error, NoSuchTopic | NoSuchRecord):
         return _error_page(request, 404, error.message)
     if isinstance(error, Failure):
         return _error_page(request, 502, error.message)

@@ -7,6 +7,8 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.console.record import Record
 
 BATCH_RECORDS = 100
@@ -24,6 +26,7 @@ class Taken(NamedTuple):
     is_done: bool
     failure: str
     notice: str  # what is not shown; the feed goes on
+    rest: Mapping[int, int]  # the offset of each partition at which another search goes on; empty without a limit
 
 
 class Feed:
@@ -37,6 +40,7 @@ class Feed:
         self._seen = self._matched = self._skipped = 0
         self.total = 0
         self.notice = ""
+        self.rest: Mapping[int, int] = {}
         self._failure = ""
         self._is_done = False
         self.is_stopped = False
@@ -70,4 +74,4 @@ class Feed:
             self._waiting.clear()
             self._waiting_bytes = 0
             counts = self._seen, self._matched, self._skipped, self.total
-            return Taken(records, *counts, self._is_done, self._failure, self.notice)
+            return Taken(records, *counts, self._is_done, self._failure, self.notice, self.rest)

@@ -17,6 +17,7 @@ class NewestRecords:
     def __init__(self, most_records: int, most_bytes: int) -> None:
         self.records: deque[Record] = deque()
         self.dropped = 0
+        self.dropped_until: dict[int, int] = {}  # the offset after the last one that was dropped, by partition
         self._size_bytes = 0
         self._most_records = most_records
         self._most_bytes = most_bytes
@@ -28,7 +29,9 @@ class NewestRecords:
             while len(self.records) > 1 and (
                 len(self.records) > self._most_records or self._size_bytes > self._most_bytes
             ):
-                self._size_bytes -= self.records.popleft().size_bytes
+                oldest = self.records.popleft()
+                self._size_bytes -= oldest.size_bytes
+                self.dropped_until[oldest.partition] = oldest.offset + 1
                 self.dropped += 1
 
     def take(self) -> list[Record]:

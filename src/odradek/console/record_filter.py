@@ -5,17 +5,19 @@ Filters see records after masking, so that a search cannot find out what is hidd
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odradek.console.json_path import Path, PathError, locations, parse_path
-from odradek.console.masking import NOT_JSON, parse_json
+from odradek.console.masking import NOT_JSON, indent_json, parse_json
 
 if TYPE_CHECKING:
     from odradek.console.record import Record
 
 FIELDS = ("any", "key", "value", "header", "json")
+LARGEST_SHOWN = 200_000  # characters of a document
 COMPARISONS = ("contains", "equals", "differs", "greater", "less", "exists")
 
 
@@ -43,15 +45,30 @@ class RecordFilter:
 
     def _values(self, record: Record) -> list[Any]:
         if self.field == "key":
-            return [_text(record.key)]
+            return self._texts(record.key)
         if self.field == "value":
-            return [_text(record.value)]
+            return self._texts(record.value)
         if self.field == "header":
-            return [_text(value) for name, value in record.headers if not self.name or name == self.name]
+            found = [value for name, value in record.headers if not self.name or name == self.name]
+            return [text for value in found for text in self._texts(value)]
         if self.field == "json":
             document = parse_json(record.value) if record.value is not None else NOT_JSON
             return [] if document is NOT_JSON else [found.value for found in locations(document, self.path)]
-        return [_text(record.key), _text(record.value), *(_text(value) for _name, value in record.headers)]
+        found = [record.key, record.value, *(value for _name, value in record.headers)]
+        return [text for value in found for text in self._texts(value)]
+
+    def _texts(self, value: bytes | None) -> list[str]:
+        """The text, and that of JSON as it is shown: with characters in place of their escapes (`\\u00fc`), and spaces
+        after colons. Other JSON is not parsed: parsing takes longer than all other steps of a search."""
+        if value is None:
+            return [""]
+        text = value.decode(errors="replace")
+        if "\\" not in text and ": " not in self.text:
+            return [text]
+        document = parse_json(value)
+        with contextlib.suppress(RecursionError):  # nested too deeply to be indented
+            return [text] if document is NOT_JSON else [text, indent_json(document, LARGEST_SHOWN)]
+        return [text]
 
     def _holds(self, value: Any) -> bool:
         if self.comparison == "exists":
@@ -75,10 +92,6 @@ def parse_filter(field: str, comparison: str, text: str, name: str) -> RecordFil
         raise PathError(f"there is no filter {field[:20]!r} {comparison[:20]!r}")
     path = parse_path(name or "$") if field == "json" else ()
     return RecordFilter(field, comparison, text, name, path)
-
-
-def _text(value: bytes | None) -> str:
-    return "" if value is None else value.decode(errors="replace")
 
 
 def _as_text(value: Any) -> str:

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from odradek.console.views import figures
 from odradek.console.views.json_parts import json_parts
-from odradek.console.views.messages import visible
+from odradek.console.views.records import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

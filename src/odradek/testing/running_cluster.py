@@ -90,6 +90,7 @@ class RunningCluster:
         """Interrupt the traffic of a broker with `peers` (all other brokers by default) and with ZooKeeper, not with
         clients. With `sending=False` or `receiving=False` only one direction is cut. Connections stay open, and what
         was sent on them arrives after `heal`."""
+        self._broker(broker_id)
         others = [str(each) for each in (self.brokers.keys() - {broker_id} if peers is None else peers)]
         others += [ZOOKEEPER] if zookeeper else []
         name = str(broker_id)

@@ -61,6 +61,8 @@ def test_too_few_replicas_in_sync_are_named(wounded: RunningCluster, monkeypatch
 def test_a_broker_that_does_not_exist_is_named(wounded: RunningCluster) -> None:
     with pytest.raises(ValueError, match="there is no broker 9; the brokers are 1, 2, 3"):
         wounded.kill(9)
+    with pytest.raises(ValueError, match="there is no broker 9"):
+        wounded.cut(9)
 
 
 def test_waiting_for_more_brokers_than_there_are_fails(wounded: RunningCluster) -> None:

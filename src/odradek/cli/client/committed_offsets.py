@@ -17,6 +17,7 @@ from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordina
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
@@ -38,8 +39,11 @@ def read_committed_offsets(requests: BrokerRequests, group: str) -> dict[Key, in
     return _offsets_of(answer)
 
 
-def read_committed_offsets_of(requests: BrokerRequests, groups: Iterable[str]) -> dict[str, dict[Key, int]]:
-    """By group. Groups whose coordinator refuses, or does not answer, are left out."""
+def read_committed_offsets_of(
+    requests: BrokerRequests, groups: Iterable[str], partitions: Iterable[Key] | None = None
+) -> dict[str, dict[Key, int]]:
+    """By group, of these partitions, or of all. Groups whose coordinator refuses, or does not answer, are left out."""
+    topics = None if partitions is None else _topics_of(partitions)
     coordinators: dict[KnownBroker, list[str]] = defaultdict(list)
     for some in in_parts(groups, GROUPS_PER_REQUEST):
         for each in _find_coordinators(requests, some):
@@ -49,7 +53,7 @@ def read_committed_offsets_of(requests: BrokerRequests, groups: Iterable[str]) -
     for coordinator, names in coordinators.items():
         for some in in_parts(names, GROUPS_PER_REQUEST):
             try:
-                answers = _fetch(requests, coordinator, some)
+                answers = _fetch(requests, coordinator, some, topics)
             except Failure:
                 break
             found.update({each.group_id: _offsets_of(each) for each in answers if not each.error_code})
@@ -73,11 +77,21 @@ def _broker_of(coordinator: Coordinator) -> KnownBroker:
     return KnownBroker(coordinator.node_id, coordinator.host, coordinator.port, None, is_fenced=False)
 
 
+def _topics_of(partitions: Iterable[Key]) -> list[OffsetFetchRequestTopics]:
+    indexes: dict[str, list[int]] = defaultdict(list)
+    for topic, index in partitions:
+        indexes[topic].append(index)
+    return [OffsetFetchRequestTopics(name=topic, partition_indexes=wanted) for topic, wanted in indexes.items()]
+
+
 def _fetch(
-    requests: BrokerRequests, coordinator: KnownBroker, groups: Sequence[str]
+    requests: BrokerRequests,
+    coordinator: KnownBroker,
+    groups: Sequence[str],
+    topics: list[OffsetFetchRequestTopics] | None = None,
 ) -> Sequence[OffsetFetchResponseGroup]:
-    """Of all partitions of the groups."""
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=each, topics=None) for each in groups])
+    """Without topics, of all partitions of the groups."""
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=each, topics=topics) for each in groups])
     return requests.ask(coordinator, request, OffsetFetchResponse, 8).groups
 
 

@@ -14,12 +14,19 @@
       document.dispatchEvent(new CustomEvent("odradek:theme"));
     } else if (target.closest("[data-help-open]")) {
       document.getElementById("help").showModal();
-    } else if (target.closest("[data-copy]")) {
-      const button = target.closest("[data-copy]");
-      const text = document.getElementById(button.dataset.copy).textContent;
+    } else if (target.closest("[data-copy], [data-copy-from], [data-copy-link]")) {
+      const button = target.closest("[data-copy], [data-copy-from], [data-copy-link]");
+      const { copy, copyFrom, copyLink } = button.dataset;
       const label = button.textContent;
       const say = (words) => { button.textContent = words; setTimeout(() => { button.textContent = label; }, 1500); };
-      if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => say("Copied"), () => say("Not allowed"));
+      const read = async () => {
+        if (copy) return document.getElementById(copy).textContent;
+        if (copyLink) return new URL(copyLink, location).href;
+        const answer = await fetch(copyFrom);
+        if (!answer.ok) throw new Error(answer.statusText);
+        return answer.text();
+      };
+      if (navigator.clipboard) read().then((text) => navigator.clipboard.writeText(text)).then(() => say("Copied"), () => say("Not allowed"));
       else say("Not allowed");
     } else if (target.closest("[data-check-all]")) {
       const all = target.closest("[data-check-all]");

@@ -4,6 +4,7 @@ from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.kafka_errors import BadCredentials, NoSuchTopic, NotAuthorized
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import age_text, count_text
+from odradek.cli.framework.suggestions import similar_names
 from odradek.cli.framework.times import iso_text, parse_duration_ms, parse_time_ms
 from odradek.console.cluster.permissions import NotAllowed
 from odradek.notation.sizes import size_text
@@ -20,5 +21,6 @@ __all__ = [
     "iso_text",
     "parse_duration_ms",
     "parse_time_ms",
+    "similar_names",
     "size_text",
 ]

@@ -1,4 +1,4 @@
-"""The threads behind live parts of the messages page: the tail of a topic, a search, and an export."""
+"""The threads behind live parts of the records page: the tail of a topic, a search, and an export."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from odradek.console.cluster.records import (
 from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
 from odradek.console.kept_records import NewestRecords
 from odradek.console.record import cut_to_row, incomplete_line, json_line
+from odradek.console.record_page import in_page_order
+from odradek.console.views.figures import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
 Matching = Callable[["list[Record]"], "list[Record]"]
 
 MOST_MATCHES = 500
-TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches; narrow the search for more"
-TOO_LARGE_MATCHES = "stopped: the matches are too large for a page; narrow the search for more"
+TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches"
+TOO_LARGE_MATCHES = "stopped: the matches are too large for a page"
 FIRST_WINDOW = 1_000  # offsets of each partition
 MOST_SCANNED = 5_000_000
 SEARCH_S = 120.0
@@ -69,10 +71,12 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
     try:
         ranges, notice, uncommitted = find_reading_ranges(cluster, reading)
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
-        scanned = _Scanned(cluster, feed, reading.topic, time.monotonic() + SEARCH_S)
+        scanned = _Scanned(cluster, feed, reading, time.monotonic() + SEARCH_S)
         search_ranges = _search_backward if reading.is_backward else _search_forward
         limit = search_ranges(feed, ranges, scanned, lambda batch: _matching_rows(batch, prepare, wanted))
-        feed.end(joined(limit or scanned.limit, notice, scanned.unreadable.notice, uncommitted))
+        limit = limit or scanned.limit
+        feed.rest = scanned.rest if limit else {}
+        feed.end(joined(limit, notice, scanned.unreadable.notice, uncommitted))
     except Failure as failure:
         feed.end(failure.message)
     except Exception as error:
@@ -81,19 +85,20 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
 
 @dataclass(slots=True)
 class _Scanned:
-    """The records that a search has read. `limit` is the one that ended it."""
+    """The records that a search has read. `limit` is the one that ended it, `rest` where another one goes on."""
 
     cluster: Cluster
     feed: Feed
-    topic: str
+    reading: Reading
     deadline: float
     unreadable: Unreadable = field(default_factory=Unreadable)
     records: int = 0
     limit: str = ""
+    rest: dict[int, int] = field(default_factory=dict)
 
     def batches(self, ranges: Sequence[PartitionRange]) -> Iterator[list[Record]]:
         """The caller handles the last batch before the limit is known."""
-        for batch in scan(self.cluster, self.topic, ranges, lambda: self.feed.is_stopped, self.unreadable):
+        for batch in scan(self.cluster, self.reading.topic, ranges, lambda: self.feed.is_stopped, self.unreadable):
             self.records += len(batch)
             yield batch
             if self.is_over():
@@ -102,16 +107,20 @@ class _Scanned:
     def is_over(self) -> bool:
         """Whether a limit is reached, or the reader has gone away."""
         if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
-            self.limit = f"stopped after {self.records:,} records; narrow the search for more"
+            self.limit = f"stopped after {plural(self.records, 'record')}"
         return bool(self.limit) or self.feed.is_stopped
 
 
 def _search_forward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Scanned, matching: Matching) -> str:
     matched = 0
+    scanned.rest = {each.partition: each.start_offset for each in ranges}
     for batch in scanned.batches(ranges):
         found = matching(batch)
-        feed.add(len(batch), found[: MOST_MATCHES - matched])
+        left = MOST_MATCHES - matched
+        feed.add(len(batch), found[:left])
         matched += len(found)
+        scanned.rest.update((each.partition, each.offset + 1) for each in batch)
+        scanned.rest.update((each.partition, each.offset) for each in reversed(found[left:]))
         if matched >= MOST_MATCHES:
             return TOO_MANY_MATCHES
     return ""
@@ -120,16 +129,24 @@ def _search_forward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Scan
 def _search_backward(feed: Feed, ranges: Sequence[PartitionRange], scanned: _Scanned, matching: Matching) -> str:
     """The matches of a window are shown when it is read, or when its reading ends early or fails."""
     matched = 0
+    scanned.rest = {each.partition: each.end_offset for each in ranges}
     for window in backward_windows(ranges, lambda: MOST_SCANNED - scanned.records):
         found = NewestRecords(MOST_MATCHES, KEPT_BYTES)
+        reached: dict[int, int] = {}
         try:
             for batch in scanned.batches(window):
+                reached.update((each.partition, each.offset + 1) for each in batch)
                 found.add(matching(batch))
                 feed.add(len(batch), [])
         finally:
-            newest = found.take()
-            newest.sort(key=lambda each: (each.timestamp_ms or 0, each.offset), reverse=True)
-            feed.add(0, newest[: MOST_MATCHES - matched])
+            is_by_offset = scanned.reading.partition is not None
+            newest = in_page_order(found.take(), is_newest_first=True, is_by_offset=is_by_offset)
+            left = MOST_MATCHES - matched
+            feed.add(0, newest[:left])
+        unshown = found.dropped_until | {each.partition: each.offset + 1 for each in reversed(newest[left:])}
+        for each in window:
+            if not scanned.limit or reached.get(each.partition) == each.end_offset:  # otherwise it is read again
+                scanned.rest[each.partition] = unshown.get(each.partition, each.start_offset)
         matched += len(newest) + found.dropped
         if matched >= MOST_MATCHES:
             return TOO_MANY_MATCHES

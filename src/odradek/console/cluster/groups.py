@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.committed_offsets import read_committed_offsets
+from odradek.cli.client.committed_offsets import read_committed_offsets, read_committed_offsets_of
+from odradek.cli.client.group_lag import unread_records
 from odradek.cli.client.kafka_errors import NotAuthorized
 from odradek.cli.client.kept_connections import KeptConnections
+from odradek.cli.client.partition_offsets import LATEST, read_offsets_of
 from odradek.cli.framework.failure import Failure
 from odradek.cli.group.reset import alter, committed_offsets, consequence
 from odradek.cli.group.reset_plan import (
@@ -28,7 +31,7 @@ from odradek.console.cluster.lag_summary import LagSummary, summarize_lags
 from odradek.console.cluster.permissions import needs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.group.state import PartitionKey
@@ -38,6 +41,7 @@ __all__ = ["GroupState", "LagSummary", "Move", "PartitionLag", "consequence"]
 
 REQUEST_TIMEOUT_S = 15.0
 MOST_LOOKED_UP = 500  # partitions whose ends are read for the page
+MOST_GROUPS_OF_TOPIC = 200
 MOST_TIMED = 200  # partitions whose lag is also measured in time: a record of each is read
 
 
@@ -46,6 +50,21 @@ class ListedGroup:
     name: str
     state: str
     kind: str
+
+
+class TopicGroup(NamedTuple):
+    """A group that reads a topic: it has committed offsets of its partitions, or members that have partitions."""
+
+    name: str
+    state: str
+    members: int
+    committed: int  # partitions
+    lag: int | None
+
+
+class TopicGroups(NamedTuple):
+    groups: Sequence[TopicGroup] = ()
+    is_cut: bool = False  # the cluster has more groups than were read
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +92,49 @@ def list_groups(cluster: Cluster) -> list[ListedGroup]:
     return sorted(listed, key=lambda each: each.name)
 
 
+def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGroups:
+    """The groups that read the topic, of the first ones by name."""
+    listed = list_groups(cluster)
+    names = [each.name for each in listed[:MOST_GROUPS_OF_TOPIC]]
+    partitions = snapshot.state.of_topics([topic])
+    existing = [(topic, each.index) for each in partitions]
+    with closing(KeptConnections()) as connections:
+        requests = BrokerRequests(cluster, REQUEST_TIMEOUT_S, connections)
+        committed = read_committed_offsets_of(requests, names, existing)
+        # Read after the committed offsets: older ends would hide what was written since.
+        ends = read_offsets_of(requests, snapshot.state.brokers, partitions, LATEST)
+    readers = {
+        name: sum(any(each.topic == topic for each in member.assignment.topic_partitions) for member in members)
+        for name, members in _members_of(cluster, names).items()
+    }
+    found = [
+        TopicGroup(each.name, each.state, readers.get(each.name, 0), len(offsets), _lag_of(offsets, ends, existing))
+        for each in listed[:MOST_GROUPS_OF_TOPIC]
+        if (offsets := committed.get(each.name, {})) or readers.get(each.name)
+    ]
+    return TopicGroups(found, len(listed) > MOST_GROUPS_OF_TOPIC)
+
+
+def _lag_of(
+    offsets: Mapping[PartitionKey, int], ends: Mapping[PartitionKey, int], existing: Collection[PartitionKey]
+) -> int | None:
+    return unread_records(offsets, ends, existing) if offsets else None
+
+
 def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
+    return {name: len(members) for name, members in _members_of(cluster, names).items()}
+
+
+def _members_of(cluster: Cluster, names: Sequence[str]) -> dict[str, Sequence[Any]]:
     """Members of these groups; groups that cannot be described are left out."""
     if not names:
         return {}
     futures = cluster.admin().describe_consumer_groups(list(names), request_timeout=REQUEST_TIMEOUT_S)
-    counts = {}
+    found = {}
     for name, future in futures.items():
-        try:
-            counts[name] = len(cluster.finish(future, f"group {name}").members)
-        except Failure:
-            continue
-    return counts
+        with contextlib.suppress(Failure):
+            found[name] = cluster.finish(future, f"group {name}").members
+    return found
 
 
 def describe_group(cluster: Cluster, snapshot: Snapshot, name: str, known: LagSummary | None = None) -> DescribedGroup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.cli.client.cluster import chosen_partitions, without_leader
@@ -14,9 +14,10 @@ from odradek.cli.records.record_reader import RecordReader
 from odradek.console.cluster.permissions import needs
 from odradek.console.record import Record
 from odradek.console.record_page import RecordPage
+from odradek.console.views.figures import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
@@ -35,6 +36,10 @@ SETTINGS = FetchSettings(
 MOST_UNREADABLE = 3  # batches that a notice names
 
 
+class NoSuchRecord(Failure):
+    """The partition has no record at the offset."""
+
+
 class NotAnswering(Failure):
     """A partition sent no records for a while, before its end."""
 
@@ -42,7 +47,7 @@ class NotAnswering(Failure):
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A range of records: of one partition or all, from `start`: newest, oldest, offset, time, before (the newest ones
-    before an offset) or end (those that arrive)."""
+    before an offset) or end (those that arrive). With `offsets` by partition, `offset` is that of the others."""
 
     topic: str
     partition: int | None = None
@@ -50,10 +55,14 @@ class Reading:
     offset: int = 0
     time_ms: int = 0
     limit: int = 50
+    offsets: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def is_backward(self) -> bool:
         return self.start in ("newest", "before")
+
+    def offset_of(self, partition: int) -> int:
+        return self.offsets.get(partition, self.offset)
 
 
 class Unreadable:
@@ -113,7 +122,7 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
         "newest": Start(from_beginning=True),
         "before": Start(from_beginning=True),
         "oldest": Start(from_beginning=True),
-        "offset": Start(offset=reading.offset),
+        "offset": Start(from_beginning=True) if reading.offsets else Start(offset=reading.offset),
         "time": Start(from_time_ms=reading.time_ms),
         "end": Start(),
     }
@@ -128,7 +137,9 @@ def find_reading_ranges(cluster: Cluster, reading: Reading) -> ReadingRanges:
             raise Failure(f"topic {reading.topic}: {notice}; `odradek cluster status` shows the brokers")
         found = find_ranges(cluster, reading.topic, led, starts[reading.start])
         if reading.start == "before":
-            found = [_ending_at(each, reading.offset) for each in found]
+            found = [_ending_at(each, reading.offset_of(each.partition)) for each in found]
+        elif reading.start == "offset" and reading.offsets:
+            found = [_starting_at(each, reading.offset_of(each.partition)) for each in found]
         if reading.start == "end":
             return ReadingRanges([*found, *(PartitionRange(each, LATEST, LATEST) for each in unled)])
         if cluster.properties.get("isolation.level", "").lower() == "read_uncommitted":
@@ -142,9 +153,13 @@ def _ending_at(whole: PartitionRange, offset: int) -> PartitionRange:
     return replace(whole, end_offset=max(whole.start_offset, min(whole.end_offset, offset)))
 
 
+def _starting_at(whole: PartitionRange, offset: int) -> PartitionRange:
+    return replace(whole, start_offset=min(whole.end_offset, max(whole.start_offset, offset)))
+
+
 def _uncommitted_text(found: Sequence[PartitionRange], committed: Sequence[PartitionRange]) -> str:
     count = sum(each.end_offset for each in found) - sum(each.end_offset for each in committed)
-    return f"not shown: {count:,} offsets from the first record of an open transaction on" if count else ""
+    return f"not shown: {plural(count, 'offset')} from the first record of an open transaction on" if count else ""
 
 
 def _leaderless_text(partitions: Sequence[int]) -> str:
@@ -162,11 +177,15 @@ def split_range(whole: PartitionRange, length: int, *, is_backward: bool) -> tup
 
 
 class PageRead(NamedTuple):
-    """`notice` says what the page lacks, `uncommitted` what is not committed."""
+    """`notice` says what the page lacks, `uncommitted` what is not committed. The page has all records of each
+    partition between the offsets `began` and `ended`, in the direction of the reading; `is_over` if none follow."""
 
     records: Sequence[Record]
     notice: str = ""
     uncommitted: str = ""
+    began: Mapping[int, int] = {}
+    ended: Mapping[int, int] = {}
+    is_over: bool = True
 
 
 def read_page(
@@ -181,21 +200,19 @@ def read_page(
     A few offsets of each partition are read first, and more of the partitions of which more records may belong to the
     page: an offset may have no record, after a compaction or a transaction.
     """
-    unread, notice, uncommitted = find_reading_ranges(cluster, reading)
+    ranges, notice, uncommitted = find_reading_ranges(cluster, reading)
     page = RecordPage(
         reading.limit,
         PAGE_BYTES,
         is_newest_first=reading.is_backward,
         is_by_offset=reading.partition is not None,
     )
-    length = max(1, min(reading.limit, MOST_READ_FOR_PAGE // len(unread)))
+    length = max(1, min(reading.limit, MOST_READ_FOR_PAGE // len(ranges)))
     deadline = time.monotonic() + READ_TIMEOUT_S
     passed_over = Unreadable() if unreadable is None else unreadable
-
-    def noticed(problem: str) -> str:
-        return joined(notice, passed_over.notice if unreadable is None else "", problem)
-
-    while unread := [r for r in unread if r.start_offset < r.end_offset and page.wants_more_of(r.partition)]:
+    rests = {each.partition: each for each in ranges}
+    problem = ""
+    while unread := [each for each in rests.values() if _has_offsets(each) and page.wants_more_of(each.partition)]:
         parts = [split_range(each, length, is_backward=reading.is_backward) for each in unread]
         try:
             windows = [part for part, _rest in parts]
@@ -204,12 +221,29 @@ def read_page(
                 if time.monotonic() > deadline:
                     raise NotAnswering(f"the records were not read within {READ_TIMEOUT_S:g} s")
         except NotAnswering as failure:
-            missing = f"records may be missing: {failure.message}"
-            return PageRead(page.records, noticed(missing), uncommitted)
-        unread = [rest for _part, rest in parts]
+            problem = f"records may be missing: {failure.message}"
+            break
+        rests.update((rest.partition, rest) for _part, rest in parts)
         length *= WINDOW_GROWTH
-    cut = f"the page is cut after {PAGE_BYTES // 2**20} MB of records" if page.is_cut else ""
-    return PageRead(page.records, noticed(cut), uncommitted)
+    if page.is_cut and not problem:
+        problem = f"the page is cut after {PAGE_BYTES // 2**20} MB of records"
+    is_over = not page.has_left_out and not any(_has_offsets(each) for each in rests.values())
+    return PageRead(
+        page.records,
+        joined(notice, passed_over.notice if unreadable is None else "", problem),
+        uncommitted,
+        {each.partition: _begin_of(each, reading) for each in ranges},
+        {each.partition: page.end_in(each.partition, _begin_of(each, reading)) for each in rests.values()},
+        is_over,
+    )
+
+
+def _begin_of(whole: PartitionRange, reading: Reading) -> int:
+    return whole.end_offset if reading.is_backward else whole.start_offset
+
+
+def _has_offsets(whole: PartitionRange) -> bool:
+    return whole.start_offset < whole.end_offset
 
 
 def joined(*notices: str) -> str:
@@ -224,7 +258,8 @@ def read_whole_page(cluster: Cluster, reading: Reading, unreadable: Unreadable) 
         yield record
         count += 1
     if count < len(page.records):
-        raise Failure(f"{len(page.records) - count} records were not read again; they were deleted, or stopped coming")
+        missing = plural(len(page.records) - count, "record")
+        raise Failure(f"not read again: {missing}, deleted in between, or no longer sent")
     if page.notice:
         raise Failure(page.notice)
 
@@ -238,9 +273,9 @@ def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Re
     unreadable = Unreadable()
     for record in read_selected(cluster, topic, [(partition, offset)], unreadable):
         return record
-    raise Failure(
-        unreadable.notice or f"{topic}-{partition} has no record at offset {offset}; it was deleted, or compacted away"
-    )
+    if unreadable.notice:
+        raise Failure(unreadable.notice)
+    raise NoSuchRecord(f"{topic}-{partition} has no record at offset {offset:,}; it was deleted, or compacted away")
 
 
 def read_selected(
@@ -329,5 +364,5 @@ def _batches(
         if must_reach_ends and reader.ends:
             partition, end = min(reader.ends.items())
             raise NotAnswering(
-                f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end}"
+                f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end:,}"
             )

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+from confluent_kafka import TopicCollection
+
+from odradek.cli.client.kafka_admin import (
+    AclOperation,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    ResourceType,
+)
 from odradek.cli.client.setting_names import suggesting_names
 from odradek.cli.client.settings import Setting, alter_settings, read_settings
 from odradek.cli.framework.failure import Failure
@@ -51,6 +60,15 @@ def check_topic(cluster: Cluster, name: str) -> None:
 def topic_settings(cluster: Cluster, name: str) -> list[Setting]:
     with needs("DescribeConfigs", f"topic {name}"):
         return read_settings(cluster, ResourceType.TOPIC, name)
+
+
+def may_alter_settings(cluster: Cluster, name: str) -> bool:
+    """Whether the access rules let the user do so; True if the cluster does not say."""
+    futures = cluster.admin().describe_topics(
+        TopicCollection([name]), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
+    )
+    operations = cluster.finish(futures[name], f"topic {name}").authorized_operations
+    return not operations or AclOperation.ALTER_CONFIGS in operations
 
 
 def alter_topic_setting(cluster: Cluster, name: str, setting: str, value: str | None) -> None:

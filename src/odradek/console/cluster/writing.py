@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.permissions import NotAllowed, needs
 from odradek.console.cluster.records import read_selected
+from odradek.console.views.figures import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,9 +72,11 @@ def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) ->
         raise NotAllowed(f"not allowed: needs Write on topic {topic}")
     if failures:
         line = cluster.failure(failures[0], f"topic {topic}").message
-        raise Failure(f"{line}; {len(written)} of {len(records)} records were written")
+        raise Failure(f"{line}; {len(written)} of {plural(len(records), 'record')} were written")
     if len(written) < len(records):
-        raise Failure(f"topic {topic}: the cluster has acknowledged {len(written)} of {len(records)} records in time")
+        raise Failure(
+            f"topic {topic}: the cluster has acknowledged {len(written)} of {plural(len(records), 'record')} in time"
+        )
     return written
 
 

@@ -91,7 +91,7 @@ async def begin(request: Request) -> Response:
     form = await checked_form(request)
     try:
         after, before = parse_plan(form.text("plan"))
-        change = f"move {len(after)} partitions: {sorted(after.items())[:20]}"
+        change = f"move {plural(len(after), 'partition')}: {sorted(after.items())[:20]}"
         await make_change(request, change, moves.begin, after, before)
     except (Failure, FormError) as failure:
         return await _page(request, form, error=str(failure))

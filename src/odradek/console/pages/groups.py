@@ -165,7 +165,9 @@ async def apply_reset(request: Request) -> Response:
     name = name_of(request)
     try:
         moves = parse_plan(form.text("plan"))
-        await make_change(request, f"reset {len(moves)} offsets of group {name}", groups.apply_reset, name, moves)
+        await make_change(
+            request, f"reset {plural(len(moves), 'offset')} of group {name}", groups.apply_reset, name, moves
+        )
     except (Failure, FormError) as failure:
         text = str(failure)
         return await _reset_page(request, form, error=text)

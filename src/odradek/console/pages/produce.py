@@ -1,4 +1,4 @@
-"""The forms of the messages page that write: one record, or a selection of records into a topic."""
+"""The forms of the records page that write: one record, or a selection of records into a topic."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from odradek.console.cluster.connection import Failure
 from odradek.console.cluster.writing import CHOSEN_BY_KEY, NewRecord, replay, write_records
 from odradek.console.context import console_of
 from odradek.console.forms import Form, FormError, parse_number
-from odradek.console.pages.messages import INT32_MAX, INT64_MAX, show
+from odradek.console.pages.records import show
 from odradek.console.views.figures import plural
+from odradek.console.views.page_links import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,8 +46,9 @@ async def produce(request: Request) -> Response:
     except (Failure, FormError) as failure:
         text = str(failure)
         return await show(request, text, {field: form.raw(field) or "" for field in PRODUCE_FIELDS})
+    await console.run(console.watch.look_again)  # so that the page counts it
     notice = f"Wrote a record to partition {written.partition} at offset {written.offset:,}."
-    return console.renderer.redirect(f"/topics/{name}/messages", notice)
+    return console.renderer.redirect(f"/topics/{name}", notice)
 
 
 def parse_positions(texts: list[str]) -> list[tuple[int, int]]:
@@ -70,16 +72,15 @@ async def replay_selection(request: Request) -> Response:
         if not target:
             raise FormError("name the topic that the records go to")
         positions = parse_positions(form.all("record"))
-        change = f"copy {len(positions)} records of {name} to {target}"
+        change = f"copy {plural(len(positions), 'record')} of {name} to {target}"
         count = await make_change(request, change, replay, name, positions, target)
     except (Failure, FormError) as failure:
         return await show(request, str(failure))
-    return console.renderer.redirect(
-        f"/topics/{target}/messages", f"Copied {plural(count, 'record')} of {name} to {target}."
-    )
+    await console.run(console.watch.look_again)
+    return console.renderer.redirect(f"/topics/{target}", f"Copied {plural(count, 'record')} of {name} to {target}.")
 
 
 ROUTES = [
-    Route("/topics/{name}/messages", produce, methods=["POST"]),
+    Route("/topics/{name}", produce, methods=["POST"]),
     Route("/topics/{name}/replay", replay_selection, methods=["POST"]),
 ]

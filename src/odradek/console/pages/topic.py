@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from odradek.console.changes import checked_form, make_change
-from odradek.console.cluster.connection import Failure, NoSuchTopic
-from odradek.console.cluster.topics import alter_topic_setting, check_topic, delete_topic, grow_topic, topic_settings
+from odradek.console.cluster.connection import Failure, NoSuchTopic, similar_names
+from odradek.console.cluster.snapshot import is_internal
+from odradek.console.cluster.topics import (
+    alter_topic_setting,
+    check_topic,
+    delete_topic,
+    grow_topic,
+    may_alter_settings,
+    topic_settings,
+)
 from odradek.console.context import console_of
 from odradek.console.forms import FormError
 from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.pages.topics import MOST_PARTITIONS
-from odradek.console.views.figures import sparkline
+from odradek.console.views.figures import plural, sparkline
 from odradek.console.views.topics import is_own, list_partitions, order_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -25,6 +36,16 @@ if TYPE_CHECKING:
 
 LARGEST_VALUE = 10_000
 LONGEST_NAME = 249
+TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class MissingTopic(HTTPException):
+    """`similar` are the names of topics that may be meant."""
+
+    def __init__(self, name: str, similar: Sequence[str]) -> None:
+        super().__init__(404, f"There is no topic {shown_name(name)}.")
+        self.name = name if TOPIC_NAME.fullmatch(name) else ""  # that can be created
+        self.similar = similar
 
 
 def shown_name(name: str) -> str:
@@ -42,7 +63,8 @@ async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
         try:
             await console.call(check_topic, name)
         except NoSuchTopic:
-            raise HTTPException(404, f"There is no topic {shown_name(name)}.") from None
+            known = [each for each in snapshot.topics if not is_internal(each)]
+            raise MissingTopic(name, await console.run(lambda: similar_names(name, known))) from None
         raise HTTPException(404, f"The topic {shown_name(name)} is new; open this page again.")
     return snapshot, snapshot.topics[name]
 
@@ -69,6 +91,7 @@ async def show_settings(request: Request, error: str = "") -> Response:
     _snapshot, topic = await find_topic(request)
     search = search_text(request)
     settings = order_settings(await console.call(topic_settings, topic.name), search)
+    may_alter = not console.settings.is_read_only and await console.call(may_alter_settings, topic.name)
     template = choose_template(request, "topic_settings", "settings")
     return console.renderer.page(
         request,
@@ -80,6 +103,7 @@ async def show_settings(request: Request, error: str = "") -> Response:
         settings=settings,
         own={each.name for each in settings if is_own(each)},
         search=search,
+        may_alter=may_alter,
         error=error,
     )
 
@@ -104,13 +128,13 @@ async def grow(request: Request) -> Response:
     name = request.path_params["name"]
     try:
         partitions = form.number("partitions", 1, MOST_PARTITIONS)
-        await make_change(request, f"topic {name}: {partitions} partitions", grow_topic, name, partitions)
+        await make_change(request, f"topic {name}: {plural(partitions, 'partition')}", grow_topic, name, partitions)
     except Failure as failure:
         return await show(request, failure.message)
     except FormError as error:
         return await show(request, str(error))
     await console.run(console.watch.look_again)
-    return console.renderer.redirect(f"/topics/{name}", f"{name} now has {partitions:,} partitions.")
+    return console.renderer.redirect(f"/topics/{name}/partitions", f"{name} now has {plural(partitions, 'partition')}.")
 
 
 async def delete(request: Request) -> Response:
@@ -128,7 +152,7 @@ async def delete(request: Request) -> Response:
 
 
 ROUTES = [
-    Route("/topics/{name}", show),
+    Route("/topics/{name}/partitions", show),
     Route("/topics/{name}/settings", show_settings),
     Route("/topics/{name}/settings", change_setting, methods=["POST"]),
     Route("/topics/{name}/partitions", grow, methods=["POST"]),

@@ -36,7 +36,7 @@ async def show_list(request: Request) -> Response:
 
 
 async def show_new(request: Request) -> Response:
-    return _form(request, Form({}))
+    return _form(request, Form({"name": [request.query_params.get("name", "")[:LARGEST_NAME]]}))
 
 
 def _form(request: Request, form: Form, error: str = "", status: int = 200) -> Response:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.figures import DASH, compact, number, plural, rate, size, sparkline
+from odradek.console.views.figures import DASH, number, plural, rate, size, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,5 +125,6 @@ def _headline(
     if fenced:
         return f"{plural(fenced, 'broker')} down; every partition still has a leader", "warn"
     if under_replicated:
-        return f"{compact(under_replicated)} partitions wait for a replica to catch up", "warn"
+        wait = "waits" if under_replicated == 1 else "wait"
+        return f"{plural(under_replicated, 'partition')} {wait} for a replica to catch up", "warn"
     return "All brokers run, and all replicas are in sync", "good"

@@ -106,7 +106,7 @@ def figure_of(node: GraphNode, known: KnownPipeline, topics: Mapping[str, TopicS
     checked = max((each.checked for each in known.published.status.expectations if each.step == node.name), default=0)
     if failed:
         return f"{compact(failed)} of {compact(checked)} failed" if checked else f"{compact(failed)} failed", "warn"
-    return (f"{compact(checked)} rows passed", "good") if checked else ("", "")
+    return (f"{compact(checked)} row{'' if checked == 1 else 's'} passed", "good") if checked else ("", "")
 
 
 def width_of(node: GraphNode, figure: str) -> float:

@@ -179,6 +179,14 @@ def pipeline_rows(pipelines: Iterable[KnownPipeline], now_s: float, *, is_masked
     return rows
 
 
+def readers_of(pipelines: Iterable[KnownPipeline], topic: str) -> list[KnownPipeline]:
+    return [
+        known
+        for known in pipelines
+        if any(node.kind == "source" and topic in node.topics for node in known.published.nodes)
+    ]
+
+
 def _error_of(status: PipelineStatus, *, is_masked: bool) -> str:
     return HIDDEN_TEXT if status.last_error and is_masked else status.last_error or ""
 

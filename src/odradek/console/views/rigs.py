@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.console.rigs import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
 from odradek.console.views.figures import DASH, age, number, plural, rate
-from odradek.console.views.messages import visible
 from odradek.console.views.pipelines import is_processing, pipeline_row
+from odradek.console.views.records import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.masking import NOT_JSON, indent_json, parse_json
 from odradek.console.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
-from odradek.console.views.figures import moment
+from odradek.console.views.figures import moment, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,24 +135,6 @@ def detail(record: Record, form: str) -> RecordDetail:
     return RecordDetail(record, moment(record.timestamp_ms), decode(record.key), decode(record.value, form), headers)
 
 
-class Neighbours(NamedTuple):
-    """The page of older records ends before an offset, that of newer ones begins at one; None where there is none."""
-
-    older_offset: int | None = None
-    newer_offset: int | None = None
-
-
-def neighbours(rows: Sequence[RecordRow], reading: Reading, start_offset: int, end_offset: int) -> Neighbours:
-    """Of one partition only: records of several have no common order."""
-    if reading.partition is None or not rows:
-        return Neighbours()
-    first, last = min(each.offset for each in rows), max(each.offset for each in rows)
-    return Neighbours(
-        first if first > start_offset else None,
-        last + 1 if last + 1 < end_offset else None,
-    )
-
-
 class CopiedCommand(NamedTuple):
     """`note` says how what the command prints differs from the page."""
 
@@ -163,8 +145,11 @@ class CopiedCommand(NamedTuple):
 def consume_command(
     address: str, reading: Reading, wanted: RecordFilter, rows: Sequence[RecordRow]
 ) -> CopiedCommand | None:
-    """The command that prints the records of the page, or all that match a filter; None for a page before an offset
-    without rows, because `odradek consume` reads forward from the first of them."""
+    """The command that prints the records of the page, or all that match a filter. None for a page before an offset
+    without rows, because `odradek consume` reads forward from the first of them, and for an offset of each partition.
+    """
+    if reading.offsets and reading.partition is None:
+        return None
     words = ["odradek", "consume", reading.topic, "-b", address]
     limit = reading.limit
     if reading.start == "newest" and not wanted.is_active:
@@ -172,7 +157,7 @@ def consume_command(
     elif reading.start in ("newest", "oldest") or (reading.start == "before" and wanted.is_active):
         words += ["--from-beginning"]
     elif reading.start == "offset":
-        words += ["--offset", str(reading.offset)]
+        words += ["--offset", str(reading.offset_of(reading.partition or 0))]
     elif reading.start == "before":
         if not rows:
             return None
@@ -186,9 +171,11 @@ def consume_command(
     if wanted.is_active:
         return _filtered(words, wanted)
     if reading.partition is None and reading.start == "newest":
-        return CopiedCommand(shlex.join(words), f"It prints the newest {reading.limit} records of each partition.")
+        return CopiedCommand(
+            shlex.join(words), f"It prints the newest {plural(reading.limit, 'record')} of each partition."
+        )
     words += ["--max-records", str(limit)]
-    note = f"It prints the first {limit} records that arrive, of any partition."
+    note = f"It prints the first {plural(limit, 'record')} that arrive, of any partition."
     return CopiedCommand(shlex.join(words), note if reading.partition is None else "")
 
 

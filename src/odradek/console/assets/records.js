@@ -1,4 +1,4 @@
-// The live parts of the messages page: the tail with its pause, the search with its progress, one record in a drawer.
+// The live parts of the records page: the tail with its pause, the search with its progress, one record in a drawer.
 "use strict";
 (() => {
   const KEPT_ROWS = 300;
@@ -8,8 +8,10 @@
   const status = document.querySelector("[data-stream-status]");
   const progress = document.querySelector("[data-stream-progress]");
   const stopButton = document.querySelector("[data-stop-search]");
+  const furtherLink = document.querySelector("[data-search-further]");
   const tailButton = document.querySelector("[data-tail-switch]");
   const number = new Intl.NumberFormat("en-US");
+  const records = (count) => `${number.format(count)} record${count === 1 ? "" : "s"}`;
   let stream = null;
   let waiting = [], shown = 0, isDrawing = false; // of the tail: the newest rows that are not drawn, and how many are
 
@@ -60,7 +62,7 @@
     }
     const fields = new URLSearchParams(new FormData(document.getElementById("query")));
     for (const name of ["start", "at", "limit"]) fields.delete(name);
-    progress.hidden = stopButton.hidden = true;
+    progress.hidden = stopButton.hidden = furtherLink.hidden = true;
     let before = 0, since = performance.now();
     shown = 0;
     status.textContent = "Waiting for new records";
@@ -74,7 +76,7 @@
         const rate = (taken.seen - before) / seconds;
         before = taken.seen; since = performance.now();
         const skipped = taken.matched > shown ? `, ${number.format(taken.matched - shown)} not shown` : "";
-        status.textContent = `${number.format(taken.matched)} records, ${number.format(Math.round(rate))}/s${skipped}`;
+        status.textContent = `${records(taken.matched)}, ${number.format(Math.round(rate))}/s${skipped}`;
         if (taken.notice) status.textContent += `; ${taken.notice}`;
       } else if (taken.notice && !taken.seen) {
         status.textContent = taken.notice;
@@ -91,8 +93,16 @@
       addRows(taken.html, false);
       const share = taken.done && !taken.failure ? 100 : taken.total ? Math.min(100, 100 * taken.seen / taken.total) : 0;
       progress.value = share;
-      const counts = `${number.format(taken.matched)} found in ${number.format(taken.seen)} of ${number.format(Math.max(taken.total, taken.seen))} records`;
+      const counts = `${number.format(taken.matched)} found in ${number.format(taken.seen)} of ${records(Math.max(taken.total, taken.seen))}`;
       status.textContent = taken.failure ? `${counts}: ${taken.failure}` : counts;
+      if (taken.further) {
+        furtherLink.href = taken.further;
+        furtherLink.hidden = false;
+      }
+      if (taken.empty) {
+        body().closest("table").hidden = true;
+        found.insertAdjacentHTML("beforeend", taken.empty);
+      }
       if (taken.done) progress.hidden = stopButton.hidden = true;
     });
     stopButton.addEventListener("click", () => { close(); progress.hidden = stopButton.hidden = true; status.textContent += ", stopped"; });
@@ -105,7 +115,9 @@
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     const form = document.querySelector("#query select[name=format]").value;
-    htmx.ajax("GET", `${link.getAttribute("href")}&format=${form}`, { target: "#record", swap: "innerHTML" }).then(() => { if (!drawer.open) drawer.showModal(); });
+    const address = new URL(link.href);
+    if (!address.searchParams.has("format")) address.searchParams.set("format", form);
+    htmx.ajax("GET", address.pathname + address.search, { target: "#record", swap: "innerHTML" }).then(() => { if (!drawer.open) drawer.showModal(); });
   });
   drawer.addEventListener("click", (event) => { if (event.target === drawer) drawer.close(); });
 
