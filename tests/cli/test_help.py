@@ -87,6 +87,7 @@ WITHOUT_A_CLUSTER = {
     "profile list",
     "profile remove",
     "profile show",
+    "profile use",
     "secure init",
 } | {
     path

@@ -21,9 +21,6 @@ REQUIRED = {
     "DescribeTopicPartitions(75)": "0",
 }
 
-# Apache Kafka advertises these if it has a receiver of client metrics; Odradek always has one (decision 38).
-WITH_CLIENT_TELEMETRY = {"GetTelemetrySubscriptions(71)": "0", "PushTelemetry(72)": "0"}
-
 # What comes later or is optional; a broker that advertises one of these advertises this range.
 OTHERS = {
     "OffsetCommit(8)": "2 to 10",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.api_ranges import OTHERS, REQUIRED, WITH_CLIENT_TELEMETRY
+from tests.clients.api_ranges import OTHERS, REQUIRED
 from tests.clients.conftest import APACHE_KAFKA, Target
 from tests.clients.wire.requests import new_topic_name
 from tests.jvm.tools import ToolResult, ToolSession, run_tool
@@ -156,5 +156,5 @@ def test_broker_api_versions_are_kafkas(jvm: None, target: Target, tmp_path: Pat
     expected = REQUIRED | OTHERS
     if target.name != APACHE_KAFKA:
         others = {name: span for name, span in OTHERS.items() if name in advertised}
-        expected = REQUIRED | WITH_CLIENT_TELEMETRY | others
+        expected = REQUIRED | others
     assert advertised == expected

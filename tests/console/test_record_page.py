@@ -157,8 +157,8 @@ def test_a_tail_waits_for_partitions_without_a_leader(monkeypatch: pytest.Monkey
     stored = Stored({0: range(2), 1: range(2)}, {0: 2, 1: 2}, leaderless=(1,))
     followed: list[PartitionRange] = []
 
-    def read(_cluster: Any, _topic: str, ranges: Sequence[PartitionRange], **_options: Any) -> Any:
-        followed.extend(ranges)
+    def read(_cluster: Any, ranges: dict[str, list[PartitionRange]], **_options: Any) -> Any:
+        followed.extend(ranges["t"])
         return nullcontext()
 
     monkeypatch.setattr(records, "find_ranges", stored.find)

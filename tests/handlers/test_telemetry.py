@@ -184,11 +184,23 @@ def test_a_bomb_is_an_invalid_record(broker: SimulatedBroker, codec: Compression
     assert error == ErrorCode.INVALID_RECORD
 
 
+def advertised(broker: SimulatedBroker) -> set[int]:
+    return {each.api_key for each in broker.call(ApiVersionsRequest(), ApiVersionsResponse, 0).api_keys}
+
+
+def test_the_apis_are_advertised_while_a_subscription_exists(broker: SimulatedBroker) -> None:
+    assert {71, 72} <= advertised(broker)
+    alter_configs(broker, CLIENT_METRICS, "all", metrics=None, interval_ms=None)
+    assert not {71, 72} & advertised(broker)
+    assert not subscribe(broker).error_code  # a client that has found them before
+
+
 def test_a_broker_without_telemetry_does_not_serve_the_apis() -> None:
     broker = SimulatedBroker(client_telemetry_enable="false")
     try:
-        answer = broker.call(ApiVersionsRequest(), ApiVersionsResponse, 0)
-        assert not {71, 72} & {each.api_key for each in answer.api_keys}
+        alter_configs(broker, CLIENT_METRICS, "all", metrics="*")
+        assert not {71, 72} & advertised(broker)
+        assert subscribe(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert describe(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
     finally:
         broker.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.notation.sizes import size_text
+from odradek.notation.sizes import parse_size_bytes, size_text
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,16 @@ from odradek.notation.sizes import size_text
 )
 def test_the_unit_leaves_at_most_three_digits(size_bytes: float, text: str) -> None:
     assert size_text(size_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("12B", 12), ("1KB", 1_000), ("1KiB", 1_024), ("1.5 GiB", 1_610_612_736), ("2TB", 2_000_000_000_000)],
+)
+def test_sizes_with_units_are_bytes(text: str, size_bytes: int) -> None:
+    assert parse_size_bytes(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "12", "1m", "1kb", "1iB", "-1MB", "1 MB/s", "MB"])
+def test_what_is_no_size_with_a_unit_is_none(text: str) -> None:
+    assert parse_size_bytes(text) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,13 @@ from confluent_kafka import Consumer, Producer
 from odradek.cli.client.broker_metrics import metrics_of_all
 from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster import Cluster
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from odradek.testing import broker, cluster
 from tests.cli.conftest import run_odradek
 from tests.jvm.tools import ToolSession
+from tests.waiting import eventually
+from tests.wire import WireClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +46,17 @@ def await_clients(address: str, condition: Callable[[dict[str, Any]], bool], wor
         assert time.monotonic() < deadline, rows
 
 
+def await_subscription(address: str) -> None:
+    """Until the broker advertises the APIs of client telemetry: it learns of a subscription from the controller."""
+
+    def is_advertised() -> bool:
+        with WireClient(int(address.rsplit(":", 1)[1])) as client:
+            answer = client.call(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        return GetTelemetrySubscriptionsRequest.api_key in {each.api_key for each in answer.api_keys}
+
+    eventually(is_advertised)
+
+
 def described(address: str, instance_id: str) -> dict[str, Any]:
     return run_odradek("client", "describe", instance_id, "-b", address, "--format", "json").row
 
@@ -50,6 +66,17 @@ def values(row: dict[str, Any]) -> dict[str, float]:
     for each in row["values"]:
         totals[each["name"]] = totals.get(each["name"], 0.0) + each["value"]
     return totals
+
+
+def test_librdkafka_reports_no_instance_id_without_a_subscription(
+    running: RunningBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    producer = Producer({"bootstrap.servers": running.bootstrap_servers}, logger=logging.getLogger("librdkafka"))
+    producer.produce("orders", b"one")
+    assert producer.flush(30) == 0  # the client would ask for its subscription when it connects
+    producer.poll(0.5)
+    assert caplog.messages == []
 
 
 @pytest.mark.timeout(120)
@@ -121,6 +148,8 @@ def test_clients_of_all_brokers_are_listed() -> None:
         assert (
             run_odradek("client", "subscribe", "all", "--metrics", "*", "--interval", "200ms", "-b", address).code == 0
         )
+        for each in address.split(","):
+            await_subscription(each)
         producers = [
             Producer({"bootstrap.servers": each, "client.id": f"shop-{number}"})
             for number, each in enumerate(address.split(","))

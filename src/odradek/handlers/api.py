@@ -44,6 +44,8 @@ class Api:
     """Such an API is served in a cluster, and not advertised."""
     is_own: bool = False
     """Whether Kafka has no such API. It is advertised to Odradek's own clients only."""
+    is_telemetry: bool = False
+    """Such an API is advertised while a subscription to clients' metrics exists: clients that find it use it."""
 
 
 class AdvertisedApis:
@@ -51,15 +53,16 @@ class AdvertisedApis:
 
     def __init__(self, apis: Iterable[Api]) -> None:
         advertised = [api for api in sorted(apis, key=lambda api: api.key) if not api.is_between_brokers]
-        self._keys = [_versions(api) for api in advertised if not api.is_own]
-        self._keys_for_own_clients = [_versions(api) for api in advertised]
+        self._advertised = [(api, _versions(api)) for api in advertised]
 
-    def supported(self, image: MetadataImage, version: int, *, is_own_client: bool = False) -> ApiVersionsResponse:
+    def supported(
+        self, image: MetadataImage, version: int, *, is_own_client: bool, has_telemetry: bool
+    ) -> ApiVersionsResponse:
         """The response in this version of ApiVersions. Features of level 0 are disabled, and not listed among those in
         use; the epoch is the version of the metadata, so that clients take the levels of the newest."""
         levels = {name: image.feature_level(name) for name in SUPPORTED_FEATURES}
         return ApiVersionsResponse(
-            api_keys=self._keys_for_own_clients if is_own_client else self._keys,
+            api_keys=self._keys(is_own_client=is_own_client, has_telemetry=has_telemetry),
             supported_features=[
                 SupportedFeatureKey(name=name, min_version=supported.smallest, max_version=supported.largest)
                 for name, supported in SUPPORTED_FEATURES.items()
@@ -74,7 +77,15 @@ class AdvertisedApis:
         )
 
     def unsupported_version(self) -> ApiVersionsResponse:
-        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=self._keys)
+        keys = self._keys(is_own_client=False, has_telemetry=False)
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
+
+    def _keys(self, *, is_own_client: bool, has_telemetry: bool) -> list[ApiVersion]:
+        return [
+            versions
+            for api, versions in self._advertised
+            if (is_own_client or not api.is_own) and (has_telemetry or not api.is_telemetry)
+        ]
 
 
 def _versions(api: Api) -> ApiVersion:

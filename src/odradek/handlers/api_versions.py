@@ -1,6 +1,7 @@
 """ApiVersions, versions 0 to 4: the APIs and versions of this broker, derived from the registry.
 
 APIs of Odradek's own are listed for clients that name themselves `odradek` only: other clients see those of Kafka.
+Those of client telemetry are listed while a subscription exists, where Kafka lists them if a plugin receives metrics.
 A version that is too new is answered by the dispatcher in the format of version 0 (KIP-511).
 """
 
@@ -43,6 +44,10 @@ def handle(
     is_own_client = (
         context.api_version >= FIRST_VERSION_WITH_SOFTWARE_NAME and request.client_software_name == OWN_SOFTWARE_NAME
     )
+    telemetry = context.services.telemetry
     return context.services.advertised_apis.supported(
-        context.services.image, context.api_version, is_own_client=is_own_client
+        context.services.image,
+        context.api_version,
+        is_own_client=is_own_client,
+        has_telemetry=telemetry is not None and telemetry.has_subscriptions,
     )

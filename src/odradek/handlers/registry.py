@@ -78,8 +78,6 @@ from odradek.handlers.audited_actions import audited, audited_preparation
 from odradek.handlers.refused_requests import refusing_store_failures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.handlers.audited_actions import Describe
     from odradek.protocol.schema import Request, Response
 
@@ -92,6 +90,7 @@ def _api(
     is_forwarded: bool = False,
     is_between_brokers: bool = False,
     is_own: bool = False,
+    is_telemetry: bool = False,
     audit: Describe | None = None,
 ) -> Api:
     request: type[Request] = getattr(module, f"{name}Request")
@@ -112,6 +111,7 @@ def _api(
         prepare=prepare if prepare is None or audit is None else audited_preparation(prepare, audit),
         is_between_brokers=is_between_brokers,
         is_own=is_own,
+        is_telemetry=is_telemetry,
     )
 
 
@@ -124,14 +124,6 @@ def build_cluster_registry() -> dict[int, Api]:
         _api(allocate_producer_ids, "AllocateProducerIds", is_between_brokers=True),
     ]
     return {**build_registry(), **{api.key: api for api in apis}}
-
-
-TELEMETRY_APIS = frozenset({71, 72})
-
-
-def without_telemetry(apis: Mapping[int, Api]) -> dict[int, Api]:
-    """The APIs of a broker that takes no client telemetry."""
-    return {key: api for key, api in apis.items() if key not in TELEMETRY_APIS}
 
 
 def _token_apis() -> list[Api]:
@@ -162,8 +154,8 @@ def _transaction_apis() -> list[Api]:
 def _metrics_apis() -> list[Api]:
     """Metrics of clients and of this broker."""
     return [
-        _api(get_telemetry_subscriptions, "GetTelemetrySubscriptions"),
-        _api(push_telemetry, "PushTelemetry"),
+        _api(get_telemetry_subscriptions, "GetTelemetrySubscriptions", is_telemetry=True),
+        _api(push_telemetry, "PushTelemetry", is_telemetry=True),
         _api(describe_broker_metrics, "DescribeBrokerMetrics", is_own=True),
         _api(describe_client_telemetry, "DescribeClientTelemetry", is_own=True),
     ]

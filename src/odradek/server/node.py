@@ -19,7 +19,6 @@ from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.produce_conversions import ProduceConversions
 from odradek.handlers.quota_enforcement import QuotaEnforcement
-from odradek.handlers.registry import without_telemetry
 from odradek.handlers.sasl_listeners import SaslListeners
 from odradek.host.logs import get_logger
 from odradek.host.receive_budget import ReceiveBudget
@@ -157,8 +156,6 @@ class Node:
         if config.client_telemetry_enable:
             telemetry = ClientTelemetry(host.clock, host.entropy, lambda: metadata.image.configs)
             self._housekeeping.add(telemetry)
-        else:
-            apis = without_telemetry(apis)
         self.quotas = quotas = QuotaEnforcement(config, host.clock)
         quotas.load(metadata.image)
         metadata.subscribe(quotas.follow)

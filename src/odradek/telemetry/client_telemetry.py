@@ -146,6 +146,11 @@ class ClientTelemetry:
         return self.values.aggregates()
 
     @property
+    def has_subscriptions(self) -> bool:
+        self._follow_subscriptions()
+        return bool(self._subscriptions)
+
+    @property
     def instance_count(self) -> int:
         return len(self._instances)
 

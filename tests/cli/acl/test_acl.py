@@ -116,6 +116,8 @@ def test_a_user_without_rights_is_told_who_lacks_what() -> None:
             assert f": it needs {operation}" in line
         listed = run_odradek("topic", "list", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
         assert listed.output.startswith("no topics that User:ANONYMOUS may describe")
+        listed = run_odradek("group", "list", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+        assert listed.output.startswith("no groups that User:ANONYMOUS may describe")
         status = run_odradek("cluster", "status", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
         assert (status.code, status.errors) == (0, "")
         assert "1 broker" in status.output

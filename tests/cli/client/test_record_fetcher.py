@@ -52,7 +52,7 @@ def read(log: Log) -> tuple[list[FetchedRecord], list[UnreadableBatch]]:
     with serving(log) as cluster:
         whole = [PartitionRange(0, 0, log.end_offset)]
         with RecordReader(
-            cluster, "t", whole, until_end=True, idle_timeout_ms=20_000, settings=SETTINGS,
+            cluster, {"t": whole}, until_end=True, idle_timeout_ms=20_000, settings=SETTINGS,
             on_unreadable=unreadable.append,
         ) as reader:  # fmt: skip
             for batch in reader.batches():
@@ -173,7 +173,7 @@ def test_a_reader_is_idle_without_a_record_whatever_else_arrives() -> None:
     with (
         serving(Unreadable([], 10**9)) as cluster,
         RecordReader(
-            cluster, "t", [PartitionRange(0, 0, 0)], until_end=False, idle_timeout_ms=500, settings=SETTINGS,
+            cluster, {"t": [PartitionRange(0, 0, 0)]}, until_end=False, idle_timeout_ms=500, settings=SETTINGS,
             on_unreadable=lambda _unreadable: None,
         ) as reader,
     ):  # fmt: skip
@@ -221,7 +221,7 @@ def test_the_other_partitions_are_read_when_one_cannot_be() -> None:
     with (
         serving(corrupt(), Log([good(0)], 1), endless) as cluster,
         RecordReader(
-            cluster, "t", [PartitionRange(number, 0, 1) for number in range(3)], until_end=True, settings=SETTINGS,
+            cluster, {"t": [PartitionRange(number, 0, 1) for number in range(3)]}, until_end=True, settings=SETTINGS,
             on_unreadable=lambda unreadable: missing.append(str(unreadable)),
             on_failure=lambda _partition, failure: missing.append(failure.message),
         ) as reader,
@@ -237,7 +237,7 @@ def test_following_ends_when_no_partition_can_be_read() -> None:
     with (
         serving(corrupt(), corrupt()) as cluster,
         RecordReader(
-            cluster, "t", [PartitionRange(0, 0, 1), PartitionRange(1, 0, 1)], until_end=False, settings=SETTINGS,
+            cluster, {"t": [PartitionRange(0, 0, 1), PartitionRange(1, 0, 1)]}, until_end=False, settings=SETTINGS,
             on_unreadable=lambda _unreadable: None, on_failure=lambda _partition, _failure: None,
         ) as reader,
         pytest.raises(Failure, match="topic t, partition"),

@@ -77,9 +77,13 @@ def test_times_past_64_bits_overflow(text: str) -> None:
         ("retention.ms=-1", ("retention.ms", "-1")),
         ("retention.ms=1000", ("retention.ms", "1000")),
         ("retention.ms=soon", ("retention.ms", "soon")),  # the broker refuses it
+        ("retention.ms=10.5", ("retention.ms", "10.5")),
         ("retention.bytes=1m", ("retention.bytes", "1m")),
+        ("retention.bytes=1GiB", ("retention.bytes", "1073741824")),
+        ("retention.bytes=-1", ("retention.bytes", "-1")),
+        ("segment.bytes=10MB", ("segment.bytes", "10000000")),
         ("cleanup.policy=", ("cleanup.policy", "")),
     ],
 )
-def test_settings_in_milliseconds_take_units(text: str, setting: tuple[str, str]) -> None:
+def test_settings_take_units_of_time_and_size(text: str, setting: tuple[str, str]) -> None:
     assert SETTING.convert(text, None, None) == setting

@@ -1,6 +1,7 @@
 """Profiles: kept for their owner only, shown without secrets, and the precedence of options."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,33 @@ def test_profile_of_the_command_line_wins_over_the_environment(
     assert run_odradek("profile", "show", "chosen", "--format", "json").row["properties"] == {
         "bootstrap.servers": expected
     }
+
+
+def test_the_default_is_for_commands_that_name_no_cluster(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=file:1\n")
+    for name in ("prod", "other"):
+        run_odradek("profile", "add", name, "-b", f"{name}:1", "-X", "sasl.password=hunter2")
+    assert "there is no profile missing" in run_odradek("profile", "use", "missing").errors
+    assert run_odradek("profile", "use").code == 2
+    assert run_odradek("profile", "use", "prod").output == "profile prod is the default\n"
+    listed = run_odradek("profile", "list", "--format", "json").rows
+    assert {each["profile"]: each["default"] for each in listed} == {"prod": True, "other": False}
+
+    def address(*options: str, **environment: Any) -> tuple[str, bool]:
+        ran = run_odradek("profile", "add", "chosen", "--replace", *options, **environment)
+        assert ran.code == 0, ran.errors
+        properties = run_odradek("profile", "show", "chosen", "--format", "json").row["properties"]
+        return properties["bootstrap.servers"], "sasl.password" in properties
+
+    assert home.exists()
+    assert address() == ("prod:1", True)
+    assert address("--profile", "other") == ("other:1", True)
+    assert address("-b", "b:2") == ("b:2", False)
+    assert address("--command-config", str(file)) == ("file:1", False)
+    assert address(ODRADEK_BOOTSTRAP_SERVER="c:3") == ("c:3", False)
+    assert run_odradek("profile", "remove", "prod").code == 0
+    assert address() == ("127.0.0.1:9092", False)
 
 
 def test_kafkas_names_become_librdkafkas(tmp_path: Path) -> None:

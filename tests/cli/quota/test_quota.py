@@ -17,7 +17,7 @@ def test_a_quota_is_set_listed_and_removed(odradek: Run, new_name: NewName) -> N
     user = new_name()
     ran = odradek("quota", "set", "--user", user, "producer_byte_rate=1048576", "request_percentage=12.5")
     assert (
-        ran.output == f"user {user}: producer_byte_rate = 1 048 576 bytes/s\nuser {user}: request_percentage = 12.5 %\n"
+        ran.output == f"user {user}: producer_byte_rate = 1,048,576 bytes/s\nuser {user}: request_percentage = 12.5 %\n"
     )
     odradek("quota", "set", "--user", user, "--client-id", "etl", "consumer_byte_rate=1000")
     rows = odradek("quota", "list", "--user", user, "--format", "json").rows

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.cli.conftest import Run
 
 
@@ -72,6 +74,24 @@ def test_from_a_time_after_everything_is_the_end(odradek: Run, filled: str) -> N
 def test_last_counts_from_the_end_of_each_partition(odradek: Run, filled: str) -> None:
     assert numbers(odradek("consume", filled, "-e", "--last", "2").output) == [8, 9, 13, 14]
     assert numbers(odradek("consume", filled, "-e", "--last", "100").output) == list(range(15))
+
+
+def test_records_of_several_topics_have_their_topic(odradek: Run, new_name: Callable[[], str]) -> None:
+    prefix = new_name()
+    topics = [f"{prefix}-a", f"{prefix}-b"]
+    assert odradek("topic", "create", *topics).code == 0
+    for topic in topics:
+        assert odradek("produce", topic, "-k", "key", "-v", f"value of {topic}").code == 0
+    expected = {f"{topic}\tvalue of {topic}" for topic in topics}
+    assert set(odradek("consume", *topics, "-e").output.splitlines()) == expected
+    assert set(odradek("consume", f"{prefix}-*", "-n", "2", "--from-beginning").output.splitlines()) == expected
+    assert odradek("consume", f"{prefix}-?", "-e", "--keys").output.count("\tkey\tvalue of ") == 2
+    ran = odradek("consume", f"{prefix}-[ab]", "-g", prefix, "-e")
+    assert set(ran.output.splitlines()) == expected
+    assert f"group {prefix} assigned partition 0 of {topics[0]}; partition 0 of {topics[1]}" in ran.errors
+    assert odradek("consume", *topics, "-g", prefix, "-e").output == ""
+    lags = odradek("group", "describe", prefix, "--format", "json").row["partitions"]
+    assert [(each["topic"], each["lag"]) for each in lags] == [(topic, 0) for topic in topics]
 
 
 def test_max_records(odradek: Run, filled: str) -> None:

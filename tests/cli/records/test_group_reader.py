@@ -96,6 +96,9 @@ class ScriptedRecord(NamedTuple):
 
     text: str
 
+    def topic(self) -> str:
+        return "numbers"
+
     def partition(self) -> int:
         return 0
 
@@ -122,7 +125,7 @@ class Script:
     def committed(self, partitions: list[TopicPartition], _timeout_s: float) -> list[Any]:
         errors, self.committed_errors = self.committed_errors, {}
         return [
-            SimpleNamespace(partition=each.partition, offset=-1001, error=errors.get(each.partition))
+            SimpleNamespace(topic=each.topic, partition=each.partition, offset=-1001, error=errors.get(each.partition))
             for each in partitions
         ]
 
@@ -169,7 +172,7 @@ def values_until_end(monkeypatch: pytest.MonkeyPatch, *events: str) -> list[str]
     """The values that `--until-end` reads from these events, of which it must consume all."""
     script = Script(*events)
     monkeypatch.setattr(group_reader, "RecordFetcher", ScriptedFetcher)
-    reader = GroupReader(cast("Cluster", script), "numbers", "readers", from_beginning=True, until_end=True)
+    reader = GroupReader(cast("Cluster", script), ["numbers"], "readers", from_beginning=True, until_end=True)
     values = [cast("Any", record).text for batch in reader.batches() for record in batch]
     assert not script.events
     return values
@@ -198,7 +201,7 @@ def test_trouble_is_reported_once_until_records_arrive(monkeypatch: pytest.Monke
     monkeypatch.setattr(group_reader, "RecordFetcher", ScriptedFetcher)
     troubles: list[str] = []
     reader = GroupReader(
-        cast("Cluster", script), "numbers", "readers", from_beginning=True, until_end=True, on_trouble=troubles.append
+        cast("Cluster", script), ["numbers"], "readers", from_beginning=True, until_end=True, on_trouble=troubles.append
     )
     assert len(list(reader.batches())) == 1
     assert troubles == ["one", "three"]
@@ -211,10 +214,10 @@ def test_a_partition_whose_committed_offset_is_not_known_is_not_read_from_the_de
     script = Script("on_assign 0 1", "trouble", "trouble", "end", "on_revoke 1")
     script.committed_errors = {0: KafkaError(KafkaError._FAIL, "not known", False, is_retriable)}
     monkeypatch.setattr(group_reader, "RecordFetcher", ScriptedFetcher)
-    reader = GroupReader(cast("Cluster", script), "numbers", "readers", from_beginning=True, until_end=True)
+    reader = GroupReader(cast("Cluster", script), ["numbers"], "readers", from_beginning=True, until_end=True)
     if is_retriable:
         assert [records for records in reader.batches() if records] == []
         assert script.assigned == [1, 0]
     else:
-        with pytest.raises(Failure, match="group readers, partition 0: not known"):
+        with pytest.raises(Failure, match="group readers, numbers-0: not known"):
             list(reader.batches())

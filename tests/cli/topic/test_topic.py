@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.topic.describe import records_text
+from odradek.cli.topic.describe import offsets_text
 from tests.cli.completion.test_command import complete
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_describe_shows_partitions_and_offsets(odradek: Run, topic: str) -> None
     assert ran.code == 0
     lines = [line.split() for line in ran.output.splitlines()]
     assert lines[0][:3] == [topic, "2", "partitions"]
-    assert ran.output.splitlines()[0].endswith(" · at most 2 records")
+    assert ran.output.splitlines()[0].endswith(" · 2 offsets")
     assert ["PARTITION", "LEADER", "REPLICAS", "IN", "SYNC", "EARLIEST", "LATEST"] in lines
     assert [line[-2:] for line in lines if line[:1] in (["0"], ["1"])] == [["0", "0"], ["0", "2"]]
 
@@ -108,7 +108,7 @@ def test_the_records_of_partitions_without_a_leader_are_not_counted() -> None:
         {"earliest_offset": 1, "latest_offset": 4},
         {"earliest_offset": None, "latest_offset": None},
     ]
-    assert records_text(partitions) == "at most 3 records in partitions with a leader"
+    assert offsets_text(partitions) == "3 offsets in partitions with a leader"
 
 
 def test_describe_as_json(odradek: Run, topic: str) -> None:
@@ -140,6 +140,10 @@ def test_describe_shows_configs_that_differ_from_the_default(odradek: Run, new_n
     assert "segment.bytes" not in configs
     text = odradek("topic", "describe", name).output
     assert ["retention.ms", "123456", "dynamic", "topic"] in [line.split() for line in text.splitlines()]
+
+
+def test_a_setting_of_the_cluster_that_equals_the_default_is_not_shown(odradek: Run, topic: str) -> None:
+    assert odradek("topic", "describe", topic).output.endswith("All settings have their default values.\n")
 
 
 def test_describe_shows_all_configs_on_demand(odradek: Run, topic: str) -> None:
@@ -193,6 +197,30 @@ def test_delete_asks_and_so_needs_yes_in_a_script(odradek: Run, topic: str) -> N
     ran = odradek("topic", "delete", topic)
     assert ran.code == 2
     assert "--yes" in ran.errors
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("topic", "describe"), ("topic", "delete", "--yes"), ("topic", "alter", "-p", "3"), ("consume",),
+        ("partition", "elect", "--dry-run"),
+    ],
+)  # fmt: skip
+def test_a_mistyped_topic_has_a_suggestion(odradek: Run, topic: str, command: tuple[str, ...]) -> None:
+    mistyped = topic[:5] + topic[6:]
+    assert f"; did you mean {topic}?" in odradek(*command, mistyped).errors
+
+
+def test_topics_of_a_pattern_are_listed_and_deleted(odradek: Run, new_name: NewName) -> None:
+    prefix = new_name()
+    assert odradek("topic", "create", f"{prefix}-a", f"{prefix}-b", f"{prefix}x").code == 0
+    unconfirmed = odradek("topic", "delete", f"{prefix}-*")
+    assert unconfirmed.code == 2
+    assert unconfirmed.errors.startswith(f"{prefix}-a\n{prefix}-b\n")
+    ran = odradek("topic", "delete", f"{prefix}-*", "--yes")
+    assert ran.output.splitlines() == [f"deleted topic {prefix}-a", f"deleted topic {prefix}-b"]
+    assert f"{prefix}x" in odradek("topic", "list").output
+    assert "no topic matches" in odradek("topic", "delete", "__consumer_*", "--yes").errors
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])

@@ -102,7 +102,7 @@ sinks: {out: {from: good, topic: "@out"}}
     assert [(each.expectation, each.rows) for each in report.violations] == [("never", 1000)]
     assert stage.read("out") == []
     dead = stage.read("dead")
-    assert len({each.headers["source"] for each in dead}) == len(dead) == 1000
+    assert len({each.headers["odradek-source"] for each in dead}) == len(dead) == 1000
 
 
 def test_a_full_disk_stops_it_with_the_reason_and_loses_nothing(stage: Stage) -> None:

@@ -62,6 +62,8 @@ def test_a_broker_that_comes_back_finds_the_stream_waiting(
         odradek_broker.start()
         stage.produce("in", [*({"id": number} for number in range(RECORDS, 2 * RECORDS)), b"broken"])
         await_true(running, lambda: ids() == set(range(2 * RECORDS)))
-        await_true(running, lambda: {each.headers["source"] for each in stage.read("dead")} == {"0:200", "0:401"})
+        await_true(
+            running, lambda: {each.headers["odradek-source"] for each in stage.read("dead")} == {"0:200", "0:401"}
+        )
     finally:
         running.stop()

@@ -117,4 +117,4 @@ def fields_of(source: str, record: Record) -> dict[str, Any]:
 
 def letter_of(record: dict[str, Any]) -> tuple[str, str, str | None]:
     headers = {each["key"]: (each["value"] or b"").decode() for each in record["headers"]}
-    return headers["odradek-reason"].partition(":")[0], headers["odradek-step"], headers.get("source")
+    return headers["odradek-reason"].partition(":")[0], headers["odradek-step"], headers.get("odradek-source")

@@ -63,7 +63,7 @@ def dropped(stage: Stage, step: str) -> list[int]:
     for each in letters:
         assert each.headers["odradek-reason"].startswith("late: event time 2026-01-01 1")
         assert " is before the watermark 2026-01-01 1" in each.headers["odradek-reason"]
-        assert each.headers["odradek-id"].endswith(each.headers["source"])
+        assert each.headers["odradek-id"].endswith(each.headers["odradek-source"])
     return [each.json["id"] for each in letters]
 
 

@@ -91,7 +91,7 @@ def check_outputs(stage: Stage) -> None:
     (warning,) = stage.read("warnings")
     assert warning.key == "pump 2"
     assert warning.json == {"id": 2, "pressure": 150.5, "unit": None, "rule": "high"}
-    dead = {record.headers["source"]: record for record in stage.read("dead")}
+    dead = {record.headers["odradek-source"]: record for record in stage.read("dead")}
     assert len(dead) == len(BAD)
     for offset, (value, reason) in enumerate(zip(BAD, REASONS, strict=True)):
         letter = dead[f"1:{offset}"]

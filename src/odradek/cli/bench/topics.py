@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import note
+from odradek.cli.framework.output import count_text, note
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
@@ -19,7 +19,9 @@ PAYLOAD_WORDS = 100_000  # a larger value repeats the text
 def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
     """The existing topic, or a new one. Its partitions have leaders when this returns."""
     if cluster.create_topic(name, partitions):
-        note(f"created topic {name} with {partitions} partitions; `odradek topic delete {name}` removes it")
+        note(
+            f"created topic {name} with {count_text(partitions, 'partition')}; `odradek topic delete {name}` removes it"
+        )
     description = existing_topic(cluster, name)
     cluster.latest_offsets(name, [partition.id for partition in description.partitions])
     return description

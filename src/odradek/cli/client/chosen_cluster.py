@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+NAMING_A_CLUSTER = ("bootstrap_server", "secure", "command_config")
+GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluster:
@@ -24,7 +26,7 @@ def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluste
     server = parameters.pop("bootstrap_server", None) or DEFAULT_BOOTSTRAP_SERVER
     is_given = context.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE
     properties = chosen_properties(
-        profile=_chosen_profile(context, parameters.pop("profile", None)),
+        profile=chosen_profile(context, parameters.pop("profile", None)),
         secure=parameters.pop("secure", None),
         command_config=parameters.pop("command_config", None),
         given=dict(parameters.pop("client_properties", None) or ()),
@@ -34,7 +36,14 @@ def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluste
     return Cluster(properties.pop(SERVERS), properties)
 
 
-def _chosen_profile(context: click.Context, name: str | None) -> str | None:
-    """The profile after the command, before it (`odradek --profile NAME`), or of the environment, in this order."""
-    is_given = context.get_parameter_source("profile") is ParameterSource.COMMANDLINE
-    return name if is_given else context.meta.get(PROFILE) or name
+def chosen_profile(context: click.Context, name: str | None) -> str | None:
+    """The profile after the command, before it (`odradek --profile NAME`), or of the environment, in this order; that
+    of `odradek profile use` if no other option or variable names a cluster: its secrets are not for that one."""
+    if context.get_parameter_source("profile") is ParameterSource.COMMANDLINE:
+        return name
+    name = context.meta.get(PROFILE) or name
+    if name is not None or any(context.get_parameter_source(each) in GIVEN for each in NAMING_A_CLUSTER):
+        return name
+    from odradek.cli.client.profiles import default_profile
+
+    return default_profile()

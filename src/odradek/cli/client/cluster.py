@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
 
-from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
+from odradek.cli.client.kafka_admin import AclOperation, AdminClient, NewTopic, OffsetSpec, TopicDescription
 from odradek.cli.client.kafka_errors import (
     AnswerTimeout,
     NoSuchGroup,
@@ -234,6 +234,11 @@ class Cluster:
             raise self.failure(error.args[0], f"topic {name}", "Create") from None
         return True
 
+    def may(self, operation: AclOperation) -> bool:
+        """Whether the user has this right to the cluster. Lists leave out what the user may not describe."""
+        described = self.admin().describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S)
+        return operation in (self.finish(described, "cluster").authorized_operations or ())
+
     def describe_topic(self, name: str) -> TopicDescription:
         """The topic's partitions; Failure if it does not exist. A metadata request could create it."""
         return self.describe_topics([name])[0]
@@ -364,7 +369,9 @@ class Cluster:
             return NotAuthorized(line + lacks)
         if error.name() == "GROUP_ID_NOT_FOUND":
             return NoSuchGroup(line)
-        return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)
+        if error.name() in NO_SUCH_TOPIC_ERRORS:
+            return NoSuchTopic(line, subject.removeprefix("topic ").partition(",")[0])
+        return Failure(line)
 
 
 def close_consumer(consumer: Consumer, timeout_s: float) -> None:

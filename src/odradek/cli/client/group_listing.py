@@ -32,7 +32,7 @@ def list_groups(requests: BrokerRequests) -> tuple[list[ListedGroup], dict[int, 
     reason: Failure | None = None
     for broker in requests.describe().brokers.values():
         if broker.is_fenced:
-            missing[broker.broker_id] = "it is down; groups that others have taken over are listed"
+            missing[broker.broker_id] = "it is fenced; groups that others have taken over are listed"
             continue
         try:
             answer = retry_while_loading(lambda broker=broker: _ask(requests, broker), lambda found: found.error_code)  # type: ignore[misc]  # mypy does not infer a lambda with a default

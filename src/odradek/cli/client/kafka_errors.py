@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 
 class NoSuchTopic(Failure):
-    pass
+    """`topic` is its name, where the failure has it."""
+
+    def __init__(self, message: str, topic: str = "") -> None:
+        super().__init__(message)
+        self.topic = topic
 
 
 class NoSuchGroup(Failure):

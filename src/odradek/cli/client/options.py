@@ -10,6 +10,7 @@ import click
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
+from odradek.cli.client.topic_choice import with_similar_topics
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
@@ -43,7 +44,8 @@ def cluster_options(function: F) -> F:
         try:
             return function(*arguments, cluster=cluster, **parameters)
         except Failure as failure:
-            raise Failure(failure.message.replace(THIS_USER, cluster.principal)) from None
+            message = with_similar_topics(cluster, failure).message
+            raise Failure(message.replace(THIS_USER, cluster.principal)) from None
 
     return connection_options(format_option(with_cluster))  # type: ignore[return-value]  # a command keeps its type
 

@@ -42,6 +42,23 @@ def read_profile(name: str) -> dict[str, str]:
     return found
 
 
+def default_profile() -> str | None:
+    """The profile of commands that name no cluster, chosen by `odradek profile use`."""
+    try:
+        return _default_path().read_text().strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def set_default_profile(name: str | None) -> None:
+    """Failure if there is no such profile; None for no default."""
+    if name is None:
+        _default_path().unlink(missing_ok=True)
+        return
+    read_profile(name)
+    write_private(_default_path(), name + "\n")
+
+
 def write_profile(name: str, properties: dict[str, str]) -> Path:
     path = _path(name)
     make_private_directory(path.parent)
@@ -54,6 +71,8 @@ def remove_profile(name: str) -> None:
     if not read.exists():
         read_profile(name)  # says which there are
     read.unlink()
+    if default_profile() == name:
+        set_default_profile(None)
 
 
 def has_profile(name: str) -> bool:
@@ -66,6 +85,10 @@ def shown_properties(properties: dict[str, str]) -> dict[str, str]:
         name: "(hidden)" if _SECRETS.search(name) else value.split("\n", 1)[0] if "-----BEGIN" in value else value
         for name, value in sorted(properties.items())
     }
+
+
+def _default_path() -> Path:
+    return profile_directory().parent / "default-profile"
 
 
 def _path(name: str) -> Path:

@@ -37,9 +37,17 @@ def read_settings(cluster: Cluster, kind: ResourceType, name: str) -> list[Setti
         future, f"settings of {kind.name.lower()} {name}", "DescribeConfigs"
     )
     return [
-        Setting(key, entry.value, source_name(entry.source), entry.is_default, entry.is_read_only, entry.is_sensitive)
+        Setting(key, entry.value, source_name(entry.source), has_default(entry), entry.is_read_only, entry.is_sensitive)
         for key, entry in sorted(entries.items())
     ]
+
+
+def has_default(entry: ConfigEntry) -> bool:
+    """Whether the value is the default, or a broker's own setting with the same value: brokers with eligible leader
+    replicas set min.insync.replicas for the cluster."""
+    if entry.is_default or source_name(entry.source) == "dynamic topic":
+        return bool(entry.is_default)
+    return [entry.value] == [each.value for each in entry.synonyms.values() if source_name(each.source) == "default"]
 
 
 def source_name(source: Any) -> str:

@@ -13,7 +13,7 @@ from odradek.cli.framework.commands import group
     examples=[
         ("what differs from the defaults on broker 0", "odradek config describe broker 0"),
         ("all brokers", "odradek config alter broker-default --set log.cleaner.backoff.ms=5000"),
-        ("a topic", "odradek config alter topic pump --set retention.ms=3600000"),
+        ("a topic", "odradek config alter topic pump --set retention.ms=1h"),
     ],
 )
 def config() -> None:

@@ -31,7 +31,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @command(
     examples=[
-        ("a topic", "odradek config alter topic pump --set retention.ms=3600000"),
+        ("a topic", "odradek config alter topic pump --set retention.ms=1h"),
         ("a broker", "odradek config alter broker 0 --set log.cleaner.backoff.ms=5000"),
         ("all brokers", "odradek config alter broker-default --set message.max.bytes=2000000"),
         ("a group", "odradek config alter group audit --set consumer.session.timeout.ms=60000"),

@@ -76,7 +76,7 @@ def console(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Serve the web console of a cluster: topics, messages, groups, brokers, transactions,
+    """Serve the web console of a cluster: topics, records, groups, brokers, transactions,
     pipelines, rigs, access.
 
     It works with any Kafka cluster. Without a login, everybody who can open the page on this machine has the rights of

@@ -15,7 +15,13 @@ LARGEST_DIFFERENCE = 0.08  # to the most similar name
 
 def similar_names(name: str, known: Iterable[str]) -> list[str]:
     """The known names that are most like `name`, best first."""
-    rated = sorted(((SequenceMatcher(a=name, b=each).ratio(), each) for each in known), key=lambda pair: -pair[0])
+    matcher = SequenceMatcher(b=name)
+    rated = []
+    for each in known:
+        matcher.set_seq1(each)
+        if matcher.quick_ratio() >= LEAST_SIMILARITY:  # an upper bound, which takes a tenth of the time
+            rated.append((matcher.ratio(), each))
+    rated.sort(key=lambda pair: -pair[0])
     if not rated:
         return []
     least = max(LEAST_SIMILARITY, rated[0][0] - LARGEST_DIFFERENCE)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from odradek.cli.framework.parameter_types import INT64_MAX, PairType, quoted
+from odradek.notation.sizes import parse_size_bytes
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?")
@@ -77,12 +78,16 @@ class TimeType(click.ParamType):  # type: ignore[type-arg]  # generic in the new
 
 
 class SettingType(PairType):
-    """`key=value` of a setting: a time in milliseconds may be written with a unit, as in `retention.ms=7d`."""
+    """`key=value` of a setting. Times and sizes may have units, as in `retention.ms=7d` and `segment.bytes=1GiB`. The
+    broker refuses what is neither."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         key, text = super().convert(value, param, ctx)
         match = _DURATION.fullmatch(text)
-        return key, str(parse_duration_ms(text)) if key.endswith(".ms") and match is not None and match[2] else text
+        if key.endswith(".ms") and match is not None and match[2]:
+            return key, str(parse_duration_ms(text))
+        size_bytes = parse_size_bytes(text) if key.endswith(".bytes") else None
+        return key, text if size_bytes is None else str(size_bytes)
 
 
 SETTING = SettingType()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.cli.client.kafka_admin import AclOperation
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import state_option
@@ -37,6 +38,8 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
             print_json({"group": name, "state": state, "type": kind})
     elif rows:
         print_columns(["GROUP", "STATE", "TYPE"], rows)
+    elif not cluster.may(AclOperation.DESCRIBE):
+        say(f"no groups that {cluster.principal} may describe; an admin allows it with `odradek acl add`")
     else:
         say("no groups" + (" in this state" if states else "; a consumer with a group.id creates one"))
     note_missing(missing, "groups")

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.cli.framework.output import count_text
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
@@ -61,7 +62,7 @@ def _problem(data: memoryview, position: int, header: BatchHeader) -> str | None
         count = sum(1 for _record in records_of(data, position, header))
     except MalformedMessage as error:
         return f"the records are malformed: {error}"
-    return None if count == header.record_count else f"{count} records instead of {header.record_count}"
+    return None if count == header.record_count else f"{count_text(count, 'record')} instead of {header.record_count:,}"
 
 
 def records_of(data: memoryview, position: int, header: BatchHeader) -> Iterator[Record]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.client.kafka_errors import NoSuchTopic
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.framework.commands import OptionalArgument
 from odradek.cli.framework.failure import Failure
@@ -39,7 +40,7 @@ def select_partitions(state: ClusterState, names: Sequence[str], indexes: Sequen
     known = {partition.topic for partition in state.partitions}
     for name in names:
         if name not in known:
-            raise Failure(f"there is no topic {name}; `odradek topic list` shows those that exist")
+            raise NoSuchTopic(f"there is no topic {name}; `odradek topic list` shows those that exist", name)
     found = state.of_topics(names)
     missing = sorted(set(indexes) - {partition.index for partition in found})
     if missing:

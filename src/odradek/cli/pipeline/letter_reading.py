@@ -101,12 +101,12 @@ def read_all(
     if span.start_offset >= span.end_offset:
         return
     with RecordReader(
-        cluster, topic, [span], until_end=True, idle_timeout_ms=IDLE_MS, settings=READ_COMMITTED,
+        cluster, {topic: [span]}, until_end=True, idle_timeout_ms=IDLE_MS, settings=READ_COMMITTED,
         on_unreadable=on_unreadable,
     ) as reader:  # fmt: skip
         for batch in reader.batches():
             yield from batch
-        reached = reader.reached.get(span.partition)
+        reached = reader.reached.get((topic, span.partition))
     if reached is None:
         raise Failure(
             f"{topic}-{span.partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset "

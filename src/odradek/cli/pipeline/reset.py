@@ -193,7 +193,8 @@ def forget_flows(
         for line in reset_effects([flows[name] for name in names if name in flows], start):
             note(f"  {line}")
         if not is_sure and not agrees():
-            raise Failure("nothing was changed; answer y, or use --yes")
+            note("nothing was changed")
+            raise click.exceptions.Exit(1)
     # In this order an interrupted reset loses nothing and can be repeated.
     try:
         kept.note_start(chosen or sorted(begun | flows.keys()), start)

@@ -1,4 +1,4 @@
-"""`odradek profile add`, `list`, `show` and `remove`."""
+"""`odradek profile add`, `list`, `show`, `use` and `remove`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import click
 from odradek.cli.client.chosen_cluster import chosen_cluster
 from odradek.cli.client.options import connection_options
 from odradek.cli.client.profiles import (
+    default_profile,
     has_profile,
     profile_directory,
     profile_names,
     read_profile,
     remove_profile,
+    set_default_profile,
     shown_properties,
     write_profile,
 )
-from odradek.cli.framework.commands import command
+from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_columns, print_json, say
@@ -66,13 +68,23 @@ def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
 def list_profiles(as_json: bool) -> None:
     """List the profiles."""
     rows = [(name, read_profile(name)) for name in profile_names()]
+    default = default_profile()
     if as_json:
         for name, found in rows:
-            print_json({"profile": name, "bootstrap_servers": found.get(SERVERS)})
+            print_json({"profile": name, "bootstrap_servers": found.get(SERVERS), "default": name == default})
     elif rows:
-        titles = ["PROFILE", "BOOTSTRAP SERVERS", "PROTOCOL"]
+        titles = ["PROFILE", "BOOTSTRAP SERVERS", "PROTOCOL", "DEFAULT"]
         print_columns(
-            titles, [(name, found.get(SERVERS), found.get("security.protocol", "plaintext")) for name, found in rows]
+            titles,
+            [
+                (
+                    name,
+                    found.get(SERVERS),
+                    found.get("security.protocol", "plaintext"),
+                    "yes" if name == default else "",
+                )
+                for name, found in rows
+            ],
         )
     else:
         say(f"no profiles in {profile_directory()}; `odradek profile add NAME` makes one")
@@ -88,6 +100,32 @@ def show(name: str, as_json: bool) -> None:
         print_json({"profile": name, "properties": shown})
     else:
         print_columns(["PROPERTY", "VALUE"], list(shown.items()))
+
+
+@command(
+    examples=[
+        ("all following commands are for this cluster", "odradek profile use prod"),
+        ("they are for the default address again", "odradek profile use --none"),
+    ]
+)
+@click.argument(
+    "name", metavar="NAME", cls=OptionalArgument, required=False, type=TEXT, shell_complete=complete_profiles
+)
+@click.option("--none", "is_none", is_flag=True, help="No profile is the default.")
+@format_option
+def use(name: str | None, is_none: bool, as_json: bool) -> None:
+    """Choose the profile of commands that name no cluster.
+
+    --profile, ODRADEK_PROFILE, --bootstrap-server, ODRADEK_BOOTSTRAP_SERVER, --secure and --command-config name one:
+    with these the default does not apply. Pipelines have their own cluster, and take --cluster-profile.
+    """
+    if (name is None) is not is_none:
+        raise click.UsageError("give the NAME of a profile, or --none")
+    set_default_profile(name)
+    if as_json:
+        print_json({"profile": name, "default": name is not None})
+    else:
+        say("no profile is the default" if name is None else f"profile {name} is the default")
 
 
 @command(examples=[("forget a cluster", "odradek profile remove test")])

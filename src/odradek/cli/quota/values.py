@@ -12,5 +12,5 @@ UNITS = {
 
 
 def value_text(key: str, value: float) -> str:
-    number = f"{int(value):,}".replace(",", " ") if value == int(value) else f"{value:g}"
+    number = f"{int(value):,}" if value == int(value) else f"{value:g}"
     return f"{number} {UNITS.get(key, '')}".rstrip()

@@ -1,4 +1,4 @@
-"""`odradek consume`: records of a topic, from any offset, with or without a consumer group."""
+"""`odradek consume`: records of topics, from any offset, with or without a consumer group."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.client.cluster import chosen_partitions, without_leader
-from odradek.cli.client.name_completion import complete_groups
-from odradek.cli.client.options import cluster_options, topic_argument
+from odradek.cli.client.name_completion import complete_groups, complete_topics
+from odradek.cli.client.options import cluster_options
+from odradek.cli.client.topic_choice import choose_topics, has_pattern, topics_text
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, note
-from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT
+from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME
 from odradek.cli.framework.times import DurationType, TimeType
 from odradek.cli.records.consume_range import Start, find_ranges
 from odradek.cli.records.format_string import FormatError
@@ -24,7 +25,7 @@ from odradek.cli.records.record_reader import RecordReader
 from odradek.cli.records.start_offset import StartOffsetType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.records.consume_range import PartitionRange
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 FORMAT_HELP = (
     r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "
     r"%T timestamp in ms, %D timestamp as ISO 8601, %K and %S size of key and value in bytes (-1: null), %% percent "
-    r"sign; \n \t \r \0 \e \\ \xHH. Default: %v\n."
+    r"sign; \n \t \r \0 \e \\ \xHH. Default: %v\n, and %t\t%v\n for several topics."
 )
 MOST_NAMED = 20  # batches and partitions that cannot be read
 OBJECTS_BETWEEN_COLLECTIONS = 100_000  # records are not in cycles: with Python's 700, looking for them takes 15 %
@@ -47,10 +48,11 @@ START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
         ("the last hour of partitions 0 and 3", "odradek consume pump --from-time -1h -p 0 -p 3"),
         ("as a member of a group, which commits what it has read", "odradek consume pump --group audit"),
         ("with a format of your own", r"odradek consume pump --from-beginning -f '%p:%o %k = %v\n'"),
+        ("several topics; each line begins with the topic", "odradek consume pump 'rig-*' -e"),
         ("for a program", "odradek consume pump --from-beginning --until-end --format json | jq .value"),
     ]
 )
-@topic_argument
+@click.argument("names", metavar="TOPIC...", nargs=-1, required=True, type=TOPIC_NAME, shell_complete=complete_topics)
 @click.option("--from-beginning", is_flag=True, help="Start at the earliest record.")
 @click.option("--from-end", is_flag=True, help="Start after the latest record (default without --until-end).")
 @click.option("--from-time", type=TimeType(), metavar="TIME", help="Start at a time: ISO, epoch ms, or -1h.")
@@ -69,7 +71,7 @@ START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
     help="Read only this partition. Repeatable.",
 )  # fmt: skip
 @click.option("--max-records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records.")
-@click.option("--until-end", "-e", is_flag=True, help="Stop at the end of the topic.")
+@click.option("--until-end", "-e", is_flag=True, help="Stop at the end of the topics.")
 @click.option(
     "--timeout", type=DurationType(), metavar="DURATION", help="Stop after this long without a record, such as 5s."
 )
@@ -84,7 +86,7 @@ START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
 @cluster_options
 def consume(
     *,
-    topic: str,
+    names: tuple[str, ...],
     group: str | None,
     partitions: tuple[int, ...],
     max_records: int | None,
@@ -94,34 +96,39 @@ def consume(
     as_json: bool,
     **rest: Any,
 ) -> None:
-    """Read records from a topic, and wait for more until Ctrl-C.
+    """Read records from topics, and wait for more until Ctrl-C.
+
+    A name with *, ? or [ ] is a pattern, as in a shell; quote it. It stands for the topics that exist at the start.
 
     Without --group no consumer group is joined and no offset is committed. Records are fetched over connections of our
     own: fetch.* properties do not apply, and sasl.mechanisms must be PLAIN or SCRAM, not GSSAPI or OAUTHBEARER.
     """
-    write = chosen_writer(rest, as_json=as_json)
+    write = chosen_writer(rest, as_json=as_json, with_topic=len(names) > 1 or has_pattern(names))
     start = chosen_start(rest, until_end and group is None)
     missing = MissingRecords()
     reader: RecordReader | GroupReader
     if group is not None:
         check_group_options(rest, partitions)
-        cluster.describe_topic(topic)  # a subscription would wait for a topic that does not exist
+    topics = choose_topics(cluster, names)
+    if group is not None:
+        cluster.describe_topics(topics)  # a subscription would wait for a topic that does not exist
         if sys.stderr.isatty():
-            note(f"joining group {group} to read {topic}; Ctrl-C to stop")
+            note(f"joining group {group} to read {topics_text(topics)}; Ctrl-C to stop")
         reader = GroupReader(
-            cluster, topic, group,
+            cluster, topics, group,
             from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
             until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying,
         )  # fmt: skip
     else:
-        ranges = find_ranges(cluster, topic, led_partitions(cluster, topic, partitions, missing), start)
+        led = led_partitions(cluster, topics, partitions, missing)
+        ranges = {topic: find_ranges(cluster, topic, found, start) for topic, found in led.items()}
         reader = RecordReader(
-            cluster, topic, ranges, until_end=until_end, idle_timeout_ms=timeout,
-            on_unreadable=missing.add, on_failure=lambda _partition, failure: missing.add(failure.message),
+            cluster, ranges, until_end=until_end, idle_timeout_ms=timeout,
+            on_unreadable=missing.add, on_failure=lambda _key, failure: missing.add(failure.message),
             on_trouble=note_retrying,
         )  # fmt: skip
         if sys.stderr.isatty() and not until_end:
-            note(waiting_text(topic, ranges))
+            note(waiting_text(ranges))
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     output = sys.stdout.buffer
     with reader:
@@ -155,26 +162,30 @@ class MissingRecords:
 
     def check(self) -> None:
         if self.count:
-            raise Failure(f"{count_text(self.count, 'part')} of the topic could not be read, and were left out")
+            raise Failure(f"{count_text(self.count, 'part')} could not be read")
 
 
-def led_partitions(cluster: Cluster, topic: str, wanted: tuple[int, ...], missing: MissingRecords) -> list[int]:
-    """The wanted partitions that have a leader; Failure if none has."""
-    described = cluster.describe_topic(topic)
-    offline = without_leader([described])
-    partitions = chosen_partitions(described, wanted)
-    led = [each for each in partitions if (topic, each) not in offline]
-    if not led:
-        raise Failure(f"no partition of {topic} has a leader; `odradek cluster status` shows the brokers")
-    for each in partitions:
-        if each not in led:
-            missing.add(f"{topic}-{each} has no leader; `odradek cluster status` shows the brokers")
-    return led
+def led_partitions(
+    cluster: Cluster, topics: Sequence[str], wanted: tuple[int, ...], missing: MissingRecords
+) -> dict[str, list[int]]:
+    """The wanted partitions that have a leader, by topic; Failure if none has."""
+    described = cluster.describe_topics(topics)
+    offline = without_leader(described)
+    chosen = {each.name: chosen_partitions(each, wanted) for each in described}
+    led = {topic: [each for each in found if (topic, each) not in offline] for topic, found in chosen.items()}
+    if not any(led.values()):
+        raise Failure(f"no partition of {topics_text(topics)} has a leader; `odradek cluster status` shows the brokers")
+    for topic, found in chosen.items():
+        for each in found:
+            if each not in led[topic]:
+                missing.add(f"{topic}-{each} has no leader; `odradek cluster status` shows the brokers")
+    return {topic: found for topic, found in led.items() if found}
 
 
-def waiting_text(topic: str, ranges: Sequence[PartitionRange]) -> str:
-    unread = sum(each.end_offset - each.start_offset for each in ranges)
-    begin = f"reading {topic} from {unread:,} offsets before its end" if unread else f"waiting for records of {topic}"
+def waiting_text(ranges: Mapping[str, Sequence[PartitionRange]]) -> str:
+    topics = topics_text(ranges)
+    unread = sum(each.end_offset - each.start_offset for found in ranges.values() for each in found)
+    begin = f"reading {topics} from {unread:,} offsets before its end" if unread else f"waiting for records of {topics}"
     return f"{begin}; Ctrl-C to stop"
 
 
@@ -211,8 +222,9 @@ def check_group_options(options: dict[str, Any], partitions: tuple[int, ...]) ->
         )
 
 
-def chosen_writer(options: dict[str, Any], *, as_json: bool) -> RecordWriter:
-    """The writer for --output-format, or for the columns of --keys, --headers, --timestamps and --offsets."""
+def chosen_writer(options: dict[str, Any], *, as_json: bool, with_topic: bool) -> RecordWriter:
+    """The writer for --output-format, or for the columns of --keys, --headers, --timestamps and --offsets, after the
+    topic if there may be several."""
     columns = {"timestamps": "%D", "offsets": "%p:%o", "keys": "%k", "headers": "%h"}
     asked = [verb for name, verb in columns.items() if options[name]]
     text = options["output_format"]
@@ -226,7 +238,7 @@ def chosen_writer(options: dict[str, Any], *, as_json: bool) -> RecordWriter:
     if text is not None and asked:
         raise click.UsageError("--output-format excludes --keys, --headers, --timestamps and --offsets")
     try:
-        default = "\\t".join([*asked, "%v"]) + "\\n"
+        default = "\\t".join([*(["%t"] if with_topic else []), *asked, "%v"]) + "\\n"
         return format_writer(text or default, options["null_marker"], is_for_terminal=is_for_terminal)
     except FormatError as error:
         raise click.UsageError(f"--output-format: {error}") from None

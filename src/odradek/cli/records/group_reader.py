@@ -13,23 +13,35 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from odradek.cli.client.cluster import close_consumer
 from odradek.cli.client.record_fetcher import EARLIEST, LATEST, RecordFetcher
+from odradek.cli.client.topic_choice import topics_text
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note
 from odradek.cli.records.record_reader import COMMAND_SETTINGS, POLL_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
 
     from confluent_kafka import Consumer
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
+    from odradek.cli.client.record_fetcher import Key
 
 JOIN_TIMEOUT_S = 30.0
 COMMITTED_TIMEOUT_S = 0.5  # a call of the client library that Ctrl-C does not end
 CLOSE_TIMEOUT_S = 10.0
 INTERRUPTED_CLOSE_TIMEOUT_S = 0.6
+
+
+def partitions_text(keys: Iterable[Key]) -> str:
+    """`partition 0 of a; partitions 1, 2 of b`."""
+    numbers: dict[str, list[str]] = {}
+    for topic, partition in sorted(keys):
+        numbers.setdefault(topic, []).append(str(partition))
+    return "; ".join(
+        f"partition{'' if len(found) == 1 else 's'} {', '.join(found)} of {topic}" for topic, found in numbers.items()
+    )
 
 
 class GroupReader:
@@ -43,7 +55,7 @@ class GroupReader:
     def __init__(
         self,
         cluster: Cluster,
-        topic: str,
+        topics: Sequence[str],
         group: str,
         *,
         from_beginning: bool,
@@ -52,21 +64,21 @@ class GroupReader:
         on_trouble: Callable[[str], None] = lambda _trouble: None,
     ) -> None:
         self.cluster = cluster
-        self.topic = topic
         self.group = group
         self.until_end = until_end
         self.idle_timeout_ms = idle_timeout_ms
         self._on_trouble = on_trouble
         self._is_warned = False
         self._active_at = time.monotonic()
-        self._assignment: set[int] = set()
-        self._unplaced: set[int] = set()  # assigned partitions whose committed offsets are not known
-        self._unfinished: set[int] | None = None  # assigned partitions whose end was not reached; None: no assignment
+        self._topics = list(topics)
+        self._assignment: set[Key] = set()
+        self._unplaced: set[Key] = set()  # assigned partitions whose committed offsets are not known
+        self._unfinished: set[Key] | None = None  # assigned partitions whose end was not reached; None: no assignment
         self._default_offset = EARLIEST if from_beginning else LATEST
         reset = "earliest" if from_beginning else "latest"
         self._fetcher = RecordFetcher(cluster, COMMAND_SETTINGS._replace(offset_reset=reset), self._stop_at)
         self._consumer = cluster.consumer({"group.id": group, "enable.auto.commit": True, "auto.offset.reset": reset})
-        self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
+        self._consumer.subscribe(self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked)
 
     def __enter__(self) -> GroupReader:
         return self
@@ -78,7 +90,7 @@ class GroupReader:
         close_consumer(self._consumer, CLOSE_TIMEOUT_S if error is None else INTERRUPTED_CLOSE_TIMEOUT_S)
 
     def _stop_at(self, unreadable: UnreadableBatch) -> NoReturn:
-        partition = f"{self.topic}:{unreadable.partition}"
+        partition = f"{unreadable.topic}:{unreadable.partition}"
         raise Failure(
             f"{unreadable}; `odradek group reset {self.group} --topic {partition} --to-offset "
             f"{unreadable.last_offset + 1} --execute` passes over it"
@@ -91,20 +103,18 @@ class GroupReader:
             consumer.assign(list(partitions))
         consumer.pause(list(partitions))
         self._active_at = time.monotonic()
-        added = {each.partition for each in partitions}
+        added = {(each.topic, each.partition) for each in partitions}
         self._assignment |= added
         self._unplaced |= added
         self._unfinished = (self._unfinished or set()) | added
-        numbers = [str(number) for number in sorted(added)]
-        noun = "partition" if len(numbers) == 1 else "partitions"
-        note(f"group {self.group} assigned {noun} {', '.join(numbers) or '(none)'} of {self.topic}")
+        note(f"group {self.group} assigned {partitions_text(added) or 'no partitions'}")
 
     def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         """A revocation of all partitions leaves no assignment: another one, possibly an empty one, follows."""
-        revoked = {each.partition for each in partitions}
+        revoked = {(each.topic, each.partition) for each in partitions}
         self._assignment -= revoked
         self._unplaced -= revoked
-        self._fetcher.remove((self.topic, each) for each in revoked)
+        self._fetcher.remove(revoked)
         self._unfinished = (self._unfinished or set()) - revoked if self._assignment else None
 
     def batches(self) -> Iterator[list[FetchedRecord]]:
@@ -115,9 +125,7 @@ class GroupReader:
             self._place()
             records = self._fetcher.poll(POLL_S)
             if self._unfinished:
-                self._unfinished = {
-                    each for each in self._unfinished if not self._fetcher.is_at_end((self.topic, each))
-                }
+                self._unfinished = {each for each in self._unfinished if not self._fetcher.is_at_end(each)}
             if records:
                 self._active_at = time.monotonic()
                 self._is_warned = False
@@ -134,14 +142,14 @@ class GroupReader:
         while (message := self._consumer.poll(0)) is not None:
             error = message.error()
             if error is not None and (error.fatal() or not error.retriable()):
-                raise self.cluster.failure(error, f"group {self.group}, topic {self.topic}")
+                raise self.cluster.failure(error, f"group {self.group}, reading {topics_text(self._topics)}")
 
     def _place(self) -> None:
         """Looks up the committed offsets of new partitions. A partition whose offset is not known is looked up again:
         the default would pass over unread records."""
         if not self._unplaced:
             return
-        wanted = [TopicPartition(self.topic, each) for each in sorted(self._unplaced)]
+        wanted = [TopicPartition(*key) for key in sorted(self._unplaced)]
         try:
             committed = self._consumer.committed(wanted, COMMITTED_TIMEOUT_S)
         except KafkaException as problem:
@@ -152,10 +160,10 @@ class GroupReader:
         for each in committed:
             if each.error is None:
                 offset = each.offset if each.offset >= 0 else self._default_offset
-                self._fetcher.assign([((self.topic, each.partition), offset)])
-                self._unplaced.discard(each.partition)
+                self._fetcher.assign([((each.topic, each.partition), offset)])
+                self._unplaced.discard((each.topic, each.partition))
             elif each.error.fatal() or not each.error.retriable():
-                raise self.cluster.failure(each.error, f"group {self.group}, partition {each.partition}")
+                raise self.cluster.failure(each.error, f"group {self.group}, {each.topic}-{each.partition}")
 
     def _is_idle(self) -> bool:
         """Whether no record came for the idle timeout. Joining the group, which may take seconds, does not count."""
@@ -166,11 +174,7 @@ class GroupReader:
 
     def mark_written(self, records: Sequence[FetchedRecord]) -> None:
         """Store the offsets after these records, to be committed."""
-        last = {record.partition(): record.offset() for record in records}
-        offsets = [
-            TopicPartition(self.topic, partition, offset + 1)
-            for partition, offset in last.items()
-            if partition in self._assignment
-        ]
+        last = {(record.topic(), record.partition()): record.offset() for record in records}
+        offsets = [TopicPartition(*key, offset + 1) for key, offset in last.items() if key in self._assignment]
         if offsets:
             self._consumer.store_offsets(offsets=offsets)

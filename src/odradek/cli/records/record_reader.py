@@ -10,7 +10,7 @@ from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from odradek.cli.client.cluster import Cluster
@@ -24,7 +24,8 @@ COMMAND_SETTINGS = FetchSettings(decompressed_limit_bytes=256 * 1024 * 1024)
 
 
 class RecordReader:
-    """Reads ranges of partitions; `batches` yields lists of records until the ends or the idle timeout are reached.
+    """Reads ranges of partitions, by topic. `batches` yields lists of records until the ends or the idle timeout are
+    reached.
 
     The idle timeout counts from the last record; up to the ends, from the last batch, with or without records.
     Batches that cannot be read are passed over, and given to `on_unreadable`. A partition that cannot be read is given
@@ -35,27 +36,28 @@ class RecordReader:
     def __init__(
         self,
         cluster: Cluster,
-        topic: str,
-        ranges: Sequence[PartitionRange],
+        ranges: Mapping[str, Sequence[PartitionRange]],
         *,
         until_end: bool,
         on_unreadable: Callable[[UnreadableBatch], None],
-        on_failure: Callable[[int, Failure], None] | None = None,
+        on_failure: Callable[[Key, Failure], None] | None = None,
         on_trouble: Callable[[str], None] = lambda _trouble: None,
         idle_timeout_ms: int | None = None,
         settings: FetchSettings = COMMAND_SETTINGS,
     ) -> None:
         self.cluster = cluster
-        self.topic = topic
         self.idle_timeout_ms = idle_timeout_ms
         self.until_end = until_end
-        self.ends = {r.partition: r.end_offset for r in ranges if r.start_offset < r.end_offset} if until_end else {}
-        self.reached: dict[int, int] = {}  # the offset after the last record, of partitions that are finished
+        by_key = {(topic, each.partition): each for topic, found in ranges.items() for each in found}
+        self.ends: dict[Key, int] = {
+            key: each.end_offset for key, each in by_key.items() if until_end and each.start_offset < each.end_offset
+        }
+        self.reached: dict[Key, int] = {}  # the offset after the last record, of partitions that are finished
         self._fetcher = RecordFetcher(cluster, settings, on_unreadable, self._leave_out)
         self._fetcher.assign(
-            ((topic, r.partition), r.start_offset) for r in ranges if not until_end or r.partition in self.ends
+            (key, each.start_offset) for key, each in by_key.items() if not until_end or key in self.ends
         )
-        self._short_since: dict[int, float] = {}  # when partitions were found to end before their ranges
+        self._short_since: dict[Key, float] = {}  # when partitions were found to end before their ranges
         self._on_failure = on_failure
         self._on_trouble = on_trouble
         self._is_warned = False
@@ -91,8 +93,8 @@ class RecordReader:
     def _leave_out(self, key: Key, failure: Failure) -> None:
         if self._on_failure is None or isinstance(failure, NotAuthorized):
             raise failure
-        self._on_failure(key[1], failure)
-        self.ends.pop(key[1], None)
+        self._on_failure(key, failure)
+        self.ends.pop(key, None)
         if not self.until_end and not self._fetcher.keys:
             raise failure
 
@@ -102,19 +104,20 @@ class RecordReader:
     def _until_ends(self, records: list[FetchedRecord]) -> list[FetchedRecord]:
         """The records before the ends. A partition is finished at its end in the range, or where an open transaction
         ends the log for this reader. A log that is shorter than it was may have a new leader that lags."""
-        for partition, end in list(self.ends.items()):
-            key = self.topic, partition
+        for key, end in list(self.ends.items()):
             position = self._fetcher.position(key)
             is_short = self._fetcher.is_at_end(key) and self._fetcher.high_watermark(key) < end
             if position is not None and position < end and is_short:
-                since = self._short_since.setdefault(partition, time.monotonic())
+                since = self._short_since.setdefault(key, time.monotonic())
                 if time.monotonic() - since > LAGGING_S:
                     self._fetcher.remove([key])
-                    self._leave_out(key, Failure(f"{key[0]}-{partition} ends at offset {position}, and not at {end}"))
+                    self._leave_out(key, Failure(f"{key[0]}-{key[1]} ends at offset {position}, and not at {end}"))
             elif position is not None and (position >= end or self._fetcher.is_at_end(key)):
-                self.reached[partition] = position
+                self.reached[key] = position
                 self._fetcher.remove([key])
                 if position > end:
-                    records = [each for each in records if each.partition() != partition or each.offset() < end]
-                del self.ends[partition]
+                    records = [
+                        each for each in records if (each.topic(), each.partition()) != key or each.offset() < end
+                    ]
+                del self.ends[key]
         return records

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException
 
 from odradek.cli.client.kafka_admin import ConfigResource
+from odradek.cli.client.topic_choice import with_similar_topics
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, note, print_json, say
 
@@ -154,7 +155,7 @@ class RecordWriter:
         if self._reason:
             raise Failure(f"{count} not acknowledged: topic {self.topic}: {self._reason}{rest}")
         failure = self.cluster.failure(self.first_error, f"topic {self.topic}", "Write")
-        raise Failure(f"{count} not written: {failure.message}{rest}")
+        raise Failure(f"{count} not written: {with_similar_topics(self.cluster, failure).message}{rest}")
 
     def print_summary(self, as_json: bool, *, is_new_topic: bool = False) -> None:
         """Print how many records were written, and to which offsets. With acks=0 the offsets are unknown."""

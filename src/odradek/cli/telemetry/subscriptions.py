@@ -74,7 +74,7 @@ def subscribe(
     if as_json:
         print_json({"subscription": name, **settings})
     else:
-        say(f"clients get the subscription {name} with their next request, after at most 5 minutes")
+        say(f"clients get the subscription {name} within 5 minutes; with the first one, when they connect again")
 
 
 @command(examples=[("", "odradek client unsubscribe all")])

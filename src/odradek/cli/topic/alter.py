@@ -26,7 +26,7 @@ Pairs = tuple[tuple[str, str], ...]
 @command(
     examples=[
         ("grow to twelve partitions", "odradek topic alter pump --partitions 12"),
-        ("keep records for an hour", "odradek topic alter pump --config retention.ms=3600000"),
+        ("keep records for an hour", "odradek topic alter pump --config retention.ms=1h"),
         ("back to the default", "odradek topic alter pump --delete-config retention.ms"),
     ]
 )

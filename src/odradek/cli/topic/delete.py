@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.options import cluster_options, topics_argument
+from odradek.cli.client.topic_choice import choose_topics, has_pattern, with_similar_topics
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.output import count_text, note, print_json, say
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
@@ -18,20 +19,29 @@ if TYPE_CHECKING:
     examples=[
         ("after a question", "odradek topic delete pump"),
         ("several, without a question", "odradek topic delete pump valve --yes"),
+        ("those whose names match a pattern", "odradek topic delete 'tmp-*'"),
     ]
 )
 @topics_argument
 @yes_option
 @cluster_options
 def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
-    """Delete topics and all their records."""
-    confirm(f"Delete {', '.join(names)} and all records?", yes)
+    """Delete topics and all their records.
+
+    A name with *, ? or [ ] is a pattern, as in a shell; quote it. Patterns match no internal topics.
+    """
+    chosen = choose_topics(cluster, names)
+    topics = ", ".join(chosen)
+    if has_pattern(names) and not yes:
+        note("\n".join(chosen))
+        topics = f"{'this' if len(chosen) == 1 else 'these'} {count_text(len(chosen), 'topic')}"
+    confirm(f"Delete {topics} and all records?", yes)
     failures = []
-    for name, future in cluster.admin().delete_topics(list(names)).items():
+    for name, future in cluster.admin().delete_topics(chosen).items():
         try:
             cluster.finish(future, f"topic {name}", "Delete")
         except Failure as failure:
-            failures.append(failure)
+            failures.append(with_similar_topics(cluster, failure))
             continue
         if as_json:
             print_json({"topic": name, "deleted": True})

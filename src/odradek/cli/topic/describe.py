@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +10,8 @@ from odradek.cli.client.kafka_admin import ResourceType
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.client.settings import read_settings
+from odradek.cli.client.topic_choice import choose_topics
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, faint, print_columns, print_json, say, strong
 from odradek.cli.framework.parameter_types import TOPIC_NAME
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.client.kafka_admin import TopicDescription
-
-PATTERN_CHARACTERS = frozenset("*?[")  # none of them may stand in the name of a topic
 
 
 @command(
@@ -45,7 +42,7 @@ def describe(names: tuple[str, ...], internal: bool, all_configs: bool, cluster:
 
     A name with *, ? or [ ] is a pattern, as in a shell; quote it.
     """
-    chosen = choose_topics(cluster, names, internal)
+    chosen = choose_topics(cluster, names, internal=internal)
     if not chosen and not as_json:
         say("no topics; `odradek topic create NAME` creates one")
     for number, description in enumerate(cluster.describe_topics(chosen) if chosen else ()):
@@ -56,23 +53,6 @@ def describe(names: tuple[str, ...], internal: bool, all_configs: bool, cluster:
             if number:
                 say()
             print_topic(topic, all_configs)
-
-
-def choose_topics(cluster: Cluster, names: Sequence[str], internal: bool) -> list[str]:
-    """The topics to describe, in the order of the arguments; Failure for a pattern that matches none."""
-    if names and not any(PATTERN_CHARACTERS.intersection(name) for name in names):
-        return list(dict.fromkeys(names))
-    existing = [name for name in cluster.topic_names() if internal or not name.startswith("__")]
-    chosen: dict[str, None] = dict.fromkeys(() if names else existing)
-    for name in names:
-        if not PATTERN_CHARACTERS.intersection(name):
-            chosen[name] = None
-            continue
-        matching = [each for each in existing if fnmatch.fnmatchcase(each, name)]
-        if not matching:
-            raise Failure(f"no topic matches {name}; `odradek topic list` shows those that exist")
-        chosen.update(dict.fromkeys(matching))
-    return list(chosen)
 
 
 def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) -> dict[str, Any]:
@@ -101,13 +81,13 @@ def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) 
     }
 
 
-def records_text(partitions: Sequence[dict[str, Any]]) -> str:
-    """Compaction leaves offsets without a record, so offsets give the largest number of records."""
+def offsets_text(partitions: Sequence[dict[str, Any]]) -> str:
+    """The offsets between start and end: transactions and compaction leave some of them without a record."""
     known = [each for each in partitions if each["latest_offset"] is not None]
-    records = sum(each["latest_offset"] - each["earliest_offset"] for each in known)
+    offsets = sum(each["latest_offset"] - each["earliest_offset"] for each in known)
     if len(known) < len(partitions):
-        return f"at most {count_text(records, 'record')} in partitions with a leader"
-    return f"at most {count_text(records, 'record')}" if records else "empty"
+        return f"{count_text(offsets, 'offset')} in partitions with a leader"
+    return count_text(offsets, "offset") if offsets else "empty"
 
 
 def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
@@ -116,7 +96,7 @@ def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
     facts = [
         count_text(len(partitions), "partition"),
         f"replication factor {copies}",
-        records_text(partitions),
+        offsets_text(partitions),
     ]
     say(f"{strong(topic['topic'])}  {' · '.join(facts)}{' · internal' if topic['internal'] else ''}")
     say(faint(f"topic id {topic['topic_id']}"))

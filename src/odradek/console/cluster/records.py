@@ -78,8 +78,8 @@ class Unreadable:
         if len(self._first) < MOST_UNREADABLE:
             self._first.append(str(batch))
 
-    def leave_out(self, partition: int, failure: Failure) -> None:
-        self.partitions.add(partition)
+    def leave_out(self, key: tuple[str, int], failure: Failure) -> None:
+        self.partitions.add(key[1])
         self.add(failure.message)
 
     @property
@@ -329,7 +329,7 @@ def follow(
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(
-            cluster, topic, ranges, until_end=False, settings=SETTINGS, on_unreadable=unreadable.add,
+            cluster, {topic: ranges}, until_end=False, settings=SETTINGS, on_unreadable=unreadable.add,
             on_failure=unreadable.leave_out,
         ) as reader,
     ):  # fmt: skip
@@ -356,13 +356,13 @@ def _batches(
     with (
         needs("Read", f"topic {topic}"),
         RecordReader(
-            cluster, topic, readable, until_end=True, idle_timeout_ms=IDLE_MS, settings=SETTINGS,
+            cluster, {topic: readable}, until_end=True, idle_timeout_ms=IDLE_MS, settings=SETTINGS,
             on_unreadable=unreadable.add, on_failure=unreadable.leave_out,
         ) as reader,
     ):  # fmt: skip
         yield from reader.batches()
         if must_reach_ends and reader.ends:
-            partition, end = min(reader.ends.items())
+            (_topic, partition), end = min(reader.ends.items())
             raise NotAnswering(
                 f"{topic}-{partition} sent no records for {IDLE_MS / 1000:g} s and was not read up to offset {end:,}"
             )

@@ -12,9 +12,10 @@ REASON_HEADER = "odradek-reason"
 PIPELINE_HEADER = "odradek-pipeline"
 STEP_HEADER = "odradek-step"
 TOPIC_HEADER = "odradek-source-topic"
-SOURCE_HEADER = "source"  # partition:offset
+SOURCE_HEADER = "odradek-source"  # partition:offset
 ID_HEADER = "odradek-id"
 WITH_ORIGIN = (REASON_HEADER, PIPELINE_HEADER, STEP_HEADER, TOPIC_HEADER, SOURCE_HEADER, ID_HEADER)
+WITH_OLD_ORIGIN = tuple("source" if each == SOURCE_HEADER else each for each in WITH_ORIGIN)  # of version 0.1.0
 WITHOUT_ORIGIN = (REASON_HEADER, PIPELINE_HEADER, STEP_HEADER, ID_HEADER)
 
 Header = tuple[str, bytes | None]
@@ -51,9 +52,10 @@ def parse_letter(headers: Sequence[Header]) -> Letter | None:
     names, which follow them and are its own.
     """
     names = tuple(name for name, _value in headers)
-    for prefix in (WITH_ORIGIN, WITHOUT_ORIGIN):
+    for prefix in (WITH_ORIGIN, WITH_OLD_ORIGIN, WITHOUT_ORIGIN):
         if names[: len(prefix)] == prefix:
-            found = {name: (value or b"").decode(errors="replace") for name, value in headers[: len(prefix)]}
+            values = [(value or b"").decode(errors="replace") for _name, value in headers[: len(prefix)]]
+            found = dict(zip(WITHOUT_ORIGIN if prefix == WITHOUT_ORIGIN else WITH_ORIGIN, values, strict=True))
             return Letter(
                 found[REASON_HEADER],
                 found[PIPELINE_HEADER],
