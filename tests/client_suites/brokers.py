@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from odradek.local.stable_ports import find_stable_port
 from odradek.testing import RunningBroker, RunningCluster
-from odradek.testing.stable_ports import find_stable_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from odradek.testing.running_broker import Property
+    from odradek.local.running_broker import Property
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from tests.client_suites.go_suite import GoPackage
 from tests.client_suites.suite import Suite
 
 if TYPE_CHECKING:
-    from odradek.testing.running_broker import Property
+    from odradek.local.running_broker import Property
     from tests.client_suites.suite import Outcome, Run
 
 MODULE = "github.com/segmentio/kafka-go"

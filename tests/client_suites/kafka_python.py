@@ -15,7 +15,7 @@ from tests.client_suites.suite import FAILED, PASSED, SKIPPED, Outcome, Suite, r
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 if TYPE_CHECKING:
-    from odradek.testing.running_broker import Property
+    from odradek.local.running_broker import Property
     from tests.client_suites.suite import Run
 
 LOCK = Path(__file__).parents[2] / "locks" / "dev.txt"

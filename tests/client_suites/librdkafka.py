@@ -22,7 +22,7 @@ from tests.jvm import jars
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 if TYPE_CHECKING:
-    from odradek.testing.running_broker import Property
+    from odradek.local.running_broker import Property
     from tests.client_suites.suite import Run
 
 PACKAGE = "@confluentinc/kafka-javascript@1.10.1"

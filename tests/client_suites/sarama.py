@@ -16,7 +16,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from odradek.testing.stable_ports import find_stable_port
+from odradek.local.stable_ports import find_stable_port
 from tests.client_suites.brokers import ProxiedCluster
 from tests.client_suites.go_suite import GoPackage, tool
 from tests.client_suites.suite import Suite
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from odradek.testing.running_broker import Property
+    from odradek.local.running_broker import Property
     from tests.client_suites.suite import Outcome, Run
 
 MODULE = "github.com/IBM/sarama"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.testing.running_broker import RunningBroker, broker
+from odradek.local.running_broker import RunningBroker, broker
 from tests.cli.conftest import Ran, run_odradek
 from tests.jvm.tools import ToolSession
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from odradek.testing.running_cluster import RunningCluster
+from odradek.local.running_cluster import RunningCluster
 from tests.clients.client_limits import LIMITS
 from tests.clients.conftest import ODRADEK
 from tests.clients.drivers import franz_go_driver

@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from confluent_kafka import Producer
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.console.server import address_of, listen, make_server
 from odradek.console.settings import ConsoleSettings
 

@@ -7,7 +7,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any, cast
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_broker_metrics import (
     DescribeBrokerMetricsRequest,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Producer
 
-from odradek.cli.acl.requests import create
-from odradek.cli.acl.rules import Access, Selection, Subjects, bindings
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.acls.requests import create
+from odradek.admin.acls.rules import Access, Selection, Subjects, bindings
+from odradek.admin.cluster import Cluster
+from odradek.admin.quotas.requests import alter_quotas
 from odradek.cli.quota.entity import Part
-from odradek.cli.quota.requests import alter_quotas
 from odradek.cli.user.credentials import set_password
 from odradek.security.acls.bindings import PatternType, Permission
 from odradek.security.authorizer import Operation

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import Producer
 
-from odradek.cli.acl.requests import create
-from odradek.cli.acl.rules import Access, Selection, Subjects, bindings
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.acls.requests import create
+from odradek.admin.acls.rules import Access, Selection, Subjects, bindings
+from odradek.admin.cluster import Cluster
 from odradek.cli.user.credentials import set_password
 from odradek.security.acls.bindings import PatternType, Permission
 from odradek.security.authorizer import Operation

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.acl.requests import find
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.acls.requests import find
+from odradek.admin.cluster import Cluster
+from odradek.admin.quotas.requests import read_quotas
 from odradek.cli.quota.entity import Part
-from odradek.cli.quota.requests import read_quotas
 from odradek.cli.user.credentials import Credential, read_users
 from odradek.console.views import access as views
 from odradek.security.acls.bindings import AclFilter, PatternType

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster_state import read_state
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster_state import read_state
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.sample_sources import from_offsets_and_sizes, from_traffic
 from odradek.console.cluster.watch import ClusterWatch

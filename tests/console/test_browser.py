@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from tests.console.browsing import CHROMIUM, faults_of, open_browser, open_page, set_visible
 from tests.console.test_pages import consume_and_commit
 from tests.console.waiting import wait_for

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, encode
 from tests.console.browsing import faults_of, set_visible

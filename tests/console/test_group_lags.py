@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.cluster_state import PartitionState, read_state
-from odradek.cli.client.committed_offsets import read_committed_offsets, read_committed_offsets_of
-from odradek.cli.client.group_lag import unread_records
-from odradek.cli.client.partition_offsets import LATEST, read_offsets
-from odradek.cli.group.state import GroupMember, PartitionLag
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster import Cluster
+from odradek.admin.cluster_state import PartitionState, read_state
+from odradek.admin.groups.committed_offsets import read_committed_offsets, read_committed_offsets_of
+from odradek.admin.groups.group_lag import unread_records
+from odradek.admin.groups.state import GroupMember, PartitionLag
+from odradek.admin.partition_offsets import LATEST, read_offsets
 from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import lag_summary as summaries
 from odradek.console.cluster.lag_summary import MOST_LISTED, WideGroups, summarize_lags

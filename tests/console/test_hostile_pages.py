@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status import ExpectationStatus, State
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, GraphNode, PublishedPipeline, encode

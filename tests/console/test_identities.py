@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.console.cluster.identity import cluster_of_token, cluster_of_user
 from odradek.console.context import Threads
 from odradek.console.login.identities import UNWATCHED_S, Identities, TooManyIdentities

@@ -107,7 +107,7 @@ def test_an_export_whose_records_stop_coming_is_cut_off(
     visitor: Visitor, topic: str, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader gives up after a time without records; what it has not read is missing."""
-    from odradek.cli.records.record_reader import RecordReader
+    from odradek.admin.records.record_reader import RecordReader
 
     produce(topic, "a", partition=0)
     monkeypatch.setattr(RecordReader, "batches", lambda _self: iter([]))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from odradek.cli.client.broker_metrics import serves_metrics
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.broker_metrics import serves_metrics
+from odradek.admin.cluster import Cluster
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:

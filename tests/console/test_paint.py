@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.cli.user.credentials import set_password
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.console.pipelines import MOST_PIPELINES, KnownPipeline, Pipelines, parse_update
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from confluent_kafka import Producer
 
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.record_fetcher import LATEST
+from odradek.admin.cluster import Cluster
+from odradek.admin.records.consume_range import PartitionRange
+from odradek.admin.records.record_fetcher import LATEST
 from odradek.cli.framework.failure import Failure
-from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster import records
 from odradek.console.cluster.records import NotAnswering, Reading, Unreadable, follow, read_page, split_range
 from odradek.console.record import Record

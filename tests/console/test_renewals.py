@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.console.cluster import identity
 from odradek.console.login.oidc_provider import OidcProvider
 from odradek.console.login.oidc_rules import PendingLogins, authorization_address

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.console.cluster.rigs import RigWatch
 from odradek.console.pages.rigs import has_rigs
 from odradek.console.pipelines import KnownPipeline

@@ -20,7 +20,7 @@ import psutil
 import pytest
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from tests.console.conftest import Visitor
 
 if TYPE_CHECKING:

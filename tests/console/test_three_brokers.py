@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.kafka_admin import NewTopic
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster import Cluster
+from odradek.admin.kafka_admin import NewTopic
 from odradek.console.cluster.records import Unreadable, follow
 from tests.console.browsing import CHROMIUM, open_browser, open_page
 from tests.console.conftest import Visitor, running_console

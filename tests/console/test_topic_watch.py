@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.console import pipelines
 from odradek.console.cluster.pipelines import PipelineWatch
 from odradek.console.cluster.rigs import RigWatch

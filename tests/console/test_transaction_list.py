@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from odradek.cli.client import transactions as requests
-from odradek.cli.client.wire_security import SecuredAddress
+from odradek.admin import transactions as requests
+from odradek.admin.wire_security import SecuredAddress
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.transactions import list_transactions
 

@@ -42,7 +42,7 @@ def poisoned() -> Iterator[RunningBroker]:
     """Offset 0 cannot be read, 1 has a header name that is not UTF-8, 2 is too large to show, 3 is fine."""
     hostile = dict(hostile_batches())
     with broker({"num.partitions": 1, "message.max.bytes": 10_000_000}) as running:
-        from odradek.cli.client.cluster import Cluster
+        from odradek.admin.cluster import Cluster
 
         assert Cluster(running.bootstrap_servers, {}).create_topic("poisoned", 1)
         append(running, "poisoned", [HANGING, hostile["header name not UTF-8, NONE"], hostile["bomb of 64 MiB, ZSTD"]])

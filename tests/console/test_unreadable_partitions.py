@@ -15,9 +15,9 @@ from odradek.console.cluster.records import Reading, Unreadable, read_page, read
 from odradek.console.feed import Feed
 from odradek.console.preparation import Preparation
 from odradek.console.record_filter import RecordFilter
-from tests.cli.client.serving import Log, serving
-from tests.cli.client.test_record_fetcher import Unreadable as UnreadableLog
-from tests.cli.client.test_record_fetcher import corrupt, good
+from tests.admin.records.test_record_fetcher import Unreadable as UnreadableLog
+from tests.admin.records.test_record_fetcher import corrupt, good
+from tests.admin.serving import Log, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

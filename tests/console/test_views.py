@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
-from odradek.cli.client.cluster_state import ClusterState, PartitionState
-from odradek.cli.group.state import GroupMember
+from odradek.admin.broker_requests import DescribedCluster, KnownBroker
+from odradek.admin.cluster_state import ClusterState, PartitionState
+from odradek.admin.groups.state import GroupMember
 from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
 from odradek.console.cluster.lag_summary import LagSummary
 from odradek.console.cluster.records import Reading

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.cluster_state import MinInSync
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster import Cluster
+from odradek.admin.cluster_state import MinInSync
 from odradek.console import app as console_app
 from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import watch as watching

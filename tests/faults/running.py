@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
+from odradek.local.running_cluster import RunningCluster
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from odradek.testing.running_cluster import RunningCluster
 from tests.faults.checks import Verdict, check_idempotent, check_replicas, check_transactional
 from tests.faults.loads import IdempotentLoad, TransactionalLoad
 from tests.wire import WireClient

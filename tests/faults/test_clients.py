@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from odradek.local.running_cluster import RunningCluster
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from odradek.testing.running_cluster import RunningCluster
 from tests.clients.drivers import franz_go_driver
 from tests.clients.drivers.driver import DriverEnded
 from tests.clients.scenario.produce import produce

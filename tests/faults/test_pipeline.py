@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.local.running_cluster import RunningCluster
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from odradek.testing.running_cluster import RunningCluster
 from tests.cli.conftest import run_odradek
 from tests.faults.report import progress
 from tests.pipelines.kills.scene import Scene

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from odradek.testing.running_broker import RunningBroker, broker_environment
+from odradek.local.running_broker import RunningBroker, broker_environment
 from tests.forks.client import OF_BROKERS, fork_server
 
 if TYPE_CHECKING:

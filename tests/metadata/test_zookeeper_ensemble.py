@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.zookeeper.jars import find_jars
-from odradek.cli.zookeeper.server import answers, configuration, free_port, java_command
 from odradek.host.kazoo_session import KazooSession
 from odradek.host.zookeeper import ZooKeeperSettings
+from odradek.local.zookeeper_jars import find_jars
+from odradek.local.zookeeper_server import answers, configuration, free_port, java_command
 from odradek.metadata.changes import ProducerIdsAllocated
 from odradek.metadata.store import CommitOutcome
 from odradek.metadata.zookeeper_store import ZooKeeperStore

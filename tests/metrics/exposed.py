@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 
 if TYPE_CHECKING:
-    from odradek.testing.running_broker import RunningBroker
+    from odradek.local.running_broker import RunningBroker
 
 TIMEOUT_S = 30.0
 

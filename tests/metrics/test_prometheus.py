@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.cli.metrics.files import asset
 from odradek.cli.metrics.grafana import build_dashboard
 from tests.console.waiting import wait_for

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from odradek.cli.client.kafka_admin import AdminClient, NewTopic
-from odradek.testing.running_cluster import BROKER_LISTENER, RunningCluster
+from odradek.admin.kafka_admin import AdminClient, NewTopic
+from odradek.local.running_cluster import BROKER_LISTENER, RunningCluster
 from tests.jvm.tools import run_tool
 from tests.security.tls.certificates import HOSTS, CertificateFiles, authority, write_certificates
 from tests.server.test_rotation_under_load import Counts

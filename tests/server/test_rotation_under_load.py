@@ -17,6 +17,7 @@ import pytest
 import scramp
 from confluent_kafka import Consumer, Producer
 
+from odradek.local.running_broker import RunningBroker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -28,7 +29,6 @@ from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRe
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from odradek.security.scram_credentials import ScramMechanism, salted_password
-from odradek.testing.running_broker import RunningBroker
 from tests.security.tls.certificates import HOSTS, CertificateFiles, authority, write_certificates
 from tests.server.requests import create_topic, produce
 from tests.wire import WireClient

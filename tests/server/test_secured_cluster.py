@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from odradek.cli.client.kafka_admin import AdminClient, NewTopic
-from odradek.testing.running_cluster import BROKER_LISTENER, RunningCluster
+from odradek.admin.kafka_admin import AdminClient, NewTopic
+from odradek.local.running_cluster import BROKER_LISTENER, RunningCluster
 from tests.security.tls.certificates import write_certificates
 
 pytestmark = pytest.mark.timeout(300)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from odradek.cli.client.kafka_admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from odradek.testing.running_broker import RunningBroker
+from odradek.admin.kafka_admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from odradek.local.running_broker import RunningBroker
 from tests.security.tls.certificates import HOSTS, CertificateFiles, authority, write_certificates
 
 PATIENCE_S = 60.0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from odradek.cli.client.broker_metrics import metrics_of_all
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.broker_metrics import metrics_of_all
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster import Cluster
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from odradek.testing import broker, cluster

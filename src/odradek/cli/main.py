@@ -97,7 +97,7 @@ def unexpected_error_text(error: Exception) -> str:
     """The line for an exception that no command expected: a Kafka error, an operating system error, or a bug."""
     confluent = sys.modules.get("confluent_kafka")
     if confluent is not None and isinstance(error, confluent.KafkaException):
-        from odradek.cli.client.kafka_errors import explain
+        from odradek.admin.errors import explain
 
         return explain(error.args[0])
     if isinstance(error, OSError):

@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from odradek.testing.running_broker import BrokerError, RunningBroker, broker
-    from odradek.testing.running_cluster import RunningCluster, cluster
-    from odradek.testing.running_zookeeper import RunningZooKeeper, zookeeper
+    from odradek.local.running_broker import BrokerError, RunningBroker, broker
+    from odradek.local.running_cluster import RunningCluster, cluster
+    from odradek.local.running_zookeeper import RunningZooKeeper, zookeeper
 
 __all__ = ["BrokerError", "RunningBroker", "RunningCluster", "RunningZooKeeper", "broker", "cluster", "zookeeper"]
 
@@ -42,4 +42,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib  # noqa: PLC0415 - imported when used, see above
 
-    return getattr(importlib.import_module(f"odradek.testing.{_MODULES[name]}"), name)
+    return getattr(importlib.import_module(f"odradek.local.{_MODULES[name]}"), name)

@@ -17,8 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from odradek.testing.running_broker import Property, RunningBroker
-    from odradek.testing.running_cluster import RunningCluster
+    from odradek.local.running_broker import Property, RunningBroker
+    from odradek.local.running_cluster import RunningCluster
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def odradek_broker_properties() -> Mapping[str, Property]:
 @pytest.fixture
 def odradek_broker(odradek_broker_properties: Mapping[str, Property]) -> Iterator[RunningBroker]:
     """A new, empty broker for this test alone; it may be killed and restarted."""
-    from odradek.testing.running_broker import broker  # noqa: PLC0415 - only its users load it
+    from odradek.local.running_broker import broker  # noqa: PLC0415 - only its users load it
 
     with broker(odradek_broker_properties) as running:
         yield running
@@ -45,7 +45,7 @@ def odradek_session_broker_properties() -> Mapping[str, Property]:
 @pytest.fixture(scope="session")
 def odradek_session_broker(odradek_session_broker_properties: Mapping[str, Property]) -> Iterator[RunningBroker]:
     """One broker for all tests of the session (of the worker, with pytest-xdist). Use your own topic names."""
-    from odradek.testing.running_broker import broker  # noqa: PLC0415 - only its users load it
+    from odradek.local.running_broker import broker  # noqa: PLC0415 - only its users load it
 
     with broker(odradek_session_broker_properties) as running:
         yield running
@@ -60,7 +60,7 @@ def odradek_cluster_properties() -> Mapping[str, Property]:
 @pytest.fixture
 def odradek_cluster(odradek_cluster_properties: Mapping[str, Property]) -> Iterator[RunningCluster]:
     """A new cluster of three brokers and ZooKeeper for this test alone; its brokers may be killed and cut off."""
-    from odradek.testing.running_cluster import cluster  # noqa: PLC0415 - only its users load it
+    from odradek.local.running_cluster import cluster  # noqa: PLC0415 - only its users load it
 
     with cluster(properties=odradek_cluster_properties) as running:
         yield running
@@ -76,7 +76,7 @@ def odradek_session_cluster_properties() -> Mapping[str, Property]:
 def odradek_session_cluster(odradek_session_cluster_properties: Mapping[str, Property]) -> Iterator[RunningCluster]:
     """One cluster for all tests of the session (of the worker, with pytest-xdist). Use your own topic names, and start
     again the brokers that you kill."""
-    from odradek.testing.running_cluster import cluster  # noqa: PLC0415 - only its users load it
+    from odradek.local.running_cluster import cluster  # noqa: PLC0415 - only its users load it
 
     with cluster(properties=odradek_session_cluster_properties) as running:
         yield running

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from odradek.cli.acl.requests import create
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.acls.requests import create
+from odradek.admin.cluster import Cluster
+from odradek.local.running_broker import RunningBroker, broker
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
 from odradek.security.authorizer import Operation, ResourceType
-from odradek.testing.running_broker import RunningBroker, broker
 from tests.cli.conftest import Ran, run_odradek
 
 PROPERTIES = {

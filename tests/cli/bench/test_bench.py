@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.admin.wire_request import encode_frame
 from odradek.cli.bench.workload import ProduceWorkload
-from odradek.cli.client.wire_request import encode_frame
 from odradek.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:

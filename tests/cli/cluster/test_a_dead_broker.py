@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import TopicPartition
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records import record_writer
 from odradek.cli.records.record_input import InputRecord

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
-from odradek.cli.client.cluster_state import ClusterState, PartitionState
+from odradek.admin.broker_requests import DescribedCluster, KnownBroker
+from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.cli.cluster.status_view import status_lines, status_object
 
 

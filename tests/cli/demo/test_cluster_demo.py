@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
-from odradek.cli.client.cluster_state import ClusterState, PartitionState
+from odradek.admin.broker_requests import DescribedCluster, KnownBroker
+from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.cli.demo.acknowledgements import Acknowledgements
 from odradek.cli.demo.cluster_picture import BrokerView, Happening, draw
 

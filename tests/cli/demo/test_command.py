@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Never, cast
 import pytest
 from confluent_kafka import Uuid
 
-from odradek.cli.client.kafka_errors import NoSuchTopic
+from odradek.admin.errors import NoSuchTopic
 from odradek.cli.demo.command import topic_exists
 from odradek.cli.framework.failure import Failure
 from tests.cli.conftest import run_odradek
@@ -21,7 +21,7 @@ from tests.cli.conftest import run_odradek
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
     from tests.cli.conftest import Run
 
 

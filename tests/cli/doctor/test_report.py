@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from odradek.cli.doctor.finding import Result, problem, warning
+from odradek.admin.doctor.finding import Result, problem, warning
 from odradek.cli.doctor.report import report_lines, report_object
 
 RESULTS = [

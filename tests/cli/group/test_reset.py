@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import odradek.cli.group.reset as resetting
-from odradek.cli.client.kafka_errors import NoSuchGroup, NotAuthorized
+from odradek.admin.errors import NoSuchGroup, NotAuthorized
+from odradek.admin.groups.reset_plan import Move
 from odradek.cli.framework.failure import Failure
-from odradek.cli.group.reset_plan import Move
 
 if TYPE_CHECKING:
     from collections.abc import Callable

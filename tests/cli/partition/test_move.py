@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.partition.copies import Copy
+from odradek.admin.partitions.copies import Copy
 from odradek.cli.partition.move import plan_moves, question
 from odradek.testing import RunningBroker
 from tests.cli.conftest import run_odradek

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from odradek.cli.client.broker_requests import BrokerRequests, KnownBroker
-from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.admin.broker_requests import BrokerRequests, KnownBroker
+from odradek.admin.errors import NotAuthorized
+from odradek.admin.partitions.copies import Copy, failed_text, read_copies
 from odradek.cli.framework.failure import Failure
 from odradek.cli.partition import moving
-from odradek.cli.partition.copies import Copy, failed_text, read_copies
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

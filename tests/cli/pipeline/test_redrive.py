@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
+from odradek.admin.letters import letter_reading, redriving
+from odradek.admin.letters.redrive_plan import Selection
+from odradek.admin.letters.redriving import plan_redrive, redrive
+from odradek.admin.records.consume_range import PartitionRange
 from odradek.cli.framework.failure import Failure
-from odradek.cli.pipeline import letter_reading, redriving
-from odradek.cli.pipeline.redrive_plan import Selection
-from odradek.cli.pipeline.redriving import plan_redrive, redrive
-from odradek.cli.records.consume_range import PartitionRange
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.letter import WITH_ORIGIN, WITHOUT_ORIGIN
 from tests.cli.conftest import run_odradek
@@ -218,7 +218,7 @@ def test_a_reading_that_stops_before_its_end_is_a_failure(
 ) -> None:
     _source, dead = letters
     monkeypatch.setattr(letter_reading, "IDLE_MS", 0)
-    monkeypatch.setattr("odradek.cli.records.record_reader.POLL_S", 0.0)
+    monkeypatch.setattr("odradek.admin.records.record_reader.POLL_S", 0.0)
     with pytest.raises(Failure, match="was not read up to offset"):
         plan_redrive(Cluster(bootstrap_server, {}), Selection(dead))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, TopicPartition
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline import status_topic
 from odradek.cli.pipeline.status_topic import StatusTopic

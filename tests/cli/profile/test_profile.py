@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from odradek.cli.client.connection_choice import chosen_properties
-from odradek.cli.client.kafka_properties import librdkafka_properties
+from odradek.admin.profiles.connection_choice import chosen_properties
+from odradek.admin.profiles.kafka_properties import librdkafka_properties
 from odradek.cli.framework.failure import Failure
 from tests.cli.conftest import run_odradek
 from tests.security.tls.certificates import write_certificates

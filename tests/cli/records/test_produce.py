@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.cli.framework.output import count_text
 from odradek.cli.main import run
 from odradek.cli.records import produce, record_writer

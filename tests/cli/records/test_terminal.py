@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.testing import broker
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.cli.framework.failure import Failure
-from odradek.cli.zookeeper import jars
-from odradek.cli.zookeeper.server import answers
+from odradek.local import zookeeper_jars as jars
+from odradek.local.zookeeper_server import answers
 
 if TYPE_CHECKING:
     from pathlib import Path

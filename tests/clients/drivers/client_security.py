@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from odradek.cli.client.connection_choice import read_client_file
+from odradek.admin.profiles.connection_choice import read_client_file
 from odradek.security.sasl_client.credentials import credentials_of_jaas
 from odradek.server.properties import parse_properties
 

@@ -14,9 +14,9 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from odradek.cli.client.broker_metrics import metrics_of_all, serves_metrics
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.broker_metrics import metrics_of_all, serves_metrics
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster import Cluster
 from odradek.metrics.catalog import CATALOG
 from odradek.server.monitoring.http_server import MOST_CONNECTIONS
 from odradek.testing import broker as running_broker
@@ -25,7 +25,7 @@ from tests.metrics.exposed import Exposed, exposed, page
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from odradek.testing.running_broker import RunningBroker
+    from odradek.local.running_broker import RunningBroker
 
 SECONDS = 30.0
 

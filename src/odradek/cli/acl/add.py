@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.acls.rules import OPERATIONS, Access, Subjects, as_row, bindings, describe, unsupported_operation
 from odradek.cli.acl.options import OPERATION, PRINCIPAL, pattern_option, resource_options
-from odradek.cli.acl.rules import OPERATIONS, Access, Subjects, as_row, bindings, describe, unsupported_operation
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_json, say
@@ -15,8 +15,8 @@ from odradek.cli.framework.parameter_types import TEXT
 from odradek.security.acls.bindings import Permission
 
 if TYPE_CHECKING:
-    from odradek.cli.acl.rules import Selection
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.acls.rules import Selection
+    from odradek.admin.cluster import Cluster
     from odradek.security.acls.bindings import PatternType
 
 
@@ -77,7 +77,7 @@ def add(
     as_json: bool,
 ) -> None:
     """Allow or deny operations to principals. A rule that exists stays as it is."""
-    from odradek.cli.acl.requests import create
+    from odradek.admin.acls.requests import create
 
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer, idempotent)
     if not allowed and not denied:

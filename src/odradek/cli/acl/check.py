@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.acls.rules import OPERATIONS, as_row, parse_resource
 from odradek.cli.acl.options import OPERATION, PRINCIPAL
-from odradek.cli.acl.rules import OPERATIONS, as_row, parse_resource
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note, print_json, say
@@ -15,7 +15,7 @@ from odradek.cli.framework.parameter_types import TEXT
 from odradek.security.acls.bindings import WILDCARD
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 DENIED_EXIT_CODE = 1
 
@@ -52,7 +52,7 @@ def check(
     and allow.everyone.if.no.acl.found are read from a broker. If it does not show them, a note says so, and
     `knows_settings` of the JSON output is false.
     """
-    from odradek.cli.acl.decision import UNKNOWN_SETTINGS, check_access, explanation
+    from odradek.admin.acls.decision import UNKNOWN_SETTINGS, check_access, explanation
 
     parsed = parse_resource(resource)
     if parsed is None:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.acls.rules import as_row, filters
 from odradek.cli.acl.options import PRINCIPAL, pattern_option, resource_options
-from odradek.cli.acl.rules import as_row, filters
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say
 
 if TYPE_CHECKING:
-    from odradek.cli.acl.rules import Selection
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.acls.rules import Selection
+    from odradek.admin.cluster import Cluster
     from odradek.security.acls.bindings import AclBinding, PatternType
 
 TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"]
@@ -46,7 +46,7 @@ def list_acls(
     *, selection: Selection, pattern_type: PatternType, principals: tuple[str, ...], cluster: Cluster, as_json: bool
 ) -> None:
     """List the rules of the cluster."""
-    from odradek.cli.acl.requests import find
+    from odradek.admin.acls.requests import find
 
     wanted = filters(selection, pattern_type)
     if principals:

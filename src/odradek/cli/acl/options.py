@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from odradek.cli.acl.rules import OPERATIONS, Selection
+from odradek.admin.acls.rules import OPERATIONS, Selection
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework.parameter_types import GROUP_NAME, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.security.acls.bindings import PatternType

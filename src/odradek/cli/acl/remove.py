@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.acls.rules import OPERATIONS, Access, as_row, describe, filters
 from odradek.cli.acl.list import print_rules
 from odradek.cli.acl.options import OPERATION, PRINCIPAL, pattern_option, resource_options
-from odradek.cli.acl.rules import OPERATIONS, Access, as_row, describe, filters
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
@@ -18,8 +18,8 @@ from odradek.security.acls.bindings import AclFilter, PatternType, Permission
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.cli.acl.rules import Selection
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.acls.rules import Selection
+    from odradek.admin.cluster import Cluster
     from odradek.security.acls.bindings import AclBinding
 
 
@@ -66,7 +66,7 @@ def remove(
     as_json: bool,
 ) -> None:
     """Remove rules. The rules that match are shown, and removed after confirmation."""
-    from odradek.cli.acl.requests import delete, find
+    from odradek.admin.acls.requests import delete, find
 
     if not selection.resources:
         pattern_type = PatternType.ANY  # all rules of the principals

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 from confluent_kafka import TopicPartition
 
+from odradek.admin.cluster import close_consumer
+from odradek.admin.records.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.bench.options import connections_option, duration_option, engine_option, topic_option
 from odradek.cli.bench.raw_consume import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import check_plaintext, existing_topic
-from odradek.cli.client.cluster import close_consumer
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
-from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 CHUNK_RECORDS = 10_000
 STALL_S = 30.0

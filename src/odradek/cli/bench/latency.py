@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from confluent_kafka import TopicPartition
 
+from odradek.admin.records.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.bench.options import (
     acks_option,
     compression_option,
@@ -27,10 +28,9 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text
 from odradek.cli.framework.parameter_types import POSITIVE, SIZE_BYTES
 from odradek.cli.framework.times import DurationType
-from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 STAMP = struct.Struct(">Qq")  # which run, and when (monotonic nanoseconds)
 WARM_UP_S = 0.5  # the first records pay for connections and caches

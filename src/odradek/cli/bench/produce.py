@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError, Message
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 CHUNK_RECORDS = 1000
 SAMPLE_EVERY_RECORDS = 100

@@ -6,9 +6,9 @@ import selectors
 import time
 from typing import TYPE_CHECKING, cast
 
+from odradek.admin.wire_request import encode_frame
 from odradek.cli.bench.raw_connection import CLIENT_ID, RawConnection
 from odradek.cli.bench.results import Result, Tick
-from odradek.cli.client.wire_request import encode_frame
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.errors import ErrorCode
@@ -17,8 +17,8 @@ from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.kafka_admin import TopicDescription
-    from odradek.cli.records.consume_range import PartitionRange
+    from odradek.admin.kafka_admin import TopicDescription
+    from odradek.admin.records.consume_range import PartitionRange
 
 VERSION = 12  # the newest that names topics
 RESPONSE_HEADER_BYTES = 5

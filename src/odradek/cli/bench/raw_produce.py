@@ -7,9 +7,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from odradek.admin.wire_request import encode_frame
 from odradek.cli.bench.raw_connection import CLIENT_ID, CORRELATION_POSITION, RawConnection
 from odradek.cli.bench.results import Result, Tick
-from odradek.cli.client.wire_request import encode_frame
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -19,8 +19,8 @@ from odradek.protocol.records import Record, build_batch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.admin.kafka_admin import TopicDescription
     from odradek.cli.bench.workload import ProduceWorkload
-    from odradek.cli.client.kafka_admin import TopicDescription
 
 VERSION = 9  # the newest version that names topics, and that every supported broker has
 RESPONSE_HEADER_BYTES = 5

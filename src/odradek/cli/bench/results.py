@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odradek.cli.framework.output import count_text, duration_text, print_json, say, shows_progress, strong
-from odradek.notation.percentiles import percentiles
-from odradek.notation.sizes import size_text
+from odradek.conventions.percentiles import percentiles
+from odradek.conventions.sizes import size_text
 
 REFRESH_S = 0.1
 

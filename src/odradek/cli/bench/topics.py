@@ -9,8 +9,8 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, note
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.kafka_admin import TopicDescription
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.kafka_admin import TopicDescription
 
 BENCH_TOPIC = "odradek-bench"
 PAYLOAD_WORDS = 100_000  # a larger value repeats the text

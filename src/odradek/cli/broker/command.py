@@ -99,7 +99,7 @@ def broker(
 def run_processes(
     properties: str | None, overrides: tuple[str, ...], count: int, secure: str | None, *, as_json: bool
 ) -> None:
-    from odradek.cli.broker.supervisor import Supervisor
+    from odradek.local.supervisor import Supervisor
     from odradek.server.main import configure_processes
 
     gc.enable()

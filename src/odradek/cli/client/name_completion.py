@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 TIMEOUT_S = 1.0
 
@@ -31,7 +31,7 @@ def complete_transactional_ids(
     context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     def find(cluster: Cluster) -> list[str]:
-        from odradek.cli.client.transactions import list_transactions, read_brokers
+        from odradek.admin.transactions import list_transactions, read_brokers
 
         brokers = read_brokers(cluster, TIMEOUT_S).values()
         return [each.transactional_id for each in list_transactions(brokers)]
@@ -42,7 +42,7 @@ def complete_transactional_ids(
 def complete_topic_settings(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from odradek.cli.client.setting_names import TOPIC_SETTINGS
+    from odradek.admin.topics.setting_names import TOPIC_SETTINGS
 
     return [CompletionItem(name) for name in TOPIC_SETTINGS if name.startswith(incomplete)]
 

@@ -6,15 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.group_listing import TIMEOUT_S, list_groups
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.groups.group_listing import TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, print_columns, print_json, say, strong
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 REQUEST_TIMEOUT_S = 15.0
 INTERNAL_PREFIX = "__"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.client.broker_metrics import BrokerMetrics, metrics_of_all
-from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.admin.broker_metrics import BrokerMetrics, metrics_of_all
+from odradek.admin.broker_requests import BrokerRequests
 from odradek.cli.client.options import cluster_options
 from odradek.cli.cluster.metrics_view import metrics_lines, metrics_object
 from odradek.cli.framework.commands import command
@@ -22,7 +22,7 @@ from odradek.cli.framework.output import faint, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(

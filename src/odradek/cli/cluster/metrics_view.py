@@ -9,7 +9,7 @@ from odradek.cli.framework.output import strong
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from odradek.cli.client.broker_metrics import BrokerMetrics, MetricPoint
+    from odradek.admin.broker_metrics import BrokerMetrics, MetricPoint
 
 BUCKET = "_bucket"
 COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")

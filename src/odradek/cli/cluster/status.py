@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster_state import ClusterState, MinInSync, read_state
-from odradek.cli.client.controller_lookup import ControllerLookup
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
+from odradek.admin.controller_lookup import ControllerLookup
 from odradek.cli.client.options import cluster_options
 from odradek.cli.cluster.status_view import SHOWN_PARTITIONS, status_lines, status_object
 from odradek.cli.framework.commands import command
@@ -23,7 +23,7 @@ from odradek.cli.framework.output import faint, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 POSITIVE_COUNT = NumberType(1, 100_000)
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched

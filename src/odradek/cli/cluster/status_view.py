@@ -9,7 +9,7 @@ import click
 from odradek.cli.framework.output import column_lines, count_text, faint, strong
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster_state import ClusterState, PartitionState
+    from odradek.admin.cluster_state import ClusterState, PartitionState
 
 SHOWN_PARTITIONS = 10
 PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferred leader")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.broker_requests import BrokerRequests, check
-from odradek.cli.client.cluster_state import read_state
+from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.cluster_state import read_state
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
@@ -17,7 +17,7 @@ from odradek.cli.framework.parameter_types import PARTITION
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(examples=[("a broker that is stopped and has no replicas", "odradek cluster unregister 3")])

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from odradek.admin.topics.setting_names import TOPIC_SETTINGS, read_setting_names, suggesting_names
+from odradek.admin.topics.settings import REQUEST_TIMEOUT_S, alter_settings
 from odradek.cli.client.options import cluster_options
-from odradek.cli.client.setting_names import TOPIC_SETTINGS, read_setting_names, suggesting_names
-from odradek.cli.client.settings import REQUEST_TIMEOUT_S, alter_settings
 from odradek.cli.config.broker_defaults import alter_broker_defaults
 from odradek.cli.config.entity import Entity, broker_ids, entity_arguments, find_entity
 from odradek.cli.config.setting_completion import complete_assignments, complete_settings
@@ -18,13 +18,13 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import SETTING_NAME
-from odradek.cli.framework.suggestions import did_you_mean
 from odradek.cli.framework.times import SETTING
+from odradek.conventions.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 Pairs = tuple[tuple[str, str], ...]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.settings import Setting, source_name
+from odradek.admin.topics.settings import Setting, source_name
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
@@ -26,8 +26,8 @@ from odradek.protocol.messages.incremental_alter_configs import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.broker_requests import BrokerRequests
-    from odradek.cli.client.kafka_admin import ConfigEntry
+    from odradek.admin.broker_requests import BrokerRequests
+    from odradek.admin.kafka_admin import ConfigEntry
 
 BROKER_RESOURCE = 4
 DESCRIBE_VERSION = 1

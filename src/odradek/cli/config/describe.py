@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.topics.settings import read_settings
 from odradek.cli.client.options import cluster_options
-from odradek.cli.client.settings import read_settings
 from odradek.cli.config.broker_defaults import read_broker_defaults
 from odradek.cli.config.entity import entity_arguments, find_entity
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say, strong
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.settings import Setting
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.topics.settings import Setting
 
 
 @command(

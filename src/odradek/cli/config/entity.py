@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.cli.client.kafka_admin import ResourceType
+from odradek.admin.kafka_admin import ResourceType
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.framework.commands import OptionalArgument
 from odradek.cli.framework.failure import Failure
@@ -17,7 +17,7 @@ from odradek.cli.framework.parameter_types import TEXT
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 

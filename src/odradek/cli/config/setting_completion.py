@@ -11,7 +11,7 @@ from odradek.cli.client.name_completion import TIMEOUT_S, complete_topic_setting
 if TYPE_CHECKING:
     import click
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 def entity_words(context: click.Context) -> tuple[str | None, str | None]:
@@ -26,8 +26,8 @@ def complete_settings(context: click.Context, parameter: click.Parameter, incomp
         return complete_topic_settings(context, parameter, incomplete)
 
     def find(cluster: Cluster) -> list[str]:
-        from odradek.cli.client.kafka_admin import ResourceType
-        from odradek.cli.client.setting_names import read_setting_names
+        from odradek.admin.kafka_admin import ResourceType
+        from odradek.admin.topics.setting_names import read_setting_names
         from odradek.cli.config.entity import broker_ids
 
         if kind == "group":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.cluster import split_addresses
+from odradek.admin.cluster import split_addresses
 from odradek.cli.client.options import cluster_options
 from odradek.cli.console.login_options import LoginOptions, login_options
 from odradek.cli.framework.commands import command
@@ -18,7 +18,7 @@ from odradek.cli.framework.parameter_types import TEXT
 from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 DEFAULT_LISTEN = "127.0.0.1:8484"
 INSTALL = "pip install 'odradek[console]'"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from odradek.cli.client.cluster import split_addresses
+from odradek.admin.cluster import split_addresses
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import TEXT
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,7 +84,7 @@ class LoginOptions(NamedTuple):
 
 def warn_of_clear_text(cluster: Cluster, mechanism: str) -> None:
     """SCRAM does not send the password."""
-    from odradek.notation.loopback import is_loopback
+    from odradek.conventions.loopback import is_loopback
 
     is_encrypted = cluster.properties.get("security.protocol", "").lower() == "sasl_ssl"
     is_local = all(is_loopback(host) for host, _ in split_addresses(cluster.bootstrap_servers))

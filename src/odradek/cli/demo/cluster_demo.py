@@ -7,9 +7,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.cluster_state import ClusterState, MinInSync, read_state
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster import Cluster
+from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
 from odradek.cli.demo.acknowledgements import Acknowledgements
 from odradek.cli.demo.cluster_picture import BrokerView, Happening
 from odradek.cli.demo.cluster_screens import ClusterFrame, chosen_cluster_screen

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from odradek.cli.client.cluster_state import ClusterState, PartitionState
+    from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.cli.demo.acknowledgements import Acknowledgements, PartitionAcks
 
 EVENTS = 6  # so that the picture fits 24 lines

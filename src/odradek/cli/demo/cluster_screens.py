@@ -13,7 +13,7 @@ from odradek.cli.framework.output import count_text, print_json, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster_state import ClusterState, PartitionState
+    from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.cli.demo.acknowledgements import Acknowledgements, ReadBack
 
 LINE_EVERY_S = 1.0

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from confluent_kafka import KafkaException, TopicPartition
 
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.kafka_errors import NoSuchTopic
+from odradek.admin.cluster import Cluster
+from odradek.admin.errors import NoSuchTopic
 from odradek.cli.demo.cluster_demo import run_cluster_demo
 from odradek.cli.demo.local_broker import check_port, start_broker
 from odradek.cli.demo.local_cluster import brokers_option, check_ports

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError, Message
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
     from odradek.cli.demo.acknowledgements import Acknowledgements, Gap, ReadBack
 
 FLUSH_TIMEOUT_S = 60.0

@@ -9,14 +9,14 @@ import click
 
 from odradek.cli.demo.local_broker import check_port
 from odradek.cli.framework.failure import Failure, without_prefix
+from odradek.local.running_cluster import replication_properties
+from odradek.local.running_zookeeper import ZooKeeperDidNotStart
 from odradek.testing import BrokerError, RunningBroker, RunningZooKeeper
-from odradek.testing.running_cluster import replication_properties
-from odradek.testing.running_zookeeper import ZooKeeperDidNotStart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.testing.running_broker import Property
+    from odradek.local.running_broker import Property
 
 REPLICAS = 3
 SESSION_TIMEOUT_MS = 3000  # the death of a controller is noticed after this time

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.record import DemoRecord, read_demo_record
-from odradek.cli.framework.executable import command_name
 from odradek.cli.framework.output import count_text, duration_text, print_json, say
-from odradek.notation.percentiles import percentiles
+from odradek.conventions.executable import command_name
+from odradek.conventions.percentiles import percentiles
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -16,9 +16,9 @@ from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.doctor.finding import Result
-    from odradek.cli.doctor.reading import Reader
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.doctor.finding import Result
+    from odradek.admin.doctor.reading import Reader
 
 CLUSTER, SECURITY = "cluster", "security"
 LONGEST_COUNT = 2**53
@@ -130,8 +130,8 @@ def doctor(
     was found, 1 after warnings, 2 after problems (and for wrong usage), 3 if checks could not be made, such as those
     that the user has no right to make, and no problem was found.
     """
-    from odradek.cli.doctor.finding import exit_code
-    from odradek.cli.doctor.reading import Reader
+    from odradek.admin.doctor.finding import exit_code
+    from odradek.admin.doctor.reading import Reader
 
     if config_file is not None and subject != SECURITY:
         raise click.UsageError("--config belongs to `odradek doctor security`")
@@ -147,10 +147,10 @@ def doctor(
 def examine_cluster(
     cluster: Cluster, reader: Reader, interval_s: float, most_lag: int, most_partitions: int
 ) -> tuple[str | None, list[Result]]:
-    from odradek.cli.doctor.cluster.facts import Limits
-    from odradek.cli.doctor.cluster.reading import read_cluster
-    from odradek.cli.doctor.cluster.registry import CHECKS
-    from odradek.cli.doctor.finding import run_checks
+    from odradek.admin.doctor.cluster.facts import Limits
+    from odradek.admin.doctor.cluster.reading import read_cluster
+    from odradek.admin.doctor.cluster.registry import CHECKS
+    from odradek.admin.doctor.finding import run_checks
 
     facts = read_cluster(cluster, reader, interval_s, Limits(most_lag, most_partitions))
     cluster_id = facts.state.cluster.cluster_id if facts.state is not None else None
@@ -158,9 +158,9 @@ def examine_cluster(
 
 
 def examine_security(cluster: Cluster, reader: Reader, config_file: str | None) -> tuple[str | None, list[Result]]:
-    from odradek.cli.doctor.finding import Result, problem, run_checks
-    from odradek.cli.doctor.security.reading import read_security
-    from odradek.cli.doctor.security.registry import CHECKS
+    from odradek.admin.doctor.finding import Result, problem, run_checks
+    from odradek.admin.doctor.security.reading import read_security
+    from odradek.admin.doctor.security.registry import CHECKS
 
     facts = read_security(cluster, reader, config_file)
     results = run_checks(CHECKS, facts)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.doctor.finding import Severity, exit_code
+from odradek.admin.doctor.finding import Severity, exit_code
 from odradek.cli.framework.output import count_text, faint, strong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.doctor.finding import Finding, Result
+    from odradek.admin.doctor.finding import Finding, Result
 
 SHOWN_PLACES = 5
 STATUS = ("ok", "warnings", "problems", "incomplete")  # by exit code

@@ -11,8 +11,8 @@ import subprocess
 import threading
 from typing import IO, TYPE_CHECKING, Self
 
-from odradek.cli.framework.child_process import start_command, stop_command
 from odradek.cli.framework.failure import Failure, without_prefix
+from odradek.local.child_process import start_command, stop_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,7 +22,7 @@ from odradek.pipelines.examples.simulator.population import Population
 from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 LINE_EVERY_S = 1.0
 SHARE = click.FloatRange(0, 1)

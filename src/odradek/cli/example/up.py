@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 from confluent_kafka import KafkaException
 
+from odradek.admin.cluster import Cluster
+from odradek.admin.profiles.connection_choice import SERVERS, chosen_properties
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.connection_choice import SERVERS, chosen_properties
 from odradek.cli.demo.local_broker import start_broker
 from odradek.cli.demo.local_cluster import LocalCluster, brokers_option, check_ports
 from odradek.cli.example.console_process import INSTALL, ConsoleProcess, choose_port, missing_package

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.client.options import cluster_options
-from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.example.loading import chosen_example, read_view
 from odradek.cli.example.options import DEFAULT_EXAMPLE
 from odradek.cli.example.warehouse import warehouse_of
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.executable import command_name
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
+from odradek.conventions.executable import command_name
 from odradek.pipelines.examples.live_view.model import LiveViewModel
 from odradek.pipelines.examples.live_view.screens import chosen_screen
 from odradek.pipelines.examples.live_view.watching import watch
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.record_fetcher import Key
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.records.record_fetcher import Key
     from odradek.cli.framework.failure import Failure
 
 SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from odradek.cli.framework.parameter_types import INT64_MAX, PairType, quoted
-from odradek.notation.sizes import parse_size_bytes
+from odradek.conventions.sizes import parse_size_bytes
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?")

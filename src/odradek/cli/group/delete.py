@@ -11,7 +11,7 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 REQUEST_TIMEOUT_S = 15.0

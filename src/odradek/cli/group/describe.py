@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.admin.groups.state import read_group, read_lags
+from odradek.admin.groups.time_lag import add_time_lags
 from odradek.cli.client.options import cluster_options, groups_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.group.state import read_group, read_lags
 from odradek.cli.group.text import as_object, print_group
-from odradek.cli.group.time_lag import add_time_lags
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(

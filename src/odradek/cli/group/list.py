@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.kafka_admin import AclOperation
+from odradek.admin.kafka_admin import AclOperation
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import state_option
 from odradek.cli.framework.output import note_missing, print_columns, print_json, say
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")
@@ -28,8 +28,8 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "
 @cluster_options
 def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """List the groups of the cluster."""
-    from odradek.cli.client import group_listing
-    from odradek.cli.client.broker_requests import BrokerRequests
+    from odradek.admin.broker_requests import BrokerRequests
+    from odradek.admin.groups import group_listing
 
     found, missing = group_listing.list_groups(BrokerRequests(cluster, group_listing.TIMEOUT_S))
     rows = [each for each in found if not states or each.state in states]

@@ -8,22 +8,29 @@ from typing import IO, TYPE_CHECKING
 import click
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from odradek.cli.client.kafka_errors import NoSuchGroup
+from odradek.admin.errors import NoSuchGroup
+from odradek.admin.groups.reset_plan import (
+    choose_partitions,
+    offsets_at_time,
+    plan_moves,
+    read_bounds,
+    read_file,
+    shifted,
+)
+from odradek.admin.groups.state import read_group, read_offsets
 from odradek.cli.client.options import cluster_options, group_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, note, print_columns, print_json, say
 from odradek.cli.framework.parameter_types import INT64_MAX, OFFSET, TOPIC_NAME, NumberType
 from odradek.cli.framework.times import DurationType, TimeType
-from odradek.cli.group.reset_plan import choose_partitions, offsets_at_time, plan_moves, read_bounds, read_file, shifted
-from odradek.cli.group.state import read_group, read_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.group.reset_plan import Move
-    from odradek.cli.group.state import PartitionKey
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.groups.reset_plan import Move
+    from odradek.admin.groups.state import PartitionKey
 
 REQUEST_TIMEOUT_S = 15.0
 SHIFT = NumberType(-INT64_MAX, INT64_MAX)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from odradek.admin.groups.time_lag import longest_time_lag
 from odradek.cli.framework.output import age_text, count_text, faint, print_columns, say, strong
-from odradek.cli.group.time_lag import longest_time_lag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.group.state import GroupMember, GroupState, PartitionLag
+    from odradek.admin.groups.state import GroupMember, GroupState, PartitionLag
 
 UNKNOWN = "-"
 

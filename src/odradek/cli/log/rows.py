@@ -9,7 +9,7 @@ from odradek.cli.framework.output import count_text, faint, one_line, print_colu
 from odradek.cli.framework.times import iso_text
 from odradek.cli.log.segment_scan import BatchAt, SegmentSummary, codec_name
 from odradek.cli.log.side_files import base_offset_of
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:

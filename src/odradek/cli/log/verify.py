@@ -27,7 +27,7 @@ from odradek.cli.framework.output import (
 from odradek.cli.log.check import check_partition
 from odradek.cli.log.findings import Remedy
 from odradek.cli.log.targets import Target, check_log_directory, find_target, shown_path
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

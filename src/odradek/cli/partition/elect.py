@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster_state import read_state
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster_state import read_state
+from odradek.admin.partitions.requests import elect_leaders
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, print_columns, print_json, say
 from odradek.cli.partition.plan_view import brokers_text
-from odradek.cli.partition.requests import elect_leaders
 from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.cluster_state import ClusterState, PartitionState
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.cluster_state import ClusterState, PartitionState
 
 ACCEPTED = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.broker_requests import BrokerRequests, error_text
-from odradek.cli.client.cluster_state import read_state
+from odradek.admin.broker_requests import BrokerRequests, error_text
+from odradek.admin.cluster_state import read_state
+from odradek.admin.partitions.copies import failed_text, read_copies
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, print_columns, print_json, say
-from odradek.cli.partition.copies import failed_text, read_copies
 from odradek.cli.partition.moving import wait_for
 from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -27,9 +27,9 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from odradek.cli.client.broker_requests import KnownBroker
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.partition.copies import Copy
+    from odradek.admin.broker_requests import KnownBroker
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.partitions.copies import Copy
 
 
 @command(

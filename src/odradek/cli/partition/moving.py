@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.partitions.copies import failed_text, read_copies
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, shows_progress
-from odradek.cli.partition.copies import failed_text, read_copies
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.broker_requests import BrokerRequests, KnownBroker
-    from odradek.cli.partition.copies import Copy
+    from odradek.admin.broker_requests import BrokerRequests, KnownBroker
+    from odradek.admin.partitions.copies import Copy
 
 POLL_INTERVAL_S = 0.25
 STALLED_S = 120.0  # without any progress; a throttled move progresses every eleven seconds at least

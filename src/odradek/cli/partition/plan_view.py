@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.cli.framework.output import column_lines, count_text
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster_state import PartitionState
-    from odradek.cli.partition.plan import Move
-    from odradek.cli.partition.sizes import Sizes
+    from odradek.admin.cluster_state import PartitionState
+    from odradek.admin.partitions.plan import Move
+    from odradek.admin.partitions.sizes import Sizes
 
 
 def brokers_text(brokers: Sequence[int]) -> str:

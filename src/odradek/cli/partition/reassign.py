@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster_state import read_state
-from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster_state import read_state
+from odradek.admin.errors import NotAuthorized
+from odradek.admin.partitions.plan import Move, NotEnoughBrokers, Place, plan_moves
+from odradek.admin.partitions.plan_file import read_plan_file
+from odradek.admin.partitions.requests import Refused, alter_reassignments
+from odradek.admin.partitions.sizes import read_sizes, with_sizes
+from odradek.admin.partitions.throttle import set_throttle
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, note, print_json, say
 from odradek.cli.framework.parameter_types import INT64_MAX, PARTITION, REPLICATION_FACTOR, NumberType
-from odradek.cli.partition.plan import Move, NotEnoughBrokers, Place, plan_moves
-from odradek.cli.partition.plan_file import read_plan_file
 from odradek.cli.partition.plan_view import move_object, plan_lines
-from odradek.cli.partition.requests import Refused, alter_reassignments
 from odradek.cli.partition.running import cancel_running, list_running, settle_throttle, verify, wait_for
 from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
-from odradek.cli.partition.sizes import read_sizes, with_sizes
-from odradek.cli.partition.throttle import set_throttle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.cluster_state import ClusterState
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.cluster_state import ClusterState
 
 UNCHANGED = "nothing was changed"
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.cluster_state import read_state
+from odradek.admin.cluster_state import read_state
+from odradek.admin.partitions.requests import alter_reassignments
+from odradek.admin.partitions.sizes import read_sizes
+from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_of
 from odradek.cli.framework.confirmation import confirm
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, print_columns, print_json, say, shows_progress
 from odradek.cli.partition.plan_view import brokers_text, progress, progress_object, running_lines
-from odradek.cli.partition.requests import alter_reassignments
-from odradek.cli.partition.sizes import read_sizes
-from odradek.cli.partition.throttle import remove_throttle, remove_throttle_of
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.cli.client.broker_requests import BrokerRequests
-    from odradek.cli.client.cluster_state import ClusterState, PartitionState
-    from odradek.cli.partition.plan import Move
+    from odradek.admin.broker_requests import BrokerRequests
+    from odradek.admin.cluster_state import ClusterState, PartitionState
+    from odradek.admin.partitions.plan import Move
 
 POLL_INTERVAL_S = 0.25
 STALE_S = 10.0  # a broker may show replicas from before the reassignment for a moment

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.kafka_errors import NoSuchTopic
+from odradek.admin.errors import NoSuchTopic
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.framework.commands import OptionalArgument
 from odradek.cli.framework.failure import Failure
@@ -15,7 +15,7 @@ from odradek.cli.framework.parameter_types import PARTITION, TOPIC_NAME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster_state import ClusterState, PartitionState
+    from odradek.admin.cluster_state import ClusterState, PartitionState
 
 topics_argument = click.argument(
     "names", metavar="TOPIC...", nargs=-1, cls=OptionalArgument, type=TOPIC_NAME, shell_complete=complete_topics

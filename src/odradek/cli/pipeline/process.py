@@ -11,8 +11,8 @@ import threading
 import time
 from typing import IO, TYPE_CHECKING, Self
 
-from odradek.cli.framework.child_process import start_command, stop_command
 from odradek.cli.framework.failure import Failure, without_prefix
+from odradek.local.child_process import start_command, stop_command
 from odradek.pipelines.operating import attempts
 
 if TYPE_CHECKING:

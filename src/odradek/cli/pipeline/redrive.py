@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.letters.letter_reading import MOST_READ
+from odradek.admin.letters.redrive_plan import MOST_LETTERS, Selection
+from odradek.admin.letters.redriving import plan_redrive
+from odradek.admin.letters.redriving import redrive as write_back
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.letter_reading import MOST_READ
-from odradek.cli.pipeline.redrive_plan import MOST_LETTERS, Selection
-from odradek.cli.pipeline.redriving import plan_redrive
-from odradek.cli.pipeline.redriving import redrive as write_back
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.pipeline.redrive_plan import Redrive
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.letters.redrive_plan import Redrive
     from odradek.pipelines.letters.ledger import Position
 
 

@@ -18,7 +18,7 @@ from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import choose, load
 from odradek.cli.pipeline.options import checkpoints_option, name_option, overridden, yes_option
 from odradek.cli.pipeline.start_positions import parse_position, position_text
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.cluster import Cluster
+from odradek.admin.cluster import Cluster
 from odradek.cli.framework.failure import Failure
-from odradek.notation.client_settings import UntranslatableSetting
+from odradek.conventions.client_settings import UntranslatableSetting
 from odradek.pipelines.operating.client_settings import translate_settings
 from odradek.pipelines.operating.status import ENDED, State
 from odradek.pipelines.operating.status_record import (

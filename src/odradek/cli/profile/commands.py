@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.client.chosen_cluster import chosen_cluster
-from odradek.cli.client.options import connection_options
-from odradek.cli.client.profiles import (
+from odradek.admin.profiles.profiles import (
     default_profile,
     has_profile,
     profile_directory,
@@ -19,6 +17,8 @@ from odradek.cli.client.profiles import (
     shown_properties,
     write_profile,
 )
+from odradek.cli.client.chosen_cluster import chosen_cluster
+from odradek.cli.client.options import connection_options
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option

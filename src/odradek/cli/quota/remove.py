@@ -14,7 +14,7 @@ from odradek.cli.framework.parameter_types import SETTING_NAME
 from odradek.cli.quota.entity import Entity, entity_json, entity_options, entity_text
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(
@@ -32,7 +32,7 @@ def remove(keys: tuple[str, ...], entity: Entity, cluster: Cluster, as_json: boo
 
     Quotas of a user together with a client id are not those of the user: name both to remove them.
     """
-    from odradek.cli.quota.requests import alter_quotas, read_quotas
+    from odradek.admin.quotas.requests import alter_quotas, read_quotas
 
     if not entity:
         raise click.UsageError("name whose quotas to remove: --user, --client-id, --ip, or a default")

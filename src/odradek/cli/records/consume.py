@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.client.cluster import chosen_partitions, without_leader
+from odradek.admin.cluster import chosen_partitions, without_leader
+from odradek.admin.records.consume_range import Start, find_ranges
+from odradek.admin.records.group_reader import GroupReader
+from odradek.admin.records.record_reader import RecordReader
+from odradek.admin.topics.topic_choice import choose_topics, has_pattern, topics_text
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
-from odradek.cli.client.topic_choice import choose_topics, has_pattern, topics_text
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, note
 from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME
 from odradek.cli.framework.times import DurationType, TimeType
-from odradek.cli.records.consume_range import Start, find_ranges
 from odradek.cli.records.format_string import FormatError
-from odradek.cli.records.group_reader import GroupReader
 from odradek.cli.records.record_output import RecordWriter, format_writer, json_writer, terminal_json_writer
-from odradek.cli.records.record_reader import RecordReader
 from odradek.cli.records.start_offset import StartOffsetType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.records.consume_range import PartitionRange
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.records.consume_range import PartitionRange
 
 FORMAT_HELP = (
     r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "

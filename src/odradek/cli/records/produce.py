@@ -22,7 +22,7 @@ from odradek.cli.records.record_writer import RecordWriter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 PROGRESS_FROM_BYTES = 1_000_000
 

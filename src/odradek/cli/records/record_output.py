@@ -12,7 +12,7 @@ from odradek.cli.records.format_string import Piece, parse_format
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:
-    from odradek.cli.client.fetched_batches import FetchedRecord
+    from odradek.admin.records.fetched_batches import FetchedRecord
 
 OUTPUT_VERBS = "tpokvshTDKS"
 # C0 without newline and tab, C1, and characters that change the direction of the text.

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException
 
-from odradek.cli.client.kafka_admin import ConfigResource
-from odradek.cli.client.topic_choice import with_similar_topics
+from odradek.admin.kafka_admin import ConfigResource
+from odradek.admin.topics.topic_choice import with_similar_topics
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, note, print_json, say
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, ThrottleEvent
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
     from odradek.cli.records.record_input import InputRecord
 
 GIVES_UP_AFTER_S = 30.0  # without an acknowledgement, while the broker does not throttle

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from odradek.admin.records.consume_range import Start
 from odradek.cli.framework.parameter_types import INT64_MAX, quoted
-from odradek.cli.records.consume_range import Start
 
 NAMES = {
     "earliest": Start(from_beginning=True),

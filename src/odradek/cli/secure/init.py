@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from odradek.cli.client.private_files import make_private_directory, write_private
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
@@ -22,6 +21,7 @@ from odradek.cli.secure.configurations import (
     sasl_client_properties,
     sasl_librdkafka_file,
 )
+from odradek.conventions.private_files import make_private_directory, write_private
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")

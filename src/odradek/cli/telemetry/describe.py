@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odradek.admin.telemetry import parse_id, read_instances
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note_missing, print_columns, print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.telemetry.list import as_object
-from odradek.cli.telemetry.requests import parse_id, read_instances
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
     from odradek.protocol.messages.describe_client_telemetry import TelemetryValue
 
 KINDS = ("gauge", "sum", "histogram")

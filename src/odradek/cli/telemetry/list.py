@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from odradek.admin.telemetry import id_text, read_instances
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import age_text, note_missing, print_columns, print_json, say
-from odradek.cli.telemetry.requests import id_text, read_instances
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.telemetry.requests import FoundInstance
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.telemetry import FoundInstance
 
 
 @command("list", examples=[("clients, the last push first", "odradek client list")])

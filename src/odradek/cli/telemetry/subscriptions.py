@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.broker_requests import BrokerRequests, check
+from odradek.admin.broker_requests import BrokerRequests, check
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say
@@ -28,7 +28,7 @@ from odradek.protocol.messages.list_config_resources import ListConfigResourcesR
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 CLIENT_METRICS = 16
 SET, DELETE = 0, 1

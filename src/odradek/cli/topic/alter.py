@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+from odradek.admin.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+from odradek.admin.topics.setting_names import suggesting_names
+from odradek.admin.topics.settings import alter_settings
 from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
 from odradek.cli.client.options import cluster_options
-from odradek.cli.client.setting_names import suggesting_names
-from odradek.cli.client.settings import alter_settings
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import count_text, print_json, say
 from odradek.cli.framework.parameter_types import PARTITION_COUNT, SETTING_NAME, TOPIC_NAME
 from odradek.cli.framework.times import SETTING
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 Pairs = tuple[tuple[str, str], ...]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.topics.setting_names import suggesting_names
 from odradek.cli.client.name_completion import complete_topic_assignments
 from odradek.cli.client.options import cluster_options
-from odradek.cli.client.setting_names import suggesting_names
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, print_json, say
@@ -16,7 +16,7 @@ from odradek.cli.framework.parameter_types import PARTITION_COUNT, REPLICATION_F
 from odradek.cli.framework.times import SETTING
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 Pairs = tuple[tuple[str, str], ...]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.admin.topics.topic_choice import choose_topics, has_pattern, with_similar_topics
 from odradek.cli.client.options import cluster_options, topics_argument
-from odradek.cli.client.topic_choice import choose_topics, has_pattern, with_similar_topics
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import count_text, note, print_json, say
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.client.kafka_admin import ResourceType
+from odradek.admin.kafka_admin import ResourceType
+from odradek.admin.topics.settings import read_settings
+from odradek.admin.topics.topic_choice import choose_topics
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options
-from odradek.cli.client.settings import read_settings
-from odradek.cli.client.topic_choice import choose_topics
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.output import count_text, faint, print_columns, print_json, say, strong
 from odradek.cli.framework.parameter_types import TOPIC_NAME
@@ -18,8 +18,8 @@ from odradek.cli.framework.parameter_types import TOPIC_NAME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.kafka_admin import TopicDescription
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.kafka_admin import TopicDescription
 
 
 @command(

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.client.kafka_admin import AclOperation
+from odradek.admin.kafka_admin import AclOperation
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 REQUEST_TIMEOUT_S = 15.0

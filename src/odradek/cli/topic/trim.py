@@ -19,7 +19,7 @@ from odradek.cli.framework.times import TimeType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 REQUEST_TIMEOUT_S = 30.0
 WAYS = "give one of --before-offset, --before-time, --keep-last, --all"

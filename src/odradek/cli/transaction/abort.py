@@ -14,7 +14,7 @@ from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import OFFSET, PARTITION
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(
@@ -36,7 +36,7 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     The leader of the partition writes an abort marker, so that read_committed consumers can pass. The coordinator
     is not involved: abort only transactions that `find-hanging` shows. Others may be committed later in part.
     """
-    from odradek.cli.client.transactions import (
+    from odradek.admin.transactions import (
         abort_transaction,
         partition_leaders,
         read_brokers,

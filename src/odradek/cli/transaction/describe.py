@@ -11,8 +11,8 @@ from odradek.cli.framework.output import age_text, count_text, faint, print_colu
 from odradek.cli.framework.times import iso_text
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.transactions import Broker
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.transactions import Broker
     from odradek.protocol.messages.describe_transactions import TransactionState
 
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show coordinator, state, timeout, start and partitions of transactions."""
-    from odradek.cli.client.transactions import describe_transaction, read_brokers
+    from odradek.admin.transactions import describe_transaction, read_brokers
 
     brokers = read_brokers(cluster)
     for number, name in enumerate(dict.fromkeys(names)):

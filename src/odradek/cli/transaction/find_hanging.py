@@ -16,8 +16,8 @@ from odradek.cli.framework.parameter_types import INT32_MAX, TOPIC_NAME, NumberT
 from odradek.cli.framework.times import DurationType
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.transactions import Broker, OpenTransaction
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.transactions import Broker, OpenTransaction
 
 LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
 
@@ -51,7 +51,7 @@ def find_hanging(
 
     Such a transaction holds back read_committed consumers of its partition. `odradek transaction abort` ends it.
     """
-    from odradek.cli.client.transactions import (
+    from odradek.admin.transactions import (
         partition_leaders,
         read_brokers,
         read_open_transactions,
@@ -89,7 +89,7 @@ def find_hanging(
 
 def without_known(brokers: dict[int, Broker], found: list[OpenTransaction]) -> list[OpenTransaction]:
     """The transactions whose producer id has no transactional id, or whose partition its transaction does not have."""
-    from odradek.cli.client.transactions import describe_transaction, list_transactions
+    from odradek.admin.transactions import describe_transaction, list_transactions
 
     if not found:
         return []

@@ -14,7 +14,7 @@ from odradek.cli.framework.parameter_types import INT64_MAX, TEXT, NumberType
 from odradek.cli.framework.times import DurationType
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
@@ -60,7 +60,7 @@ def list_transactions(
     as_json: bool,
 ) -> None:
     """List the transactional ids of the cluster, with coordinator, producer id and state."""
-    from odradek.cli.client import transactions as requests
+    from odradek.admin import transactions as requests
 
     missing: dict[int, str] = {}
     found = requests.list_transactions(

@@ -24,7 +24,7 @@ from odradek.cli.user.secret import password_options, read_password
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(

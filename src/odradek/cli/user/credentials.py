@@ -13,7 +13,7 @@ from odradek.protocol.messages import describe_user_scram_credentials as describ
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,7 +51,7 @@ def iterations_option(default: int | None, default_text: str | None = None) -> C
 def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
     """The credentials of these users, or of all. A named user that does not exist has none. The request is made over a
     socket of our own: the client library crashes the process when the broker refuses it."""
-    from odradek.cli.client.broker_requests import BrokerRequests, check
+    from odradek.admin.broker_requests import BrokerRequests, check
 
     cluster.check_reachable()
     request = describing.DescribeUserScramCredentialsRequest(

@@ -10,7 +10,7 @@ from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.user.credentials import read_users
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(name="list", examples=[("all users", "odradek user list")])

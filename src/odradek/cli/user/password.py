@@ -20,7 +20,7 @@ from odradek.cli.user.credentials import (
 from odradek.cli.user.secret import password_options, read_password
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(

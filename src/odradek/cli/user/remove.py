@@ -14,7 +14,7 @@ from odradek.cli.framework.output import print_json, say
 from odradek.cli.user.credentials import read_users, remove_credentials
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 
 @command(

@@ -56,8 +56,8 @@ def zookeeper(
     snappy-java, and log4j for its errors. With --jars they are taken from another directory, for example one with
     org.apache.zookeeper:zookeeper and its dependencies from Maven Central.
     """
-    from odradek.cli.zookeeper.jars import find_jars, zookeeper_version
-    from odradek.cli.zookeeper.server import Server
+    from odradek.local.zookeeper_jars import find_jars, zookeeper_version
+    from odradek.local.zookeeper_server import Server
 
     jars = find_jars(directory)
     server = Server(jars, data_dir, host, port)

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.cli.acl import requests as acl_requests
-from odradek.cli.acl.decision import UNKNOWN_SETTINGS, check_access, explanation
-from odradek.cli.acl.rules import (
+from odradek.admin.acls import requests as acl_requests
+from odradek.admin.acls.decision import UNKNOWN_SETTINGS, check_access, explanation
+from odradek.admin.acls.rules import (
     OPERATIONS,
     TYPES,
     Access,
@@ -19,10 +19,10 @@ from odradek.cli.acl.rules import (
     describe,
     unsupported_operation,
 )
+from odradek.admin.quotas.requests import alter_quotas, read_quotas
+from odradek.admin.quotas.values import UNITS
 from odradek.cli.framework.failure import Failure
 from odradek.cli.quota.entity import KEYS_BY_TYPE, Entity, Part, entity_text
-from odradek.cli.quota.requests import alter_quotas, read_quotas
-from odradek.cli.quota.values import UNITS
 from odradek.cli.user.credentials import (
     DEFAULT_ITERATIONS,
     MECHANISMS,
@@ -38,7 +38,7 @@ from odradek.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 __all__ = [
     "KEYS_BY_TYPE",

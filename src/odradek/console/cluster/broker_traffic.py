@@ -6,15 +6,15 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.broker_metrics import broker_serves_metrics, metrics_of
-from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.admin.broker_metrics import broker_serves_metrics, metrics_of
+from odradek.admin.errors import NotAuthorized
 from odradek.cli.framework.failure import Failure
 from odradek.console.traffic import CONNECTIONS, COUNTERS, LATENCIES, PRODUCE, REQUESTS, STARTED, Traffic
 
 if TYPE_CHECKING:
-    from odradek.cli.client.broker_metrics import BrokerMetrics
-    from odradek.cli.client.broker_requests import BrokerRequests, KnownBroker
-    from odradek.cli.client.cluster_state import ClusterState
+    from odradek.admin.broker_metrics import BrokerMetrics
+    from odradek.admin.broker_requests import BrokerRequests, KnownBroker
+    from odradek.admin.cluster_state import ClusterState
 
 ASK_AGAIN_S = 60.0  # a broker that has no metrics, or refuses them
 PREFIXES = (*COUNTERS.values(), LATENCIES, REQUESTS, CONNECTIONS, STARTED)

@@ -1,13 +1,13 @@
 """The connection to the cluster, and the failures that it reports, under names that the rest of the console uses."""
 
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.kafka_errors import BadCredentials, NoSuchTopic, NotAuthorized
+from odradek.admin.cluster import Cluster
+from odradek.admin.errors import BadCredentials, NoSuchTopic, NotAuthorized
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import age_text, count_text
-from odradek.cli.framework.suggestions import similar_names
 from odradek.cli.framework.times import iso_text, parse_duration_ms, parse_time_ms
 from odradek.console.cluster.permissions import NotAllowed
-from odradek.notation.sizes import size_text
+from odradek.conventions.sizes import size_text
+from odradek.conventions.suggestions import similar_names
 
 __all__ = [
     "BadCredentials",

@@ -28,8 +28,8 @@ from odradek.console.views.figures import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.records.consume_range import PartitionRange
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.records.consume_range import PartitionRange
     from odradek.console.cluster.records import Reading
     from odradek.console.feed import Feed
     from odradek.console.preparation import Preparation

@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.client.committed_offsets import read_committed_offsets_of
-from odradek.cli.client.group_lag import unread_records
-from odradek.cli.client.partition_offsets import LATEST, read_offsets_of
+from odradek.admin.groups.committed_offsets import read_committed_offsets_of
+from odradek.admin.groups.group_lag import unread_records
+from odradek.admin.groups.state import NO_LEADER
+from odradek.admin.partition_offsets import LATEST, read_offsets_of
 from odradek.cli.framework.failure import Failure
-from odradek.cli.group.state import NO_LEADER
 from odradek.console.cluster.lag_summary import MOST_LISTED, LagSummary, summarize_lags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from odradek.cli.client.broker_requests import BrokerRequests
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.cluster_state import ClusterState, PartitionState
-    from odradek.cli.client.partition_offsets import Key
+    from odradek.admin.broker_requests import BrokerRequests
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.cluster_state import ClusterState, PartitionState
+    from odradek.admin.partition_offsets import Key
 
 NO_END = "end not known"
 

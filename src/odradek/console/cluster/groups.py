@@ -8,15 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.committed_offsets import read_committed_offsets, read_committed_offsets_of
-from odradek.cli.client.group_lag import unread_records
-from odradek.cli.client.kafka_errors import NotAuthorized
-from odradek.cli.client.kept_connections import KeptConnections
-from odradek.cli.client.partition_offsets import LATEST, read_offsets_of
-from odradek.cli.framework.failure import Failure
-from odradek.cli.group.reset import alter, committed_offsets, consequence
-from odradek.cli.group.reset_plan import (
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.errors import NotAuthorized
+from odradek.admin.groups.committed_offsets import read_committed_offsets, read_committed_offsets_of
+from odradek.admin.groups.group_lag import unread_records
+from odradek.admin.groups.reset_plan import (
     Move,
     choose_partitions,
     offsets_at_time,
@@ -24,8 +20,12 @@ from odradek.cli.group.reset_plan import (
     read_bounds,
     shifted,
 )
-from odradek.cli.group.state import GroupState, PartitionLag, partitions_of, read_ends, read_group, state_name
-from odradek.cli.group.time_lag import add_time_lags
+from odradek.admin.groups.state import GroupState, PartitionLag, partitions_of, read_ends, read_group, state_name
+from odradek.admin.groups.time_lag import add_time_lags
+from odradek.admin.kept_connections import KeptConnections
+from odradek.admin.partition_offsets import LATEST, read_offsets_of
+from odradek.cli.framework.failure import Failure
+from odradek.cli.group.reset import alter, committed_offsets, consequence
 from odradek.console.cluster.group_lags import failures_of
 from odradek.console.cluster.lag_summary import LagSummary, summarize_lags
 from odradek.console.cluster.permissions import needs
@@ -33,8 +33,8 @@ from odradek.console.cluster.permissions import needs
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.group.state import PartitionKey
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.groups.state import PartitionKey
     from odradek.console.cluster.snapshot import Snapshot
 
 __all__ = ["GroupState", "LagSummary", "Move", "PartitionLag", "consequence"]

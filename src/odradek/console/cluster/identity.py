@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster import Cluster
-from odradek.cli.client.kafka_errors import BadCredentials
-from odradek.cli.client.wire_security import BearerToken
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster import Cluster
+from odradek.admin.errors import BadCredentials
+from odradek.admin.wire_security import BearerToken
 from odradek.cli.framework.failure import Failure
 from odradek.security.sasl_client.credentials import MECHANISMS
 

@@ -10,13 +10,13 @@ from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from odradek.cli.group.state import PartitionLag
-from odradek.cli.group.time_lag import longest_time_lag
+from odradek.admin.groups.state import PartitionLag
+from odradek.admin.groups.time_lag import longest_time_lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.cli.group.state import GroupMember, PartitionKey
+    from odradek.admin.groups.state import GroupMember, PartitionKey
 
 MOST_LISTED = 500  # partitions
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster_state import read_state
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster_state import read_state
+from odradek.admin.partitions.plan import Move
+from odradek.admin.partitions.requests import alter_reassignments
+from odradek.admin.partitions.sizes import read_sizes, with_sizes
 from odradek.cli.framework.failure import Failure
-from odradek.cli.partition.plan import Move
 from odradek.cli.partition.reassign import planned_moves
-from odradek.cli.partition.requests import alter_reassignments
-from odradek.cli.partition.sizes import read_sizes, with_sizes
 from odradek.console.cluster.permissions import CLUSTER, needs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 __all__ = ["Move"]
 

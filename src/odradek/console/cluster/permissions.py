@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.kafka_errors import NotAuthorized
+from odradek.admin.errors import NotAuthorized
 from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.client.kafka_errors import NoSuchTopic
-from odradek.cli.client.record_fetcher import EARLIEST, FetchSettings
-from odradek.cli.pipeline.letter_reading import find_letters, read_ledger
-from odradek.cli.pipeline.redrive_plan import MOST_LETTERS, FoundLetter, Redrive, Selection
-from odradek.cli.pipeline.redriving import plan_redrive, redrive
+from odradek.admin.errors import NoSuchTopic
+from odradek.admin.letters.letter_reading import find_letters, read_ledger
+from odradek.admin.letters.redrive_plan import MOST_LETTERS, FoundLetter, Redrive, Selection
+from odradek.admin.letters.redriving import plan_redrive, redrive
+from odradek.admin.records.record_fetcher import EARLIEST, FetchSettings
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import Unreadable
 from odradek.console.cluster.topic_watch import LARGEST_BATCH_BYTES, TopicWatch
@@ -18,8 +18,8 @@ from odradek.console.pipelines import Pipelines, parse_update
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.fetched_batches import FetchedRecord
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.records.fetched_batches import FetchedRecord
     from odradek.console.pipelines import StatusUpdate
 
 __all__ = ["MOST_LETTERS", "FoundLetter", "Redrive", "Selection", "plan_redrive", "redrive"]

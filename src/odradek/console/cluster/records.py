@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.client.cluster import chosen_partitions, without_leader
-from odradek.cli.client.record_fetcher import LATEST, FetchSettings
+from odradek.admin.cluster import chosen_partitions, without_leader
+from odradek.admin.records.consume_range import PartitionRange, Start, find_ranges
+from odradek.admin.records.record_fetcher import LATEST, FetchSettings
+from odradek.admin.records.record_reader import RecordReader
 from odradek.cli.framework.failure import Failure
-from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
-from odradek.cli.records.record_reader import RecordReader
 from odradek.console.cluster.permissions import needs
 from odradek.console.record import Record
 from odradek.console.record_page import RecordPage
@@ -19,8 +19,8 @@ from odradek.console.views.figures import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.fetched_batches import FetchedRecord, UnreadableBatch
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
 
 READ_TIMEOUT_S = 10.0
 IDLE_MS = 3_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.record_fetcher import FetchSettings
-from odradek.cli.records.consume_range import Start, find_ranges
+from odradek.admin.records.consume_range import Start, find_ranges
+from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import record_of
 from odradek.console.cluster.topic_watch import LARGEST_BATCH_BYTES, TopicWatch
@@ -17,9 +17,9 @@ from odradek.pipelines.examples.live_view.loading import load_view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.fetched_batches import FetchedRecord
-    from odradek.cli.client.record_fetcher import RecordFetcher
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.records.fetched_batches import FetchedRecord
+    from odradek.admin.records.record_fetcher import RecordFetcher
     from odradek.console.preparation import Preparation
     from odradek.pipelines.examples.live_view.definition import ViewDefinition
     from odradek.pipelines.examples.live_view.records import SeenRecord

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.cli.client.kafka_errors import AnswerTimeout, NoAnswer
-from odradek.cli.client.kept_connections import KeptConnections
-from odradek.cli.client.wire_request import TIMEOUT_S
+from odradek.admin.errors import AnswerTimeout, NoAnswer
+from odradek.admin.kept_connections import KeptConnections
+from odradek.admin.wire_request import TIMEOUT_S
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
-    from odradek.cli.client.wire_security import SecuredAddress
+    from odradek.admin.wire_security import SecuredAddress
     from odradek.protocol.schema import Request, Response
 
 FORWARDED = (DescribeQuorumRequest, ListPartitionReassignmentsRequest)  # to the controller

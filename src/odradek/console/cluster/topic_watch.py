@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from odradek.cli.client.record_fetcher import FetchSettings, RecordFetcher
+from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import Unreadable, joined
@@ -16,9 +16,9 @@ from odradek.console.cluster.records import Unreadable, joined
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.cli.client.cluster import Cluster
-    from odradek.cli.client.fetched_batches import FetchedRecord
-    from odradek.cli.client.record_fetcher import Key
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.records.fetched_batches import FetchedRecord
+    from odradek.admin.records.record_fetcher import Key
 
 LARGEST_BATCH_BYTES = 8 * 1024 * 1024  # when it is decompressed
 

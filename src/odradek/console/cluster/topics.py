@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import TopicCollection
 
-from odradek.cli.client.kafka_admin import (
+from odradek.admin.kafka_admin import (
     AclOperation,
     AlterConfigOpType,
     ConfigEntry,
@@ -14,15 +14,15 @@ from odradek.cli.client.kafka_admin import (
     NewPartitions,
     ResourceType,
 )
-from odradek.cli.client.setting_names import suggesting_names
-from odradek.cli.client.settings import Setting, alter_settings, read_settings
+from odradek.admin.topics.setting_names import suggesting_names
+from odradek.admin.topics.settings import Setting, alter_settings, read_settings
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.permissions import needs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 __all__ = ["Setting"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.client import transactions as requests
-from odradek.cli.client.kafka_errors import NotAuthorized
-from odradek.cli.client.transactions import ListedTransaction, OpenTransaction
+from odradek.admin import transactions as requests
+from odradek.admin.errors import NotAuthorized
+from odradek.admin.transactions import ListedTransaction, OpenTransaction
 from odradek.cli.framework.failure import Failure
 from odradek.cli.transaction.describe import as_object
 from odradek.console.cluster.permissions import CLUSTER, needs
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 __all__ = ["ListedTransaction", "OpenTransaction"]
 

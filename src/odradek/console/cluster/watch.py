@@ -11,9 +11,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.broker_requests import BrokerRequests
-from odradek.cli.client.cluster_state import MinInSync, read_state
-from odradek.cli.client.controller_lookup import ControllerLookup
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster_state import MinInSync, read_state
+from odradek.admin.controller_lookup import ControllerLookup
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.group_lags import GroupLags, read_group_lags
@@ -37,7 +37,7 @@ from odradek.console.traffic import loads_between
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
     from odradek.console.cluster.lag_summary import LagSummary
     from odradek.console.cluster.snapshot import ClusterState, Key
     from odradek.console.traffic import BrokerLoad

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError, Message
 
-    from odradek.cli.client.cluster import Cluster
+    from odradek.admin.cluster import Cluster
 
 WRITE_TIMEOUT_S = 15.0
 REPLAY_BYTES = 32 * 1024 * 1024  # of records that are copied at once

@@ -1,0 +1,1 @@
+"""Everything that asks a cluster over the wire."""

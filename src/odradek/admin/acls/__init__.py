@@ -1,0 +1,1 @@
+"""Access control lists over the wire: rules, requests, and the decision that a broker would make."""

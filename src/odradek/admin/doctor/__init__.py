@@ -1,0 +1,1 @@
+"""Checks of a cluster and of its security."""

@@ -1,0 +1,1 @@
+"""Dead letters over the wire."""

@@ -1,0 +1,1 @@
+"""Moving replicas over the wire."""

@@ -1,0 +1,1 @@
+"""Client quotas over the wire."""

@@ -1,0 +1,63 @@
+"""The requests of `odradek quota`, which librdkafka does not have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.cli.quota.entity import TYPES, Entity, Part, entity_text, sorted_entity
+from odradek.protocol.messages import alter_client_quotas as altering
+from odradek.protocol.messages import describe_client_quotas as describing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.admin.cluster import Cluster
+
+VERSION = 1
+EXACT, DEFAULT = 0, 1
+
+
+def alter_quotas(cluster: Cluster, entity: Entity, changes: Mapping[str, float | None]) -> None:
+    """None removes a quota."""
+    cluster.check_reachable()
+    entry = altering.EntryData(
+        entity=[altering.EntityData(entity_type=part.type, entity_name=part.name) for part in entity],
+        ops=[
+            altering.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+            for key, value in changes.items()
+        ],
+    )
+    request = altering.AlterClientQuotasRequest(entries=[entry])
+    response = BrokerRequests(cluster).ask_controller(request, altering.AlterClientQuotasResponse, VERSION)
+    for result in response.entries:
+        check(result.error_code, result.error_message, entity_text(entity))
+
+
+def read_quotas(cluster: Cluster, wanted: Entity = (), *, is_exact: bool = False) -> dict[Entity, dict[str, float]]:
+    """The quotas of entities with these parts, by entity; with `is_exact` those of no further parts."""
+    cluster.check_reachable()
+    components = [
+        describing.ComponentData(
+            entity_type=part.type, match_type=DEFAULT if part.name is None else EXACT, match=part.name
+        )
+        for part in wanted
+    ]
+    request = describing.DescribeClientQuotasRequest(components=components, strict=is_exact)
+    response = BrokerRequests(cluster).ask_any(request, describing.DescribeClientQuotasResponse, VERSION)
+    check(response.error_code, response.error_message, "quotas")
+    found = {
+        sorted_entity([Part(part.entity_type, part.entity_name) for part in entry.entity]): {
+            each.key: each.value for each in entry.values
+        }
+        for entry in response.entries or ()
+    }
+    return dict(sorted(found.items(), key=lambda item: _order(item[0])))
+
+
+def _order(entity: Entity) -> list[tuple[int, bool, str]]:
+    """By type; defaults come last."""
+    return [
+        (TYPES.index(part.type) if part.type in TYPES else len(TYPES), part.name is None, part.name or "")
+        for part in entity
+    ]

@@ -1,0 +1,1 @@
+"""Reading records over connections of our own."""

@@ -1,0 +1,123 @@
+"""The reader behind `odradek consume` and the console: ranges of partitions, batch by batch, without a group."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from odradek.admin.errors import NotAuthorized
+from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
+from odradek.cli.framework.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.records.consume_range import PartitionRange
+    from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
+    from odradek.admin.records.record_fetcher import Key
+
+POLL_S = 0.2
+LAGGING_S = 10.0  # how long a new leader may have a lower high watermark than the last one had
+COMMAND_SETTINGS = FetchSettings(decompressed_limit_bytes=256 * 1024 * 1024)
+
+
+class RecordReader:
+    """Reads ranges of partitions, by topic. `batches` yields lists of records until the ends or the idle timeout are
+    reached.
+
+    The idle timeout counts from the last record; up to the ends, from the last batch, with or without records.
+    Batches that cannot be read are passed over, and given to `on_unreadable`. A partition that cannot be read is given
+    to `on_failure`, and the others are read on; without `on_failure`, or with no other partition to follow, it is a
+    Failure. `on_trouble` gets a line when the reading cannot go on for a while.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ranges: Mapping[str, Sequence[PartitionRange]],
+        *,
+        until_end: bool,
+        on_unreadable: Callable[[UnreadableBatch], None],
+        on_failure: Callable[[Key, Failure], None] | None = None,
+        on_trouble: Callable[[str], None] = lambda _trouble: None,
+        idle_timeout_ms: int | None = None,
+        settings: FetchSettings = COMMAND_SETTINGS,
+    ) -> None:
+        self.cluster = cluster
+        self.idle_timeout_ms = idle_timeout_ms
+        self.until_end = until_end
+        by_key = {(topic, each.partition): each for topic, found in ranges.items() for each in found}
+        self.ends: dict[Key, int] = {
+            key: each.end_offset for key, each in by_key.items() if until_end and each.start_offset < each.end_offset
+        }
+        self.reached: dict[Key, int] = {}  # the offset after the last record, of partitions that are finished
+        self._fetcher = RecordFetcher(cluster, settings, on_unreadable, self._leave_out)
+        self._fetcher.assign(
+            (key, each.start_offset) for key, each in by_key.items() if not until_end or key in self.ends
+        )
+        self._short_since: dict[Key, float] = {}  # when partitions were found to end before their ranges
+        self._on_failure = on_failure
+        self._on_trouble = on_trouble
+        self._is_warned = False
+
+    def __enter__(self) -> RecordReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._fetcher.close()
+
+    def batches(self) -> Iterator[list[FetchedRecord]]:
+        """Records as they arrive. An empty list is yielded at least every `POLL_S` seconds without records, so that
+        the caller can check its own limits."""
+        active_at = time.monotonic()
+        while not self.until_end or self.ends:
+            records = self._fetcher.poll(POLL_S)
+            if self.until_end:
+                records = self._until_ends(records)
+            yield records
+            if records:
+                self._is_warned = False
+                active_at = time.monotonic()
+                continue
+            if self._fetcher.trouble and not self._is_warned:
+                self._on_trouble(self._fetcher.trouble)
+                self._is_warned = True
+            idle_s = time.monotonic() - (max(active_at, self._fetcher.heard_at) if self.until_end else active_at)
+            if self.idle_timeout_ms is not None and idle_s * 1000 >= self.idle_timeout_ms:
+                return
+
+    def _leave_out(self, key: Key, failure: Failure) -> None:
+        if self._on_failure is None or isinstance(failure, NotAuthorized):
+            raise failure
+        self._on_failure(key, failure)
+        self.ends.pop(key, None)
+        if not self.until_end and not self._fetcher.keys:
+            raise failure
+
+    def mark_written(self, records: Sequence[FetchedRecord]) -> None:
+        """Nothing to do: without a group no offsets are committed."""
+
+    def _until_ends(self, records: list[FetchedRecord]) -> list[FetchedRecord]:
+        """The records before the ends. A partition is finished at its end in the range, or where an open transaction
+        ends the log for this reader. A log that is shorter than it was may have a new leader that lags."""
+        for key, end in list(self.ends.items()):
+            position = self._fetcher.position(key)
+            is_short = self._fetcher.is_at_end(key) and self._fetcher.high_watermark(key) < end
+            if position is not None and position < end and is_short:
+                since = self._short_since.setdefault(key, time.monotonic())
+                if time.monotonic() - since > LAGGING_S:
+                    self._fetcher.remove([key])
+                    self._leave_out(key, Failure(f"{key[0]}-{key[1]} ends at offset {position}, and not at {end}"))
+            elif position is not None and (position >= end or self._fetcher.is_at_end(key)):
+                self.reached[key] = position
+                self._fetcher.remove([key])
+                if position > end:
+                    records = [
+                        each for each in records if (each.topic(), each.partition()) != key or each.offset() < end
+                    ]
+                del self.ends[key]
+        return records

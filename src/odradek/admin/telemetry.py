@@ -1,0 +1,73 @@
+"""Reads client telemetry from all brokers (DescribeClientTelemetry, an API of Odradek's own)."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.errors import NoAnswer
+from odradek.cli.framework.failure import Failure
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.describe_client_telemetry import (
+    DescribeClientTelemetryRequest,
+    DescribeClientTelemetryResponse,
+    TelemetryInstance,
+)
+
+if TYPE_CHECKING:
+    from odradek.admin.cluster import Cluster
+
+ID_BYTES = 16
+OWN_SOFTWARE_NAME = "odradek"  # with which brokers list the APIs of Odradek's own
+API_KEY = DescribeClientTelemetryRequest.api_key
+
+
+class FoundInstance(NamedTuple):
+    broker_id: int
+    instance: TelemetryInstance
+
+
+def id_text(instance_id: UUID) -> str:
+    """As Kafka and its clients print ids."""
+    return base64.urlsafe_b64encode(instance_id.bytes).decode().rstrip("=")
+
+
+def parse_id(text: str) -> UUID:
+    try:
+        content = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        content = b""
+    if len(content) != ID_BYTES:
+        raise Failure(f"{text!r} is not a client instance id; `odradek client list` shows them")
+    return UUID(bytes=content)
+
+
+def read_instances(cluster: Cluster, wanted: UUID | None = None) -> tuple[list[FoundInstance], dict[int, str]]:
+    """The client instances of all brokers, or one of them with its values; and why brokers did not answer."""
+    requests = BrokerRequests(cluster)
+    request = DescribeClientTelemetryRequest(
+        instance_ids=None if wanted is None else [wanted], include_values=wanted is not None
+    )
+    found = []
+    missing: dict[int, str] = {}
+    for broker in requests.describe().brokers.values():
+        if broker.is_fenced:
+            continue
+        try:
+            versions = requests.ask(
+                broker,
+                ApiVersionsRequest(client_software_name=OWN_SOFTWARE_NAME, client_software_version="1"),
+                ApiVersionsResponse,
+                3,
+            )
+        except NoAnswer as failure:
+            missing[broker.broker_id] = failure.message
+            continue
+        if API_KEY not in {each.api_key for each in versions.api_keys}:
+            raise Failure(f"broker {broker.broker_id} does not show client telemetry: only brokers of Odradek do")
+        answer = requests.ask(broker, request, DescribeClientTelemetryResponse, 0)
+        check(answer.error_code, answer.error_message, f"client telemetry of broker {broker.broker_id}")
+        found += [FoundInstance(answer.broker_id, each) for each in answer.instances]
+    return found, missing

@@ -1,0 +1,258 @@
+"""Requests about transactions, which librdkafka cannot make: sent to each broker over a socket of its own."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from odradek.admin.errors import NoAnswer, NotAuthorized
+from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
+from odradek.admin.wire_request import call
+from odradek.cli.framework.failure import Failure
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+)
+from odradek.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from odradek.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.wire_security import SecuredAddress
+
+REQUEST_TIMEOUT_S = 15.0
+RETRY_PAUSE_S = 0.1
+TRANSACTION_COORDINATOR = 1
+RETRIED = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    }
+)
+ADVICE = {
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id; `odradek transaction list` shows them",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user is not authorized for the transactional id",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user is not authorized for the cluster",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user is not authorized for the topic",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition; `odradek topic list` shows the topics",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: "the pattern is not a valid regular expression (RE2)",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "the producer has begun another transaction since; run the command again",
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED: "the coordinator has written a later marker; run the command again",
+}
+
+
+R = TypeVar("R")
+
+
+class Broker(NamedTuple):
+    broker_id: int
+    address: SecuredAddress
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTransaction:
+    transactional_id: str
+    coordinator: Broker
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that is open in a partition, as the partition's leader knows it."""
+
+    topic: str
+    partition: int
+    leader: Broker
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    last_timestamp_ms: int
+
+
+def read_brokers(cluster: Cluster, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[int, Broker]:
+    described = cluster.finish(cluster.admin().describe_cluster(request_timeout=timeout_s), "cluster")
+    return {node.id: Broker(node.id, cluster.address(node.host, node.port)) for node in described.nodes}
+
+
+def check(error_code: int, subject: str) -> None:
+    """Failure for an error of the broker."""
+    if error_code:
+        error = ErrorCode(error_code)
+        is_denial = error.name.endswith("_AUTHORIZATION_FAILED")
+        line = f"{subject}: {ADVICE.get(error, 'the broker refused the request')} ({error.name})"
+        raise (NotAuthorized if is_denial else Failure)(line)
+
+
+def retry_while_loading(ask: Callable[[], R], error_of: Callable[[R], int]) -> R:
+    """The first answer without an error that passes by itself, or the last answer."""
+    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+    while True:
+        answer = ask()
+        if error_of(answer) not in RETRIED or time.monotonic() > deadline:
+            return answer
+        time.sleep(RETRY_PAUSE_S)
+
+
+def list_transactions(
+    brokers: Iterable[Broker],
+    *,
+    states: Iterable[str] = (),
+    producer_ids: Iterable[int] = (),
+    open_for_ms: int = -1,
+    pattern: str | None = None,
+    missing: dict[int, str] | None = None,
+) -> list[ListedTransaction]:
+    """The transactions of all coordinators, in the order of their ids. Why a broker did not answer is added to
+    `missing`, or raised without it."""
+    request = ListTransactionsRequest(
+        state_filters=list(states),
+        producer_id_filters=list(producer_ids),
+        duration_filter=open_for_ms,
+        transactional_id_pattern=pattern,
+    )
+    version = 2 if pattern is not None else 1 if open_for_ms >= 0 else 0  # the oldest that has what is asked
+    found = []
+    for broker in brokers:
+        try:
+            answer = retry_while_loading(
+                lambda broker=broker: call(broker.address, request, ListTransactionsResponse, version),  # type: ignore[misc]  # mypy does not infer a lambda with a default
+                lambda answer: answer.error_code,
+            )
+        except NoAnswer as failure:
+            if missing is None:
+                raise
+            missing[broker.broker_id] = failure.message
+            continue
+        check(answer.error_code, f"transactions of broker {broker.broker_id}")
+        found += [
+            ListedTransaction(each.transactional_id, broker, each.producer_id, each.transaction_state)
+            for each in answer.transaction_states
+        ]
+    return sorted(found, key=lambda each: each.transactional_id)
+
+
+def find_coordinator(brokers: dict[int, Broker], transactional_id: str) -> Broker:
+    """As the first broker knows it that answers."""
+    request = FindCoordinatorRequest(coordinator_keys=[transactional_id], key_type=TRANSACTION_COORDINATOR)
+    reason = Failure("the cluster has no brokers")
+    for broker in brokers.values():
+        try:
+            answer = retry_while_loading(
+                lambda broker=broker: call(broker.address, request, FindCoordinatorResponse, 4).coordinators[0],  # type: ignore[misc]  # mypy does not infer a lambda with a default
+                lambda coordinator: coordinator.error_code,
+            )
+        except Failure as failure:
+            reason = failure
+            continue
+        check(answer.error_code, f"coordinator of {transactional_id}")
+        return Broker(answer.node_id, broker.address._replace(host=answer.host, port=answer.port))
+    raise reason
+
+
+def describe_transaction(brokers: dict[int, Broker], transactional_id: str) -> tuple[Broker, TransactionState]:
+    """The coordinator of a transactional id and what it knows; Failure if there is no such id."""
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    coordinator = find_coordinator(brokers, transactional_id)
+    state = retry_while_loading(
+        lambda: call(coordinator.address, request, DescribeTransactionsResponse, 0).transaction_states[0],
+        lambda state: state.error_code,
+    )
+    check(state.error_code, f"transaction {transactional_id}")
+    return coordinator, state
+
+
+def partition_leaders(
+    cluster: Cluster, brokers: dict[int, Broker], topics: Iterable[str]
+) -> dict[tuple[str, int], Broker]:
+    """The leaders of the partitions of topics; partitions without a leader are left out."""
+    return {
+        (topic.name, partition.id): brokers[partition.leader.id]
+        for topic in cluster.describe_topics(topics)
+        for partition in topic.partitions
+        if partition.leader is not None and partition.leader.id in brokers
+    }
+
+
+def read_open_transactions(leaders: dict[tuple[str, int], Broker]) -> list[OpenTransaction]:
+    """The transactions that are open in partitions, by topic, partition and start offset."""
+    by_broker: dict[Broker, list[tuple[str, int]]] = defaultdict(list)
+    for partition, leader in leaders.items():
+        by_broker[leader].append(partition)
+    found = [
+        each
+        for broker, partitions in by_broker.items()
+        for part in in_parts(sorted(partitions), PARTITIONS_PER_REQUEST)
+        for each in _open_transactions_of(broker, part)
+    ]
+    return sorted(found, key=lambda each: (each.topic, each.partition, each.start_offset))
+
+
+def _open_transactions_of(broker: Broker, partitions: Iterable[tuple[str, int]]) -> Iterator[OpenTransaction]:
+    request = describe_producers_request(partitions)
+    for described in call(broker.address, request, DescribeProducersResponse, 0).topics:
+        for each in described.partitions:
+            check(each.error_code, f"producers of {described.name}-{each.partition_index}")
+            yield from open_transactions_in(described.name, each, broker)
+
+
+def describe_producers_request(partitions: Iterable[tuple[str, int]]) -> DescribeProducersRequest:
+    topics = by_topic(partitions)
+    return DescribeProducersRequest(
+        topics=[TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+    )
+
+
+def open_transactions_in(topic: str, partition: PartitionResponse, leader: Broker) -> Iterator[OpenTransaction]:
+    for producer in partition.active_producers:
+        if producer.current_txn_start_offset >= 0:
+            yield _open_transaction(topic, partition.partition_index, leader, producer)
+
+
+def _open_transaction(topic: str, partition: int, leader: Broker, producer: ProducerState) -> OpenTransaction:
+    return OpenTransaction(
+        topic,
+        partition,
+        leader,
+        producer.producer_id,
+        producer.producer_epoch,
+        producer.coordinator_epoch,
+        producer.current_txn_start_offset,
+        producer.last_timestamp,
+    )
+
+
+def abort_transaction(found: OpenTransaction) -> None:
+    """Write an abort marker to the partition, as kafka-transactions does; Failure if the leader refuses it."""
+    marker = WritableTxnMarker(
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=found.topic, partition_indexes=[found.partition])],
+        coordinator_epoch=max(found.coordinator_epoch, 0),  # −1 if the producer has ended no transaction here
+    )
+    answer = call(found.leader.address, WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, 1)
+    error_code = answer.markers[0].topics[0].partitions[0].error_code
+    check(error_code, f"transaction of producer {found.producer_id} in {found.topic}-{found.partition}")

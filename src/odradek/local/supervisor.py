@@ -1,0 +1,186 @@
+"""Several brokers under one process: started together, started again when they die, stopped one after another."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.cli.framework.failure import Failure
+from odradek.host.logs import get_logger
+from odradek.host.service_manager import READY, STOPPING, notify_service_manager
+from odradek.local.broker_process import BrokerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.server.process_settings import ProcessSettings
+
+log = get_logger(__name__)
+
+FIRST_DELAY_S = 0.5
+LONGEST_DELAY_S = 30.0
+STABLE_AFTER_S = 60.0  # a broker that was ready this long is started again at once when it dies
+STOP_TIMEOUT_S = 120.0  # for one broker, before it is killed
+
+
+class _Event(NamedTuple):
+    """A signal, or a process that is ready or has ended."""
+
+    signal: signal.Signals | None = None
+    process: BrokerProcess | None = None
+    has_ended: bool = False
+
+
+class RestartDelays:
+    """Doubles with each death of a broker that was not stable before. Pure: the caller has the clock."""
+
+    def __init__(self) -> None:
+        self._failures: dict[int, int] = {}
+        self._ready_at: dict[int, float] = {}
+
+    def is_ready(self, node_id: int, now: float) -> None:
+        self._ready_at[node_id] = now
+
+    def after_death(self, node_id: int, now: float) -> float:
+        ready_at = self._ready_at.pop(node_id, None)
+        if ready_at is not None and now - ready_at >= STABLE_AFTER_S:
+            self._failures[node_id] = 0
+        failures = self._failures.get(node_id, 0)
+        self._failures[node_id] = failures + 1
+        delay_s: float = min(FIRST_DELAY_S * 2 ** min(failures, 20), LONGEST_DELAY_S)
+        return delay_s
+
+
+class Supervisor:
+    def __init__(self, settings: Sequence[ProcessSettings], arguments: Sequence[str], *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._delays = RestartDelays()
+        self._restarts: dict[int, float] = {}  # when to start which broker again
+        self._processes = {
+            each.node_id: BrokerProcess(
+                each,
+                arguments,
+                lambda process: self._events.put(_Event(process=process)),
+                lambda process: self._events.put(_Event(process=process, has_ended=True)),
+                as_json=as_json,
+            )
+            for each in settings
+        }
+
+    def run(self) -> None:
+        """Until SIGTERM or Ctrl-C. Failure if a broker does not start."""
+        self._check_directories()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda received, _: self._events.put(_Event(signal=signal.Signals(received))))
+        for process in self._processes.values():
+            process.start()
+        try:
+            if self._wait_until_ready():
+                print(self._ready_text(), flush=True)
+                notify_service_manager(READY)
+                self._keep_running()
+        finally:
+            notify_service_manager(STOPPING)
+            self._stop()
+        log.info("stopped")
+
+    def _check_directories(self) -> None:
+        for process in self._processes.values():
+            for path in process.settings.log_dirs:
+                parent = os.path.dirname(path)
+                if os.path.exists(os.path.join(parent, "meta.properties")):
+                    raise Failure(
+                        f"{parent} has the data of a single broker, and --processes keeps that of each broker in a "
+                        f"subdirectory: stop the broker, and move its files to {path} if its node id is "
+                        f"{process.node_id}, or set another log.dirs"
+                    )
+
+    def _wait_until_ready(self) -> bool:
+        """False after a signal."""
+        while not all(process.is_ready for process in self._processes.values()):
+            event = self._events.get()
+            if event.signal is not None:
+                log.info("stopping", signal=event.signal.name)
+                return False
+            process = event.process
+            assert process is not None
+            if event.has_ended:
+                reason = process.last_error or process.end_text()
+                raise Failure(f"broker {process.node_id} did not start: {reason}")
+            self._delays.is_ready(process.node_id, time.monotonic())
+        return True
+
+    def _keep_running(self) -> None:
+        """Start brokers again that die, until a signal."""
+        while True:
+            now = time.monotonic()
+            for node_id in [each for each, due_at in self._restarts.items() if due_at <= now]:
+                del self._restarts[node_id]
+                self._processes[node_id].start()
+            timeout_s = min(self._restarts.values(), default=None)
+            try:
+                event = self._events.get(timeout=None if timeout_s is None else max(timeout_s - now, 0))
+            except queue.Empty:
+                continue
+            if event.signal is not None:
+                log.info("stopping", signal=event.signal.name)
+                return
+            self._follow(event)
+
+    def _follow(self, event: _Event) -> None:
+        process = event.process
+        assert process is not None
+        now = time.monotonic()
+        if not event.has_ended:
+            self._delays.is_ready(process.node_id, now)
+            log.info("broker is ready", node_id=process.node_id, pid=process.pid)
+            return
+        delay_s = self._delays.after_death(process.node_id, now)
+        self._restarts[process.node_id] = now + delay_s
+        log.warning("broker ended", node_id=process.node_id, reason=process.end_text(), starts_again_in_s=delay_s)
+
+    def _stop(self) -> None:
+        """One after another, the last first, so that each hands over what it leads to those that remain."""
+        for process in reversed(self._processes.values()):
+            if not process.is_running:
+                continue
+            process.send(signal.SIGTERM)
+            deadline = time.monotonic() + STOP_TIMEOUT_S
+            while not process.wait(0):
+                try:
+                    event = self._events.get(timeout=max(deadline - time.monotonic(), 0))
+                except queue.Empty:
+                    log.warning("broker is killed: it did not stop in time", node_id=process.node_id)
+                    process.send(signal.SIGKILL)
+                    process.wait()
+                    break
+                if event.signal is not None:
+                    self._stop_at_once(event.signal)
+
+    def _stop_at_once(self, number: signal.Signals) -> None:
+        """A second signal: every broker exits without a clean shutdown."""
+        log.warning("stopping all brokers at once", signal=number.name)
+        for process in self._processes.values():
+            process.send(signal.SIGKILL)
+        for process in self._processes.values():
+            if process.is_running:
+                process.wait()
+
+    def _ready_text(self) -> str:
+        brokers = [{**process.facts, "pid": process.pid} for process in self._processes.values()]
+        if self._as_json:
+            return json.dumps(
+                {
+                    "event": "ready",
+                    "brokers": [{name: value for name, value in each.items() if name != "event"} for each in brokers],
+                }
+            )
+        first, last = min(self._processes), max(self._processes)
+        endpoints = [f"{each['host']}:{each['port']}" for broker in brokers for each in broker["endpoints"]]
+        which = f"broker {first} is" if first == last else f"brokers {first} to {last} are"
+        return f"odradek {which} ready on {', '.join(endpoints)}"

@@ -1,0 +1,39 @@
+"""The second sample of groups, with which the growth of their lag is found."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from odradek.admin.doctor.cluster import reading
+from odradek.admin.doctor.cluster.facts import GroupFacts, Limits
+from odradek.admin.doctor.cluster.registry import CHECKS
+from odradek.admin.doctor.finding import exit_code, run_checks
+from odradek.admin.doctor.reading import OutOfTime, Reader
+
+
+@pytest.mark.parametrize(("state", "skipped"), [("Stable", True), ("Dead", False)])
+def test_groups_whose_lag_is_not_read_again_are_not_examined_for_growth(
+    monkeypatch: pytest.MonkeyPatch, state: str, skipped: bool
+) -> None:
+    samples: list[Any] = [[GroupFacts("billing", state, 5)], OutOfTime("60 s were over")]
+
+    def read_sample(*_: object) -> Any:
+        sample = samples.pop(0)
+        if isinstance(sample, Exception):
+            raise sample
+        return sample
+
+    for name in ("BrokerRequests", "read_state", "contact_all", "read_disks", "read_hanging", "read_open_files"):
+        monkeypatch.setattr(reading, name, lambda *_: SimpleNamespace())
+    monkeypatch.setattr(reading, "newest_internal_records", lambda *_: {})
+    monkeypatch.setattr(reading, "read_groups", read_sample)
+    cluster: Any = SimpleNamespace(bootstrap_servers="127.0.0.1:9092")
+    facts = reading.read_cluster(cluster, Reader(10), 0.001, Limits())
+    results = {each.name: each for each in run_checks([each for each in CHECKS if "groups" in each.needs], facts)}
+    assert results["group-lag-growing"].skipped == "60 s were over"
+    assert results["group-lag"].skipped is None
+    assert (results["group-unstable"].skipped is not None) is skipped  # what the first sample shows is reported
+    assert exit_code(list(results.values())) == 3

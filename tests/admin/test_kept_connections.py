@@ -1,0 +1,69 @@
+"""One connection to each broker: it is used again, replaced after a failure, and not used with other credentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.admin.errors import NoAnswer
+from odradek.admin.kept_connections import KeptConnections
+from odradek.admin.wire_security import SecuredAddress, WireSecurity
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.console.fake_cluster import fake_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.console.fake_cluster import FakeBroker
+
+REQUEST = MetadataRequest(topics=None)
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    with fake_cluster(1) as cluster:
+        yield cluster.brokers[0]
+
+
+@pytest.fixture
+def connections() -> Iterator[KeptConnections]:
+    kept = KeptConnections()
+    yield kept
+    kept.close()
+
+
+def ask(connections: KeptConnections, broker: FakeBroker, security: WireSecurity | None = None) -> None:
+    address = SecuredAddress("127.0.0.1", broker.port, security)
+    assert connections(address, REQUEST, MetadataResponse, 12, 0.5).topics
+
+
+def test_a_connection_is_used_again(connections: KeptConnections, broker: FakeBroker) -> None:
+    for _ in range(3):
+        ask(connections, broker)
+    assert broker.accepted == 1
+
+
+def test_a_connection_that_the_broker_closed_is_replaced(connections: KeptConnections, broker: FakeBroker) -> None:
+    ask(connections, broker)
+    broker.close_connections()
+    ask(connections, broker)
+    assert broker.accepted == 2
+
+
+def test_other_credentials_need_another_connection(connections: KeptConnections, broker: FakeBroker) -> None:
+    first, second = WireSecurity(None, None), WireSecurity(None, None)
+    for security in (first, first, second, second):
+        ask(connections, broker, security)
+    assert broker.accepted == 2
+
+
+def test_a_late_response_is_not_that_of_the_next_request(connections: KeptConnections, broker: FakeBroker) -> None:
+    ask(connections, broker)
+    broker.goes_on.clear()
+    with pytest.raises(NoAnswer):
+        ask(connections, broker)
+    assert broker.accepted == 1  # a broker that hangs is not asked twice
+    broker.goes_on.set()
+    ask(connections, broker)
+    assert broker.accepted == 2

@@ -1,0 +1,57 @@
+"""One request over a plain socket: answers, refusals, and peers that are no brokers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.admin.cluster import split_addresses
+from odradek.admin.wire_request import call
+from odradek.cli.framework.failure import Failure
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REQUEST = MetadataRequest(topics=[])
+
+
+@pytest.fixture
+def silent_peer() -> Iterator[socket.socket]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener
+
+
+def answer_with(listener: socket.socket, data: bytes) -> threading.Thread:
+    def serve() -> None:
+        connection, _address = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(data)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+def test_a_broker_answers(bootstrap_server: str) -> None:
+    response = call(split_addresses(bootstrap_server)[0], REQUEST, MetadataResponse, 1)
+    assert response.brokers
+
+
+def test_an_address_without_a_broker_is_a_failure() -> None:
+    with pytest.raises(Failure, match=r"no response from 127\.0\.0\.1:1"):
+        call(("127.0.0.1", 1), REQUEST, MetadataResponse, 1)
+
+
+@pytest.mark.parametrize(("data", "text"), [(b"", "closed the connection"), (b"HTTP/1.1 400\r\n", "a Kafka broker?")])
+def test_a_peer_that_is_no_broker_is_a_failure(silent_peer: socket.socket, data: bytes, text: str) -> None:
+    thread = answer_with(silent_peer, data)
+    with pytest.raises(Failure, match=text.replace("?", r"\?")):
+        call(silent_peer.getsockname(), REQUEST, MetadataResponse, 1)
+    thread.join()
