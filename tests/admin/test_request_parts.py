@@ -15,7 +15,7 @@ from odradek.admin.partitions.sizes import read_sizes
 from odradek.admin.partitions.throttle import remove_throttle, set_throttle
 from odradek.admin.request_parts import by_topic, in_parts
 from odradek.admin.transactions import Broker, read_open_transactions
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.admin.cluster import split_addresses
 from odradek.admin.wire_request import call
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.addresses import split_addresses
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.config_descriptions import describe_broker_configs
 from odradek.configuration.config_types import ConfigError
-from odradek.conventions.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE
+from odradek.conventions.client_properties import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE
 
 PLAIN_LINE = f'{PLAIN_MODULE} required username="a" password="b" user_alice="secret";'
 SASL = {

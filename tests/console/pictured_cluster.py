@@ -14,9 +14,8 @@ from confluent_kafka import Consumer, Producer
 from odradek.admin.acls.requests import create
 from odradek.admin.acls.rules import Access, Selection, Subjects, bindings
 from odradek.admin.cluster import Cluster
-from odradek.admin.quotas.requests import alter_quotas
-from odradek.cli.quota.entity import Part
-from odradek.cli.user.credentials import set_password
+from odradek.admin.quotas import Part, alter_quotas
+from odradek.admin.users import set_password
 from odradek.security.acls.bindings import PatternType, Permission
 from odradek.security.authorizer import Operation
 

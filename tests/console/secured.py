@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from odradek.admin.acls.requests import create
 from odradek.admin.acls.rules import Access, Selection, Subjects, bindings
 from odradek.admin.cluster import Cluster
-from odradek.cli.user.credentials import set_password
+from odradek.admin.users import set_password
 from odradek.security.acls.bindings import PatternType, Permission
 from odradek.security.authorizer import Operation
 from tests.server.sasl_broker import sasl_broker

@@ -11,9 +11,8 @@ import pytest
 
 from odradek.admin.acls.requests import find
 from odradek.admin.cluster import Cluster
-from odradek.admin.quotas.requests import read_quotas
-from odradek.cli.quota.entity import Part
-from odradek.cli.user.credentials import Credential, read_users
+from odradek.admin.quotas import Part, read_quotas
+from odradek.admin.users import Credential, read_users
 from odradek.console.views import access as views
 from odradek.security.acls.bindings import AclFilter, PatternType
 from odradek.security.authorizer import ResourceType

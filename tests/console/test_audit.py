@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.framework.failure import Failure
 from odradek.console import context
 from odradek.console.pages import produce as produce_page
 from odradek.console.pages import topic as topic_page
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from tests.console.conftest import Visitor

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.log import rows
 from odradek.cli.records import record_output
 from odradek.console import record
@@ -17,6 +16,7 @@ from odradek.console.feed import KEPT_BYTES, Feed
 from odradek.console.kept_records import NewestRecords
 from odradek.console.record import Record
 from odradek.console.views.records import FULL_CHARACTERS, decode
+from odradek.conventions.failures import Failure
 from tests.memory import memory_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from odradek.admin.acls.rules import Access, Selection
-from odradek.cli.user.credentials import set_password
+from odradek.admin.users import set_password
 from odradek.console.settings import SaslLogin
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 from odradek.security.authorizer import Operation

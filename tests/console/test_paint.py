@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.admin.cluster import Cluster
-from odradek.cli.user.credentials import set_password
+from odradek.admin.users import set_password
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 from odradek.pipelines.operating.status_record import TOPIC_CONFIG, encode

@@ -10,12 +10,12 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from odradek.cli.framework.failure import Failure
 from odradek.console.masking import parse_rule
 from odradek.console.preparation import Preparation
 from odradek.console.safety import COOKIE, POLICY, Safety, Tokens, refusal, session_of
 from odradek.console.server import listen
 from odradek.console.settings import ConsoleSettings
+from odradek.conventions.failures import Failure
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.records.consume_range import PartitionRange
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster import feeds
 from odradek.console.cluster.feeds import backward_windows
 from odradek.console.cluster.records import Reading, ReadingRanges
@@ -16,6 +15,7 @@ from odradek.console.preparation import Preparation
 from odradek.console.record import Record, cut_to_row
 from odradek.console.record_filter import parse_filter
 from odradek.console.views.records import FORMATS, row
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

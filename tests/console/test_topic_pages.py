@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.framework.failure import Failure
 from odradek.console.pages import records as records_page
 from odradek.console.record import Record
 from odradek.console.record_filter import parse_filter
 from odradek.console.views.pipelines import readers_of
+from odradek.conventions.failures import Failure
 from tests.console.conftest import Visitor, running_console
 from tests.console.test_pages import consume_and_commit
 from tests.console.test_pipelines import published

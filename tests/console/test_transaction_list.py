@@ -9,8 +9,8 @@ import pytest
 
 from odradek.admin import transactions as requests
 from odradek.admin.wire_security import SecuredAddress
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.transactions import list_transactions
+from odradek.conventions.failures import Failure
 
 
 def refuse_of(*silent: int) -> Any:

@@ -7,7 +7,7 @@ import logging
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from odradek.conventions.client_settings import JAVA_ONLY, RENAMED, UntranslatableSetting, librdkafka_names
+from odradek.conventions.client_properties import JAVA_ONLY, RENAMED, UntranslatableSetting, librdkafka_names
 
 WITHOUT_EFFECT = {"max.poll.records"}  # librdkafka knows it, and uses it in no client of ours
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.conventions.jaas import PLAIN_MODULE, JaasError, parse_jaas
+from odradek.conventions.client_properties import PLAIN_MODULE, JaasError, parse_jaas
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.3.2.1", "::1"])

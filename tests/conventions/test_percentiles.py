@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.conventions.percentiles import percentiles
+from odradek.conventions.figures import percentiles
 
 
 def test_percentiles_of_a_hundred_values() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.conventions.sizes import parse_size_bytes, size_text
+from odradek.conventions.figures import parse_size_bytes, size_text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.conventions.suggestions import did_you_mean, similar_names
+from odradek.conventions.failures import did_you_mean, similar_names
 
 KNOWN = ("retention.ms", "retention.bytes", "local.retention.ms", "segment.bytes", "segment.ms", "cleanup.policy")
 

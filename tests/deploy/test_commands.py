@@ -9,8 +9,9 @@ import pytest
 
 from odradek.cli.main import root
 from odradek.configuration.broker_configs import BrokerConfig, known_names
+from odradek.conventions.properties_file import PropertiesError
 from odradek.server.main import OTHER_VARIABLES
-from odradek.server.properties import PropertiesError, broker_config, load_properties
+from odradek.server.properties import broker_config, load_properties
 from tests.deploy.deploy_files import (
     Invocation,
     all_invocations,

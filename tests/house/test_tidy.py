@@ -29,7 +29,17 @@ NAMELESS_ROOMS = {"utils", "util", "helpers", "helper", "common", "misc", "core"
 # Only host/ opens these doors; the command line, the test kit, pipelines, the console and the process's own main
 # are outside the broker.
 OUTSIDE_WORLD = {"time", "random", "secrets", "socket", "threading", "subprocess", "os", "fcntl", "tempfile", "shutil"}
-DOORS = ("host/", "cli/", "testing/", "pipelines/", "console/", "server/main.py")
+DOORS = (
+    "host/",
+    "cli/",
+    "admin/",
+    "local/",
+    "conventions/private_files.py",
+    "testing/",
+    "pipelines/",
+    "console/",
+    "server/main.py",
+)
 
 
 @cache

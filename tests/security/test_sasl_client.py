@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scramp import ScramMechanism
 
-from odradek.conventions.jaas import PLAIN_MODULE, SCRAM_MODULE
+from odradek.conventions.client_properties import PLAIN_MODULE, SCRAM_MODULE
 from odradek.security.sasl_client.credentials import UnusableCredentials, credentials_of_jaas
 from odradek.security.sasl_client.exchange import SaslClientError
 from odradek.security.sasl_client.scram import ScramExchange

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.conventions.properties_file import PropertiesError
 from odradek.server.process_settings import process_settings
-from odradek.server.properties import PropertiesError, broker_config, load_properties
+from odradek.server.properties import broker_config, load_properties
 
 
 def settings(count: int, *overrides: str) -> list[list[str]]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from odradek.server.properties import PropertiesError, Property, broker_config, load_properties, parse_properties
+from odradek.conventions.properties_file import PropertiesError, Property, parse_properties
+from odradek.server.properties import broker_config, load_properties
 
 
 @pytest.mark.parametrize(

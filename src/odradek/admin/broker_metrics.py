@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import check
 from odradek.admin.wire_request import call
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_broker_metrics import (
     DescribeBrokerMetricsRequest,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from odradek.admin.cluster import split_addresses
 from odradek.admin.errors import AnswerTimeout, NotAuthorized, RefusedConnection, reason_of, unreachable
 from odradek.admin.wire_request import TIMEOUT_S, Call, call
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.addresses import split_addresses
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

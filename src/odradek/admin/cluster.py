@@ -27,7 +27,8 @@ from odradek.admin.kafka_admin import AclOperation, AdminClient, NewTopic, Offse
 from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, in_parts
 from odradek.admin.wire_request import BrokerConnection
 from odradek.admin.wire_security import SecuredAddress, UnsupportedLogin, wire_security
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.addresses import split_addresses
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ Key = tuple[str, int]  # topic, partition
 CONNECT_TIMEOUT_S = 3.0
 REQUEST_TIMEOUT_S = 15.0
 LEADER_TIMEOUT_S = 5.0
-DEFAULT_PORT = 9092
 METADATA_VERSION = 4  # of Kafka 1.0
 # librdkafka sends admin requests to the controller that it knows. When it has died, they time out until the metadata
 # are read again; the default is 5 minutes.
@@ -54,21 +54,6 @@ PYTHON_ONLY_PROPERTIES = frozenset(  # their values are Python functions and obj
 )
 NO_SUCH_TOPIC_ERRORS = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
 CONNECTION_ERRORS = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
-
-
-def split_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
-    """Split `host:port,[::1]:port` into pairs; Failure for an invalid address."""
-    addresses = []
-    for part in bootstrap_servers.split(","):
-        text = part.strip()
-        host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
-        if not colon:
-            host, port = text, str(DEFAULT_PORT)
-        is_bare_ipv6 = ":" in host and not host.startswith("[")
-        if not host or is_bare_ipv6 or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise Failure(f"{text!r} is not an address; --bootstrap-server takes HOST:PORT[,HOST:PORT…]")
-        addresses.append((host.strip("[]"), int(port)))
-    return addresses
 
 
 class ListedOffsets(NamedTuple):

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from odradek.admin.errors import AnswerTimeout
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumPartition,

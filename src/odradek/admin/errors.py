@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError

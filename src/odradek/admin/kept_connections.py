@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.admin.errors import NoAnswer
 from odradek.admin.wire_request import TIMEOUT_S, BrokerConnection
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.wire_security import SecuredAddress

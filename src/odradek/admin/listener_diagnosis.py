@@ -7,7 +7,7 @@ import ssl
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import SecurityMismatch
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 

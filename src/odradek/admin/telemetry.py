@@ -8,7 +8,7 @@ from uuid import UUID
 
 from odradek.admin.broker_requests import BrokerRequests, check
 from odradek.admin.errors import NoAnswer
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_client_telemetry import (
     DescribeClientTelemetryRequest,

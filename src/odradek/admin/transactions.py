@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from odradek.admin.errors import NoAnswer, NotAuthorized
 from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.admin.wire_request import call
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.wire_security import SecuredAddress
+    from odradek.protocol.messages.describe_transactions import TransactionState
 
 REQUEST_TIMEOUT_S = 15.0
 RETRY_PAUSE_S = 0.1
@@ -256,3 +257,37 @@ def abort_transaction(found: OpenTransaction) -> None:
     answer = call(found.leader.address, WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, 1)
     error_code = answer.markers[0].topics[0].partitions[0].error_code
     check(error_code, f"transaction of producer {found.producer_id} in {found.topic}-{found.partition}")
+
+
+def without_known(brokers: dict[int, Broker], found: list[OpenTransaction]) -> list[OpenTransaction]:
+    """The transactions whose producer id has no transactional id, or whose partition its transaction does not have."""
+    if not found:
+        return []
+    listed = list_transactions(brokers.values(), producer_ids={each.producer_id for each in found})
+    known = set()
+    for transaction in listed:
+        _coordinator, state = describe_transaction(brokers, transaction.transactional_id)
+        known |= {
+            (state.producer_id, topic.topic, partition) for topic in state.topics for partition in topic.partitions
+        }
+    return [each for each in found if (each.producer_id, each.topic, each.partition) not in known]
+
+
+def transaction_object(coordinator: Broker, state: TransactionState, now_ms: int) -> dict[str, Any]:
+    """`start_ms` and `duration_ms` are None if no transaction has begun."""
+    start_ms = state.transaction_start_time_ms if state.transaction_start_time_ms >= 0 else None
+    return {
+        "transactional_id": state.transactional_id,
+        "coordinator": coordinator.broker_id,
+        "state": state.transaction_state,
+        "producer_id": state.producer_id,
+        "producer_epoch": state.producer_epoch,
+        "timeout_ms": state.transaction_timeout_ms,
+        "start_ms": start_ms,
+        "duration_ms": None if start_ms is None else max(now_ms - start_ms, 0),
+        "partitions": [
+            {"topic": topic.topic, "partition": partition}
+            for topic in sorted(state.topics, key=lambda topic: topic.topic)
+            for partition in sorted(topic.partitions)
+        ],
+    }

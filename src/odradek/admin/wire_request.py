@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 from odradek.admin.errors import AnswerTimeout, LostConnection, NoAnswer, RefusedConnection
 from odradek.admin.listener_diagnosis import mismatch
 from odradek.admin.wire_security import SecuredAddress
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import BadCredentials, SecurityMismatch
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.host.tls_context import make_context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse

@@ -16,6 +16,7 @@ import click
 from odradek.cli.client.profile_option import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.failure import report_error
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -138,6 +139,9 @@ def run(arguments: list[str] | None = None) -> int:
     except click.UsageError as error:
         report_error(usage_line(error))
         return error.exit_code
+    except Failure as failure:
+        report_error(failure.message)
+        return failure.exit_code
     except click.ClickException as error:
         report_error(error.format_message())
         return error.exit_code

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.configuration.config_types import ConfigError
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 from odradek.security.protocols import SecurityProtocol
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from odradek.configuration.listeners import Endpoint
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 
 if TYPE_CHECKING:
     from odradek.configuration.config_types import Value

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, cast
 
 from odradek.configuration.config_types import ConfigError
 from odradek.configuration.sasl_config_table import SASL_CONFIGS
-from odradek.conventions.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasError, parse_jaas
+from odradek.conventions.client_properties import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasError, parse_jaas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.configuration.config_types import Value
-    from odradek.conventions.jaas import LoginModule
+    from odradek.conventions.client_properties import LoginModule
     from odradek.security.protocols import SecurityProtocol
 
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"

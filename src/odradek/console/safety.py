@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
 from odradek.console.settings import host_of
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from odradek.console.preparation import Preparation
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 
 DEFAULT_PORT = 8484
 EVERY_ADDRESS = ("0.0.0.0", "::", "")

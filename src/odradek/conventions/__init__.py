@@ -1,1 +1,4 @@
-"""One way to write figures and to read addresses and client settings, for commands, console and pipelines. Pure."""
+"""What every face and the pipelines share: failures, figures, client properties, addresses and private files.
+
+One owner for each way to read or write such a value, so that two faces cannot disagree.
+"""

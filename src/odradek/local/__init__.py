@@ -1,1 +1,1 @@
-"""Processes on this machine."""
+"""Processes on this machine: brokers, clusters, ZooKeeper, their supervisor, and the network between them in tests."""

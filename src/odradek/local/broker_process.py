@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.framework.failure import PROGRAM, without_prefix
+from odradek.conventions.failures import PROGRAM, without_prefix
 from odradek.host.lifetime_pipe import LifetimePipe
 from odradek.host.service_manager import SOCKET_VARIABLE
 

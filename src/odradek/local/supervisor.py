@@ -9,7 +9,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.host.logs import get_logger
 from odradek.host.service_manager import READY, STOPPING, notify_service_manager
 from odradek.local.broker_process import BrokerProcess

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 
 # Jars without which the server does not start, and those that print its errors.
 NEEDED = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")

@@ -8,7 +8,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.local.zookeeper_jars import find_java
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigError
+from odradek.conventions.properties_file import PropertiesError, parse_properties
 from odradek.host.freed_memory import return_freed_memory
 from odradek.host.host import real_host
 from odradek.host.logs import configure_logs, get_logger
@@ -23,7 +24,7 @@ from odradek.server import user_store
 from odradek.server.broker import Broker
 from odradek.server.migration import migrate
 from odradek.server.process_settings import ProcessSettings, process_settings
-from odradek.server.properties import PropertiesError, broker_config, load_properties, parse_properties
+from odradek.server.properties import broker_config, load_properties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

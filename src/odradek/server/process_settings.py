@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from odradek.configuration.metrics_listener import address_text, metrics_address
-from odradek.server.properties import PropertiesError
+from odradek.conventions.properties_file import PropertiesError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,33 +5,17 @@ Later values override earlier ones. Every value keeps its origin, so that an err
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from odradek.configuration.broker_configs import BrokerConfig, known_names
 from odradek.configuration.config_types import ConfigError
 from odradek.configuration.known_properties import UnknownPropertyError, is_known
+from odradek.conventions.properties_file import PropertiesError, Property, parse_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 VARIABLE_PREFIX = "ODRADEK_"
-
-_NATURAL_LINE = re.compile(r"\r\n|\r|\n")
-_BLANK = " \t\f"
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|u|.)", re.DOTALL)
-_KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
-_SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
-
-
-class PropertiesError(ValueError):
-    """An invalid setting; the message names its origin and the problem."""
-
-
-class Property(NamedTuple):
-    value: str
-    origin: str
 
 
 def load_properties(
@@ -64,56 +48,6 @@ def broker_config(properties: Mapping[str, Property]) -> BrokerConfig:
     except ConfigError as error:
         origin = properties[error.name].origin if error.name in properties else None
         raise PropertiesError(f"{origin}: {error}" if origin else str(error)) from error
-
-
-def parse_properties(text: str, file_name: str) -> dict[str, Property]:
-    """Parses the format of java.util.Properties; the last of several values for a key wins."""
-    properties = {}
-    for line_number, line in _logical_lines(text):
-        origin = f"{file_name} line {line_number}"
-        key_match = _KEY.match(line)
-        key_end = key_match.end() if key_match else 0
-        separator = _SEPARATOR.match(line, key_end)
-        value = line[separator.end() if separator else key_end :]
-        properties[_unescape(line[:key_end], origin)] = Property(_unescape(value, origin), origin)
-    return properties
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines: continuations joined, without comments and blank lines; each with the number of its first line."""
-    pending = ""
-    first_number = 0
-    for number, natural in enumerate(_NATURAL_LINE.split(text), 1):
-        line = natural.lstrip(_BLANK)
-        if not pending:
-            if not line or line[0] in "#!":
-                continue
-            first_number = number
-        if _continues(line):
-            pending += line[:-1]
-            continue
-        yield first_number, pending + line
-        pending = ""
-    if pending:
-        yield first_number, pending
-
-
-def _continues(line: str) -> bool:
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
-
-
-def _unescape(text: str, origin: str) -> str:
-    def replace(match: re.Match[str]) -> str:
-        code = match[1]
-        if code == "u":
-            raise PropertiesError(f"{origin}: \\u must be followed by four hexadecimal digits")
-        if len(code) == 5:
-            return chr(int(code[1:], 16))
-        return _ESCAPES.get(code, code)
-
-    plain = _ESCAPE.sub(replace, text)
-    # Java's strings are UTF-16: two escapes may form one character.
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _read_environment(environment: Mapping[str, str], other_variables: Collection[str]) -> dict[str, Property]:

@@ -10,7 +10,7 @@ import pytest
 from odradek.admin.broker_requests import KnownBroker
 from odradek.admin.errors import BadCredentials, NoAnswer
 from odradek.admin.groups.group_listing import list_groups
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 
 

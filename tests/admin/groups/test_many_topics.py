@@ -13,8 +13,8 @@ from odradek.admin.cluster import Cluster
 from odradek.admin.groups.reset_plan import choose_partitions, offsets_at_time, read_bounds
 from odradek.admin.groups.state import PartitionLag, read_ends
 from odradek.admin.groups.time_lag import count_untimed
-from odradek.cli.framework.failure import Failure
 from odradek.cli.group.text import as_object, print_group, total_lag
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

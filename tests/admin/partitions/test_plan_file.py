@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.admin.partitions.plan_file import read_plan_file
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path

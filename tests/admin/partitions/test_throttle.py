@@ -10,9 +10,9 @@ from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.admin.partitions.plan import Move
 from odradek.admin.partitions.throttle import BROKER, DELETE, LEADERS, SET, TOPIC, remove_throttle, set_throttle
-from odradek.cli.framework.failure import Failure
 from odradek.cli.partition import running
 from odradek.cli.partition.reassign import submit
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

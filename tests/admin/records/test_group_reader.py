@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, TopicPartition
 
 from odradek.admin.records import group_reader
 from odradek.admin.records.group_reader import GroupReader
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.testing import broker
 from tests.cli.completion.test_command import complete
 

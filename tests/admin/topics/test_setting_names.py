@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.admin.topics.setting_names import TOPIC_SETTINGS, suggesting_names
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

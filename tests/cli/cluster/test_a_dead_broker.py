@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from odradek.admin.cluster import Cluster
-from odradek.cli.framework.failure import Failure
 from odradek.cli.records import record_writer
 from odradek.cli.records.record_input import InputRecord
+from odradek.conventions.failures import Failure
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from confluent_kafka import Uuid
 
 from odradek.admin.errors import NoSuchTopic
 from odradek.cli.demo.command import topic_exists
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:

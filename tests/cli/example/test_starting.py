@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from odradek.cli.example.loading import chosen_example, read_view
 from odradek.cli.example.starting import OUTPUT, Starting
 from odradek.cli.example.up import up
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import LifetimePipe
 from odradek.pipelines.examples.live_view.model import LiveViewModel
 from odradek.pipelines.examples.live_view.screens import LineScreen

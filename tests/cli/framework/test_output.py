@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.cli.framework.output import age_text, offset_range_text
+from odradek.conventions.figures import age_text, offset_range_text
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pytest
-from click.testing import CliRunner
 
 import odradek.cli.group.reset as resetting
 from odradek.admin.errors import NoSuchGroup, NotAuthorized
+from odradek.admin.groups import reset_plan
 from odradek.admin.groups.reset_plan import Move
-from odradek.cli.framework.failure import Failure
+from odradek.cli.main import run
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from click.testing import Result
 
 KEY = ("pump", 0)
 
@@ -27,8 +27,14 @@ def raising(failure: Failure) -> Callable[..., NoReturn]:
     return refuse
 
 
+class Ran(NamedTuple):
+    exit_code: int
+    stdout: str
+    errors: str
+
+
 @pytest.fixture
-def reset(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def reset(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """The command on a new group and a partition with 10 records, where nothing is sent."""
     parts: dict[str, Callable[..., Any]] = {
         "read_group": raising(NoSuchGroup("there is no group")),
@@ -37,30 +43,30 @@ def reset(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         "alter": lambda *_: None,
     }
 
-    def run(*options: str, **changes: Callable[..., Any]) -> Result:
+    def run_reset(*options: str, **changes: Callable[..., Any]) -> Ran:
         for name, part in {**parts, **changes}.items():
-            monkeypatch.setattr(resetting, name, part)
-        arguments = ["billing", "--topic", "pump", "--to-latest", "--execute", *options]
-        return CliRunner().invoke(resetting.reset, arguments)
+            monkeypatch.setattr(reset_plan if name == "read_group" else resetting, name, part)
+        code = run(["group", "reset", "billing", "--topic", "pump", "--to-latest", "--execute", *options])
+        return Ran(code, *capsys.readouterr())
 
-    return run
+    return run_reset
 
 
-def test_json_says_executed_after_the_offsets_were_set(reset: Callable[..., Result]) -> None:
+def test_json_says_executed_after_the_offsets_were_set(reset: Callable[..., Ran]) -> None:
     assert '"executed":true' in reset("--format", "json").stdout.replace(" ", "")
     refused = reset("--format", "json", alter=raising(Failure("group billing: the group has active members")))
     assert (refused.exit_code, refused.stdout) == (1, "")
 
 
 def test_offsets_that_were_committed_after_the_preview_are_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resetting, "committed_offsets", lambda *_arguments, **_options: {KEY: 7})
+    monkeypatch.setattr(reset_plan, "committed_offsets", lambda *_arguments, **_options: {KEY: 7})
     cluster: Any = None  # nothing is sent
     with pytest.raises(Failure, match="committed other offsets since the preview"):
-        resetting.alter(cluster, "billing", [Move("pump", 0, before=5, asked=0, after=0)])
+        reset_plan.alter(cluster, "billing", [Move("pump", 0, before=5, asked=0, after=0)])
 
 
-def test_only_a_group_that_does_not_exist_is_new(reset: Callable[..., Result]) -> None:
+def test_only_a_group_that_does_not_exist_is_new(reset: Callable[..., Ran]) -> None:
     assert reset().exit_code == 0
     for failure in (NotAuthorized("not authorized for the group"), Failure("the broker did not answer in time")):
         refused = reset(read_group=raising(failure))
-        assert (refused.exit_code, refused.stdout, failure.message in refused.output) == (1, "", True)
+        assert (refused.exit_code, refused.stdout, failure.message in refused.errors) == (1, "", True)

@@ -9,8 +9,8 @@ import pytest
 from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.partitions.copies import Copy, failed_text, read_copies
-from odradek.cli.framework.failure import Failure
 from odradek.cli.partition import moving
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline import pipeline
 from odradek.cli.pipeline.definition_options import chosen, chosen_arguments, definition_options, remember_secrets
 from odradek.cli.pipeline.loading import choose, load
 from odradek.cli.pipeline.options import overridden, override_arguments, plain_override_options
 from odradek.cli.pipeline.sql import sql
+from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.choices import Choices
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.process import STOP_TIMEOUT_S, PipelineProcess
+from odradek.conventions.failures import Failure
 from odradek.pipelines.operating import attempts, supervising
 
 if TYPE_CHECKING:

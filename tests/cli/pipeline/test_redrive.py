@@ -14,7 +14,7 @@ from odradek.admin.letters import letter_reading, redriving
 from odradek.admin.letters.redrive_plan import Selection
 from odradek.admin.letters.redriving import plan_redrive, redrive
 from odradek.admin.records.consume_range import PartitionRange
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.letter import WITH_ORIGIN, WITHOUT_ORIGIN
 from tests.cli.conftest import run_odradek

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.start_positions import parse_position, parse_range, position_text
+from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt

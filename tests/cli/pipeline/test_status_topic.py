@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, TopicPartition
 
 from odradek.admin.cluster import Cluster
-from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline import status_topic
 from odradek.cli.pipeline.status_topic import StatusTopic
+from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_record import PublishedPipeline, parse
 from tests.cli.conftest import run_odradek

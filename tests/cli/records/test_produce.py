@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.cli.framework.output import count_text
 from odradek.cli.main import run
 from odradek.cli.records import produce, record_writer
 from odradek.cli.records.record_input import InputRecord
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

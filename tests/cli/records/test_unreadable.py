@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume import MissingRecords, led_partitions
+from odradek.conventions.failures import Failure
 from odradek.testing import broker
 from tests.console.test_unreadable import HANGING, append
 from tests.protocol.malformed_batches import batch, hostile_batches, records

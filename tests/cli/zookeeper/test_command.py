@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.local import zookeeper_jars as jars
 from odradek.local.zookeeper_server import answers
 

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.start_positions import parse_range
+from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.backoff import Healing

@@ -1,15 +1,13 @@
-"""The requests of `odradek acl`, over sockets of our own: the client library does not know users and delegation tokens
-as resources, nor all operations. It takes the place of the sockets where they lack the mechanism to log in."""
+"""The requests of access control lists, over sockets of our own: the client library does not know users and delegation
+tokens as resources, nor all operations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.admin.acls import library_requests as library
 from odradek.admin.broker_requests import BrokerRequests, check
 from odradek.admin.request_parts import in_parts
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import note
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
@@ -26,13 +24,9 @@ if TYPE_CHECKING:
 
 VERSION = 2  # the same fields as 3, which brokers before Apache Kafka 3.3 lack
 RULES_PER_REQUEST = 1_000
-WITHOUT_TOKENS = "rules on users and delegation tokens are not shown with this SASL mechanism"
 
 
 def create(cluster: Cluster, bindings: Iterable[AclBinding]) -> None:
-    if not _has_own_sockets(cluster):
-        library.create(cluster, bindings)
-        return
     requests = BrokerRequests(cluster)
     for part in in_parts(dict.fromkeys(bindings), RULES_PER_REQUEST):
         creations = [
@@ -54,9 +48,6 @@ def create(cluster: Cluster, bindings: Iterable[AclBinding]) -> None:
 
 def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
     """The rules that any of the filters matches, each once."""
-    if not _has_own_sockets(cluster):
-        note(WITHOUT_TOKENS)
-        return library.find(cluster, filters)
     requests = BrokerRequests(cluster)
     found: set[AclBinding] = set()
     for acl_filter in filters:
@@ -68,8 +59,6 @@ def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
 
 def delete(cluster: Cluster, bindings: Iterable[AclBinding]) -> list[AclBinding]:
     """Exactly these rules; those that another administrator has removed meanwhile are not in the result."""
-    if not _has_own_sockets(cluster):
-        return library.delete(cluster, bindings)
     requests = BrokerRequests(cluster)
     removed: list[AclBinding] = []
     for part in in_parts(bindings, RULES_PER_REQUEST):
@@ -123,14 +112,6 @@ def _binding(
         Operation(rule.operation),
         Permission(rule.permission_type),
     )
-
-
-def _has_own_sockets(cluster: Cluster) -> bool:
-    try:
-        cluster.bootstrap_addresses()
-    except Failure:
-        return False
-    return True
 
 
 def _check(error_code: int, message: str | None) -> None:

@@ -5,15 +5,11 @@ A step that fails leaves its fact unknown, with the reason; the other steps go o
 
 from __future__ import annotations
 
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-import click
-
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import shows_progress
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -33,7 +29,9 @@ class OutOfTime(Failure):
 class Reader:
     """Owns the deadline and the reasons of missing facts."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, show: Callable[[str], object] = lambda _step: None) -> None:
+        """`show` is called with what is read, and with an empty text when that has ended."""
+        self._show = show
         self.reasons: dict[str, str] = {}
         self._limit_s = limit_s
         self._deadline = time.monotonic() + limit_s
@@ -63,11 +61,6 @@ class Reader:
 
     def pause(self, pause_s: float) -> None:
         time.sleep(max(min(pause_s, self._deadline - time.monotonic()), 0))
-
-    def _show(self, words: str) -> None:
-        if shows_progress():
-            click.echo(f"\r\x1b[K{words}", nl=False, err=True)
-            sys.stderr.flush()
 
 
 def all_at_once(step: Callable[[A], T], arguments: Iterable[A]) -> list[T]:

@@ -1,1 +1,1 @@
-"""Consumer groups over the wire."""
+"""Consumer groups over the wire: state, members, committed offsets, lag, and plans of resets."""

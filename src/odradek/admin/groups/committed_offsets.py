@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.admin.broker_requests import KnownBroker, check
 from odradek.admin.request_parts import in_parts
 from odradek.admin.transactions import retry_while_loading
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

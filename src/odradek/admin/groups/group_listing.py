@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.admin.broker_requests import check
 from odradek.admin.errors import NoAnswer, RefusedConnection
 from odradek.admin.transactions import retry_while_loading
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:

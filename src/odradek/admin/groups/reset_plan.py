@@ -9,14 +9,17 @@ import csv
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
 from odradek.admin.cluster import without_leader
+from odradek.admin.errors import NoSuchGroup
+from odradek.admin.groups.state import read_group, read_offsets
 from odradek.admin.kafka_admin import OffsetSpec
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text
-from odradek.cli.framework.parameter_types import INT32_MAX, INT64_MAX
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.groups.state import PartitionKey
@@ -132,3 +135,46 @@ def offsets_at_time(cluster: Cluster, bounds: Mapping[PartitionKey, Bounds], tim
         return {key: earliest for key, (earliest, _latest) in bounds.items()}
     found = _list_offsets(cluster, bounds, OffsetSpec.for_timestamp(time_ms))
     return {key: latest if found[key] < 0 else found[key] for key, (_earliest, latest) in bounds.items()}
+
+
+REQUEST_TIMEOUT_S = 15.0
+
+
+def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> dict[PartitionKey, int]:
+    """Failure while members are active: their next commit would overwrite the change."""
+    try:
+        group = read_group(cluster, name)
+    except NoSuchGroup:
+        if is_new_allowed:
+            return {}
+        raise
+    if group.is_active:
+        members = count_text(len(group.members), "active member")
+        raise Failure(
+            f"group {name} is {group.state} with {members}; stop them first: they would commit over the change"
+        )
+    return read_offsets(cluster, name)
+
+
+def consequence(moves: Sequence[Move]) -> str:
+    """What the change means for the consumers of the group."""
+    again = -sum(move.change for move in moves if move.change < 0)
+    skipped = sum(move.change for move in moves if move.change > 0)
+    new = sum(move.before is None for move in moves)
+    facts = [f"{count_text(again, 'record')} to be read again"] if again else []
+    facts += [f"{count_text(skipped, 'record')} to be skipped"] if skipped else []
+    facts += [f"{count_text(new, 'partition')} committed for the first time"] if new else []
+    return ", ".join(facts) or "no offset changes"
+
+
+def alter(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
+    """Failure if members have become active, or have committed since the moves were planned."""
+    before = committed_offsets(cluster, name, is_new_allowed=True)
+    if any(before.get((move.topic, move.partition)) != move.before for move in moves):
+        raise Failure(f"group {name} has committed other offsets since the preview; look at a new preview")
+    offsets = [TopicPartition(move.topic, move.partition, move.after) for move in moves]
+    request = ConsumerGroupTopicPartitions(name, offsets)
+    futures = cluster.admin().alter_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
+    for each in cluster.finish(futures[name], f"group {name}", "Read").topic_partitions:
+        if each.error is not None:
+            raise cluster.failure(each.error, f"group {name}, {each.topic}-{each.partition}", "Read")

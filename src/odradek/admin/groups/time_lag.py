@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.groups.state import PartitionKey, PartitionLag
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
-    from odradek.cli.framework.failure import Failure
+    from odradek.conventions.failures import Failure
 
 PATIENCE_S = 5.0  # to read the first unread record of each partition
 # Small fetches: one record of each partition is enough. Lag counts the records of open transactions, so that their age

@@ -9,7 +9,7 @@ from odradek.admin.letters.redrive_plan import FoundLetter, Redrive
 from odradek.admin.records.consume_range import PartitionRange
 from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.admin.records.record_reader import RecordReader
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.ledger import Ledger
 from odradek.pipelines.letters.letter import parse_letter

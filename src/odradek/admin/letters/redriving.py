@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 
 from odradek.admin.letters.letter_reading import LEDGER_PARTITION, find_letters, read_ledger
 from odradek.admin.letters.redrive_plan import BY_KEY, FoundLetter, Redrive
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
 
 if TYPE_CHECKING:

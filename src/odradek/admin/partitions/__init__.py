@@ -1,1 +1,1 @@
-"""Moving replicas over the wire."""
+"""Moving replicas over the wire: plans, sizes, requests and throttles of reassignments."""

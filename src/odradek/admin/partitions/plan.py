@@ -10,10 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.admin.errors import NoSuchTopic
+from odradek.conventions.failures import Failure
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.admin.cluster_state import PartitionState
+    from odradek.admin.cluster_state import ClusterState, PartitionState
 
 Replicas = tuple[int, ...]
 
@@ -148,3 +151,44 @@ def _with_even_leaders(kept: Mapping[PartitionState, list[int]], brokers: int) -
         partition: (firsts[partition], *(replica for replica in replicas if replica != firsts[partition]))
         for partition, replicas in kept.items()
     }
+
+
+def select_partitions(state: ClusterState, names: Sequence[str], indexes: Sequence[int]) -> list[PartitionState]:
+    """All partitions without names; a Failure names a topic or a partition that does not exist."""
+    if not names:
+        return list(state.partitions)
+    known = {partition.topic for partition in state.partitions}
+    for name in names:
+        if name not in known:
+            raise NoSuchTopic(f"there is no topic {name}; `odradek topic list` shows those that exist", name)
+    found = state.of_topics(names)
+    missing = sorted(set(indexes) - {partition.index for partition in found})
+    if missing:
+        raise Failure(f"topic {names[0]} has no partition {missing[0]}; it has {len(found)} partitions")
+    return [partition for partition in found if not indexes or partition.index in indexes]
+
+
+def planned_moves(
+    state: ClusterState,
+    names: Sequence[str],
+    indexes: Sequence[int],
+    to: Sequence[int] | None,
+    drain: Sequence[int],
+    replication_factor: int | None,
+) -> list[Move]:
+    running = {broker.broker_id for broker in state.brokers.values() if not broker.is_fenced}
+    wanted = set(to) if to else running
+    for broker in sorted(wanted - running):
+        raise Failure(f"broker {broker} does not run; running brokers: {', '.join(map(str, sorted(running)))}")
+    wanted -= set(drain)
+    partitions = select_partitions(state, names, indexes)
+    if not names:  # everything that a drained broker has
+        partitions = [each for each in partitions if set(each.target) & set(drain)]
+    places = {broker: Place(state.brokers[broker].rack, state.brokers[broker].host) for broker in sorted(wanted)}
+    try:
+        return plan_moves(partitions, places, replication_factor)
+    except NotEnoughBrokers as problem:
+        raise Failure(
+            f"{problem.partition.name} needs {problem.needed} brokers for its replicas, and {problem.available} "
+            "remain: add brokers, or give a lower --replication-factor"
+        ) from None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import check, error_text
 from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

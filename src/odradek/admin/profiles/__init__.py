@@ -1,1 +1,1 @@
-"""Which cluster is meant."""
+"""Which cluster is meant: stored profiles, files of properties, and their translation."""

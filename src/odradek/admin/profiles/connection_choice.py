@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.admin.profiles.java_properties import java_properties
 from odradek.admin.profiles.kafka_properties import librdkafka_properties
 from odradek.admin.profiles.profiles import read_profile
-from odradek.admin.profiles.properties_file import read_properties_file
+from odradek.conventions.properties_file import read_properties_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.conventions.client_settings import RENAMED
+from odradek.conventions.client_properties import RENAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

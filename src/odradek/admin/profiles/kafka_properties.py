@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
-from odradek.conventions.client_settings import UntranslatableSetting, librdkafka_names
+from odradek.conventions.client_properties import UntranslatableSetting, librdkafka_names
+from odradek.conventions.failures import Failure
 from odradek.security.tls.cipher_suites import UnknownCipherSuite, choose_ciphers
 from odradek.security.tls.settings import KeyStoreSettings, TrustStoreSettings
 from odradek.security.tls.store_problem import StoreProblem

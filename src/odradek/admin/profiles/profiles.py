@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.conventions.private_files import make_private_directory, write_private
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import offset_range_text
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import offset_range_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

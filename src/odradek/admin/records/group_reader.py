@@ -15,8 +15,7 @@ from odradek.admin.cluster import close_consumer
 from odradek.admin.records.record_fetcher import EARLIEST, LATEST, RecordFetcher
 from odradek.admin.records.record_reader import COMMAND_SETTINGS, POLL_S
 from odradek.admin.topics.topic_choice import topics_text
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import note
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,12 +61,14 @@ class GroupReader:
         until_end: bool,
         idle_timeout_ms: int | None = None,
         on_trouble: Callable[[str], None] = lambda _trouble: None,
+        on_assigned: Callable[[str], None] = lambda _partitions: None,
     ) -> None:
         self.cluster = cluster
         self.group = group
         self.until_end = until_end
         self.idle_timeout_ms = idle_timeout_ms
         self._on_trouble = on_trouble
+        self._on_assigned = on_assigned
         self._is_warned = False
         self._active_at = time.monotonic()
         self._topics = list(topics)
@@ -107,7 +108,7 @@ class GroupReader:
         self._assignment |= added
         self._unplaced |= added
         self._unfinished = (self._unfinished or set()) | added
-        note(f"group {self.group} assigned {partitions_text(added) or 'no partitions'}")
+        self._on_assigned(f"group {self.group} assigned {partitions_text(added) or 'no partitions'}")
 
     def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         """A revocation of all partitions leaves no assignment: another one, possibly an empty one, follows."""

@@ -24,7 +24,7 @@ from odradek.admin.records.fetch_requests import (
 )
 from odradek.admin.records.fetched_batches import LARGEST_BATCH_BYTES, PartitionReader, UnreadableBatch
 from odradek.admin.wire_request import LONGEST_RECEIVE_S, BrokerConnection
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

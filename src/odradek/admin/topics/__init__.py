@@ -1,1 +1,1 @@
-"""Topics and their settings."""
+"""Topics by name or pattern, and their settings."""

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.admin.kafka_admin import ConfigResource, ResourceType
-from odradek.cli.framework.failure import Failure
-from odradek.conventions.suggestions import did_you_mean
+from odradek.conventions.failures import Failure, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

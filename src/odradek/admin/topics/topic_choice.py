@@ -5,9 +5,11 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
+from confluent_kafka import KafkaException
+
 from odradek.admin.errors import NoSuchTopic
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text
+from odradek.conventions.failures import Failure, did_you_mean
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -51,10 +53,6 @@ def with_similar_topics(cluster: Cluster, failure: Failure) -> Failure:
     """The failure with a suggestion, if the name of a topic that does not exist is like those of others."""
     if not isinstance(failure, NoSuchTopic) or not failure.topic:
         return failure
-    from confluent_kafka import KafkaException
-
-    from odradek.conventions.suggestions import did_you_mean
-
     try:
         known = cluster.topic_names()
     except (Failure, KafkaException):

@@ -12,8 +12,9 @@ from odradek.cli.acl.options import OPERATION, PRINCIPAL, pattern_option, resour
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.output import count_text, note, print_json, say
+from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.conventions.figures import count_text
 from odradek.security.acls.bindings import AclFilter, PatternType, Permission
 from odradek.security.authorizer import Operation
 

@@ -16,8 +16,8 @@ from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import check_plaintext, existing_topic
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -24,10 +24,10 @@ from odradek.cli.bench.topics import bench_topic, payload
 from odradek.cli.bench.workload import ProduceWorkload
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text
 from odradek.cli.framework.parameter_types import POSITIVE, SIZE_BYTES
 from odradek.cli.framework.times import DurationType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from odradek.admin.wire_request import encode_frame
 from odradek.cli.bench.raw_connection import CLIENT_ID, RawConnection
 from odradek.cli.bench.results import Result, Tick
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.admin.wire_request import encode_frame
 from odradek.cli.bench.raw_connection import CLIENT_ID, CORRELATION_POSITION, RawConnection
 from odradek.cli.bench.results import Result, Tick
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from odradek.cli.framework.output import count_text, duration_text, print_json, say, shows_progress, strong
-from odradek.conventions.percentiles import percentiles
-from odradek.conventions.sizes import size_text
+from odradek.cli.framework.output import print_json, say, shows_progress, strong
+from odradek.conventions.figures import count_text, duration_text, percentiles, size_text
 
 REFRESH_S = 0.1
 

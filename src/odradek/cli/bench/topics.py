@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, note
+from odradek.cli.framework.output import note
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -8,8 +8,8 @@ import os
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option, properties_argument
+from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
 

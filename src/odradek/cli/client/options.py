@@ -11,9 +11,9 @@ import click
 from odradek.admin.topics.topic_choice import with_similar_topics
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
+from odradek.conventions.failures import Failure
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,8 +10,9 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.groups.group_listing import TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_columns, print_json, say, strong
+from odradek.cli.framework.output import print_columns, print_json, say, strong
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

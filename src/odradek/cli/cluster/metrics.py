@@ -15,11 +15,11 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.cli.client.options import cluster_options
 from odradek.cli.cluster.metrics_view import metrics_lines, metrics_object
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.live_lines import LiveLines
 from odradek.cli.framework.output import faint, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -16,11 +16,11 @@ from odradek.admin.controller_lookup import ControllerLookup
 from odradek.cli.client.options import cluster_options
 from odradek.cli.cluster.status_view import SHOWN_PARTITIONS, status_lines, status_object
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.live_lines import LiveLines
 from odradek.cli.framework.output import faint, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.framework.output import column_lines, count_text, faint, strong
+from odradek.cli.framework.output import column_lines, faint, strong
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.admin.cluster_state import ClusterState, PartitionState

@@ -11,9 +11,10 @@ from odradek.admin.cluster_state import read_state
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_json, say
+from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import PARTITION
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from odradek.cli.config.broker_defaults import alter_broker_defaults
 from odradek.cli.config.entity import Entity, broker_ids, entity_arguments, find_entity
 from odradek.cli.config.setting_completion import complete_assignments, complete_settings
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import SETTING_NAME
 from odradek.cli.framework.times import SETTING
-from odradek.conventions.suggestions import did_you_mean
+from odradek.conventions.failures import Failure, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

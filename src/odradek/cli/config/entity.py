@@ -11,8 +11,8 @@ import click
 from odradek.admin.kafka_admin import ResourceType
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.framework.commands import OptionalArgument
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

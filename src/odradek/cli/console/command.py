@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.cluster import split_addresses
 from odradek.cli.client.options import cluster_options
 from odradek.cli.console.login_options import LoginOptions, login_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.conventions.addresses import split_addresses
+from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
 if TYPE_CHECKING:

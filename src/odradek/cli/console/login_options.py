@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from odradek.admin.cluster import split_addresses
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.conventions.addresses import split_addresses
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -84,7 +84,7 @@ class LoginOptions(NamedTuple):
 
 def warn_of_clear_text(cluster: Cluster, mechanism: str) -> None:
     """SCRAM does not send the password."""
-    from odradek.conventions.loopback import is_loopback
+    from odradek.conventions.addresses import is_loopback
 
     is_encrypted = cluster.properties.get("security.protocol", "").lower() == "sasl_ssl"
     is_local = all(is_loopback(host) for host, _ in split_addresses(cluster.bootstrap_servers))

@@ -16,8 +16,8 @@ from odradek.cli.demo.cluster_screens import ClusterFrame, chosen_cluster_screen
 from odradek.cli.demo.keys import Keys
 from odradek.cli.demo.load import Load, read_back
 from odradek.cli.demo.local_cluster import LocalCluster
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.conventions.failures import Failure
 from odradek.testing import BrokerError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.cli.demo.acknowledgements import CELL_S, CELLS, GAP_S
-from odradek.cli.framework.output import age_text
+from odradek.conventions.figures import age_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

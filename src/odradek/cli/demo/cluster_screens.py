@@ -8,7 +8,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from odradek.cli.demo.cluster_picture import BrokerView, Happening, draw
-from odradek.cli.framework.output import count_text, print_json, say
+from odradek.cli.framework.output import print_json, say
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,10 +18,10 @@ from odradek.cli.demo.local_cluster import brokers_option, check_ports
 from odradek.cli.demo.record import sent_header
 from odradek.cli.demo.screen import Screen, chosen_screen
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE
+from odradek.conventions.failures import Failure
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.simulator.loading import load_simulation
 from odradek.pipelines.examples.simulator.model import Flaws

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import TopicPartition
 
 from odradek.cli.demo.acknowledgements import compare
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

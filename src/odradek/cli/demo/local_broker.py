@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import socket
 
-from odradek.cli.framework.failure import Failure, without_prefix
-from odradek.conventions.executable import command_name
+from odradek.conventions.failures import Failure, without_prefix
+from odradek.local.executable import command_name
 from odradek.testing import BrokerError, RunningBroker
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from odradek.cli.demo.local_broker import check_port
-from odradek.cli.framework.failure import Failure, without_prefix
+from odradek.conventions.failures import Failure, without_prefix
 from odradek.local.running_cluster import replication_properties
 from odradek.local.running_zookeeper import ZooKeeperDidNotStart
 from odradek.testing import BrokerError, RunningBroker, RunningZooKeeper

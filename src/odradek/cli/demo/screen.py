@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.record import DemoRecord, read_demo_record
-from odradek.cli.framework.output import count_text, duration_text, print_json, say
-from odradek.conventions.executable import command_name
-from odradek.conventions.percentiles import percentiles
+from odradek.cli.framework.output import print_json, say
+from odradek.conventions.figures import count_text, duration_text, percentiles
+from odradek.local.executable import command_name
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

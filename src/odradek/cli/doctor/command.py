@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.output import print_json, say, shows_progress
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,13 +136,19 @@ def doctor(
 
     if config_file is not None and subject != SECURITY:
         raise click.UsageError("--config belongs to `odradek doctor security`")
-    reader = Reader(limit_s)
+    reader = Reader(limit_s, show_step)
     if subject == SECURITY:
         cluster_id, results = examine_security(cluster, reader, config_file)
     else:
         cluster_id, results = examine_cluster(cluster, reader, interval_s, most_lag, most_partitions)
     show(subject, cluster, cluster_id, results, shows_all=shows_all, as_json=as_json)
     return exit_code(results)
+
+
+def show_step(words: str) -> None:
+    if shows_progress():
+        click.echo(f"\r\x1b[K{words}", nl=False, err=True)
+        sys.stderr.flush()
 
 
 def examine_cluster(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.admin.doctor.finding import Severity, exit_code
-from odradek.cli.framework.output import count_text, faint, strong
+from odradek.cli.framework.output import faint, strong
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,11 +8,11 @@ import click
 
 from odradek.cli.example.loading import chosen_example
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.conventions.executable import command_name
+from odradek.conventions.failures import Failure
+from odradek.local.executable import command_name
 from odradek.pipelines.examples.folders import copy_example
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.examples.folders import Example, NoSuchExample, find_example
 from odradek.pipelines.examples.live_view.loading import load_view

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.parameter_types import INT64_MAX, POSITIVE, NumberType
+from odradek.cli.framework.parameter_types import POSITIVE, NumberType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT64_MAX
 
 if TYPE_CHECKING:
     from odradek.pipelines.examples.simulator.model import Simulation

@@ -13,11 +13,12 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.example.loading import chosen_example, read_simulation
 from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.output import count_text, print_json, say
+from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, TOPIC_NAME
 from odradek.cli.framework.times import TimeType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 from odradek.pipelines.examples.simulator.population import Population
 from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings
 

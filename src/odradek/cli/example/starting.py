@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.process import RUNNING
+from odradek.conventions.failures import Failure
 from odradek.pipelines.examples.live_view.stages import Stages
 from odradek.pipelines.examples.live_view.text import servers_text
 

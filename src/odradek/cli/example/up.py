@@ -23,13 +23,13 @@ from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overri
 from odradek.cli.example.starting import Starting, pipeline_picture
 from odradek.cli.example.watch import ViewSource, consume_hint
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
 from odradek.cli.pipeline.connection_options import connection_arguments, connection_choices, connection_options
 from odradek.cli.pipeline.loading import require_packages
 from odradek.cli.pipeline.process import PipelineProcess
+from odradek.conventions.failures import Failure
 from odradek.pipelines.examples.live_view.model import LiveViewModel
 from odradek.pipelines.examples.live_view.screens import chosen_screen
 from odradek.pipelines.examples.live_view.watching import watch

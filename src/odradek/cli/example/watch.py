@@ -16,7 +16,7 @@ from odradek.cli.example.warehouse import warehouse_of
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
-from odradek.conventions.executable import command_name
+from odradek.local.executable import command_name
 from odradek.pipelines.examples.live_view.model import LiveViewModel
 from odradek.pipelines.examples.live_view.screens import chosen_screen
 from odradek.pipelines.examples.live_view.watching import watch
@@ -24,7 +24,7 @@ from odradek.pipelines.examples.live_view.watching import watch
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.record_fetcher import Key
-    from odradek.cli.framework.failure import Failure
+    from odradek.conventions.failures import Failure
 
 SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")
 

@@ -97,7 +97,7 @@ class Group(RichGroup):
         name = args[0] if args else ""
         if not name or name.startswith("-") or name in self.list_commands(ctx):
             return super().resolve_command(ctx, args)
-        from odradek.conventions.suggestions import did_you_mean
+        from odradek.conventions.failures import did_you_mean
 
         hint = did_you_mean(name, self.list_commands(ctx))
         raise click.UsageError(f"there is no command '{name}'{f'; {hint}' if hint else ''}", ctx)

@@ -71,42 +71,6 @@ VALUE_CHARACTERS = 200
 RIGHT_ALIGNED = frozenset({"SIZE", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
 
 
-def count_text(count: float, noun: str) -> str:
-    """`1 record`, `12,000 records`."""
-    return f"{count:,.0f} {noun}{'' if round(count) == 1 else 's'}"
-
-
-def duration_text(duration_ms: float) -> str:
-    if duration_ms < 10:
-        return f"{duration_ms:.2f} ms"
-    if duration_ms < 1000:
-        return f"{duration_ms:.1f} ms"
-    return f"{duration_ms / 1000:.2f} s"
-
-
-AGE_UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
-
-
-def age_text(age_ms: int) -> str:
-    """`320 ms`, `8.2 s`, `2 min 3 s`, `3 h 5 min`, `12 d 4 h`: the two largest units."""
-    seconds = age_ms // 1000
-    for unit_s, unit, finer_s, finer in AGE_UNITS:
-        if seconds >= unit_s:
-            rest = seconds % unit_s // finer_s
-            return f"{seconds // unit_s:,} {unit}" + (f" {rest} {finer}" if rest else "")
-    if seconds:
-        return f"{age_ms // 100 / 10:.1f} s"
-    return f"{age_ms} ms" if age_ms else "0 s"
-
-
-def offset_range_text(earliest: int, latest: int) -> str:
-    """`offsets 0–9, next 10` for a log that begins at `earliest` and whose next record gets offset `latest`."""
-    if earliest >= latest:
-        return "empty" if not latest else f"empty, next {latest}"
-    held = f"offset {earliest}" if earliest + 1 == latest else f"offsets {earliest}–{latest - 1}"
-    return f"{held}, next {latest}"
-
-
 def one_line(text: str | None) -> str:
     """A value of a record on one line: control characters escaped, long values cut."""
     if text is None:

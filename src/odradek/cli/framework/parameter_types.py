@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
+from odradek.conventions.figures import INT32_MAX, INT64_MAX
+
 LARGEST_VALUE_BYTES = 100_000_000  # the default limit of a request, socket.request.max.bytes, is 104,857,600
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from odradek.cli.client.options import cluster_options, groups_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

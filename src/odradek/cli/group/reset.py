@@ -6,24 +6,25 @@ import time
 from typing import IO, TYPE_CHECKING
 
 import click
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from odradek.admin.errors import NoSuchGroup
 from odradek.admin.groups.reset_plan import (
+    alter,
     choose_partitions,
+    committed_offsets,
+    consequence,
     offsets_at_time,
     plan_moves,
     read_bounds,
     read_file,
     shifted,
 )
-from odradek.admin.groups.state import read_group, read_offsets
 from odradek.cli.client.options import cluster_options, group_argument
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, note, print_columns, print_json, say
-from odradek.cli.framework.parameter_types import INT64_MAX, OFFSET, TOPIC_NAME, NumberType
+from odradek.cli.framework.output import note, print_columns, print_json, say
+from odradek.cli.framework.parameter_types import OFFSET, TOPIC_NAME, NumberType
 from odradek.cli.framework.times import DurationType, TimeType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT64_MAX, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from odradek.admin.groups.reset_plan import Move
     from odradek.admin.groups.state import PartitionKey
 
-REQUEST_TIMEOUT_S = 15.0
 SHIFT = NumberType(-INT64_MAX, INT64_MAX)
 EXACTLY_ONE = "give one of --to-earliest, --to-latest, --to-time, --by-duration, --to-offset, --shift, --from-file"
 
@@ -139,22 +139,6 @@ def note_dry_run(moves: Sequence[Move]) -> None:
         note("nothing was changed; add --execute to apply it")
 
 
-def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> dict[PartitionKey, int]:
-    """Failure while members are active: their next commit would overwrite the change."""
-    try:
-        group = read_group(cluster, name)
-    except NoSuchGroup:
-        if is_new_allowed:
-            return {}
-        raise
-    if group.is_active:
-        members = count_text(len(group.members), "active member")
-        raise Failure(
-            f"group {name} is {group.state} with {members}; stop them first: they would commit over the change"
-        )
-    return read_offsets(cluster, name)
-
-
 def show(name: str, moves: Sequence[Move], is_done: bool, as_json: bool) -> None:
     if as_json:
         for each in moves:
@@ -179,27 +163,3 @@ def as_row(move: Move) -> tuple[object, ...]:
     if move.before is None:
         return move.topic, move.partition, "-", move.after, "new"
     return move.topic, move.partition, move.before, move.after, f"{move.change:+,}" if move.change else "0"
-
-
-def consequence(moves: Sequence[Move]) -> str:
-    """What the change means for the consumers of the group."""
-    again = -sum(move.change for move in moves if move.change < 0)
-    skipped = sum(move.change for move in moves if move.change > 0)
-    new = sum(move.before is None for move in moves)
-    facts = [f"{count_text(again, 'record')} to be read again"] if again else []
-    facts += [f"{count_text(skipped, 'record')} to be skipped"] if skipped else []
-    facts += [f"{count_text(new, 'partition')} committed for the first time"] if new else []
-    return ", ".join(facts) or "no offset changes"
-
-
-def alter(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
-    """Failure if members have become active, or have committed since the moves were planned."""
-    before = committed_offsets(cluster, name, is_new_allowed=True)
-    if any(before.get((move.topic, move.partition)) != move.before for move in moves):
-        raise Failure(f"group {name} has committed other offsets since the preview; look at a new preview")
-    offsets = [TopicPartition(move.topic, move.partition, move.after) for move in moves]
-    request = ConsumerGroupTopicPartitions(name, offsets)
-    futures = cluster.admin().alter_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
-    for each in cluster.finish(futures[name], f"group {name}", "Read").topic_partitions:
-        if each.error is not None:
-            raise cluster.failure(each.error, f"group {name}, {each.topic}-{each.partition}", "Read")

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from odradek.admin.groups.time_lag import longest_time_lag
-from odradek.cli.framework.output import age_text, count_text, faint, print_columns, say, strong
+from odradek.cli.framework.output import faint, print_columns, say, strong
+from odradek.conventions.figures import age_text, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import count_text, faint, print_columns, print_json, say, strong
+from odradek.cli.framework.output import faint, print_columns, print_json, say, strong
 from odradek.cli.log.rows import (
     batch_row,
     directory_text,
@@ -35,6 +34,8 @@ from odradek.cli.log.segment_scan import (
     summarise,
 )
 from odradek.cli.log.side_files import Row, base_offset_of, reader_for
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import count_text, print_json, say, strong
+from odradek.cli.framework.output import print_json, say, strong
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
 from odradek.cli.log.targets import Target, find_target, shown_path
 from odradek.cli.log.transaction_check import rebuild_indexes
 from odradek.cli.log.verify import TargetCheck, check_target, total_text
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 from odradek.host.real_disk import RealDisk
 from odradek.log.log_directory import LOCK_FILE
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION, BatchHeader, write_batch

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.framework.output import count_text, faint, one_line, print_columns, say
-from odradek.cli.framework.times import iso_text
+from odradek.cli.framework.output import faint, one_line, print_columns, say
 from odradek.cli.log.segment_scan import BatchAt, SegmentSummary, codec_name
 from odradek.cli.log.side_files import base_offset_of
-from odradek.conventions.sizes import size_text
+from odradek.conventions.figures import count_text, iso_text, size_text
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:

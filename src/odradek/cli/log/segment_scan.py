@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.framework.output import count_text
+from odradek.conventions.figures import count_text
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum, read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage

@@ -12,8 +12,8 @@ from typing import Any
 
 from crc32c import crc32c
 
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.times import iso_text
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import iso_text
 from odradek.log.checkpoints import CHECKSUM_NAME
 
 Row = dict[str, Any]

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.log.findings import Finding, Remedy
+from odradek.conventions.failures import Failure
 from odradek.host.host import real_host
 from odradek.host.real_disk import RealDisk
 from odradek.log.checkpoints import decode_checkpoint

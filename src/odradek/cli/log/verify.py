@@ -12,22 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import (
-    count_text,
-    duration_text,
-    faint,
-    offset_range_text,
-    print_json,
-    say,
-    shows_progress,
-    strong,
-)
+from odradek.cli.framework.output import faint, print_json, say, shows_progress, strong
 from odradek.cli.log.check import check_partition
 from odradek.cli.log.findings import Remedy
 from odradek.cli.log.targets import Target, check_log_directory, find_target, shown_path
-from odradek.conventions.sizes import size_text
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text, duration_text, offset_range_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

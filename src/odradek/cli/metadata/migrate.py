@@ -10,10 +10,11 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option, properties_argument
-from odradek.cli.framework.output import count_text, print_json, say
-from odradek.conventions.executable import command_name
+from odradek.cli.framework.output import print_json, say
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
+from odradek.local.executable import command_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,11 @@ from odradek.admin.partitions.requests import elect_leaders
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_columns, print_json, say
+from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.partition.plan_view import brokers_text
-from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
+from odradek.cli.partition.selection import named_partitions, partition_option, topics_argument
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def elect(
     """
     requests = BrokerRequests(cluster)
     state = read_state(requests)
-    chosen = plan_election(state, select_partitions(state, names, indexes), is_unclean=unclean)
+    chosen = plan_election(state, named_partitions(state, names, indexes), is_unclean=unclean)
     if not chosen:
         if as_json:
             print_json({"partitions": [], "elected": 0})

@@ -12,11 +12,11 @@ from odradek.admin.partitions.copies import failed_text, read_copies
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_columns, print_json, say
+from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.partition.moving import wait_for
-from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
-from odradek.conventions.sizes import size_text
+from odradek.cli.partition.selection import named_partitions, partition_option, topics_argument
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text, size_text
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -69,7 +69,7 @@ def move(
     broker = state.brokers.get(broker_id)
     if broker is None or broker.is_fenced:
         raise Failure(f"broker {broker_id} is not running; `odradek cluster status` shows those that are")
-    chosen = {(each.topic, each.index) for each in select_partitions(state, names, indexes)}
+    chosen = {(each.topic, each.index) for each in named_partitions(state, names, indexes)}
     found = read_copies(requests, broker)
     if directory not in found.paths:
         raise Failure(f"broker {broker_id} has no log directory {directory}; it has {', '.join(found.paths)}")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.admin.partitions.copies import failed_text, read_copies
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, shows_progress
-from odradek.conventions.sizes import size_text
+from odradek.cli.framework.output import shows_progress
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

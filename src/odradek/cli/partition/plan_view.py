@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.framework.output import column_lines, count_text
-from odradek.conventions.sizes import size_text
+from odradek.cli.framework.output import column_lines
+from odradek.conventions.figures import count_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import click
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import read_state
 from odradek.admin.errors import NotAuthorized
-from odradek.admin.partitions.plan import Move, NotEnoughBrokers, Place, plan_moves
+from odradek.admin.partitions.plan import Move, planned_moves
 from odradek.admin.partitions.plan_file import read_plan_file
 from odradek.admin.partitions.requests import Refused, alter_reassignments
 from odradek.admin.partitions.sizes import read_sizes, with_sizes
@@ -17,12 +17,13 @@ from odradek.admin.partitions.throttle import set_throttle
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, note, print_json, say
-from odradek.cli.framework.parameter_types import INT64_MAX, PARTITION, REPLICATION_FACTOR, NumberType
+from odradek.cli.framework.output import note, print_json, say
+from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, NumberType
 from odradek.cli.partition.plan_view import move_object, plan_lines
 from odradek.cli.partition.running import cancel_running, list_running, settle_throttle, verify, wait_for
-from odradek.cli.partition.selection import partition_option, select_partitions, topics_argument
+from odradek.cli.partition.selection import named_partitions, partition_option, topics_argument
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT64_MAX, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,48 +103,24 @@ def reassign(
     if mode is not None and (to or drain or replication_factor or throttle or dry_run or waits):
         raise click.UsageError(f"--{mode} takes topics, --partition or --file only")
     if mode == "list":
-        list_running(requests, state, select_partitions(state, names, indexes), as_json=as_json)
+        list_running(requests, state, named_partitions(state, names, indexes), as_json=as_json)
         return
     if mode == "verify":
         expected = {} if path is None else read_plan_file(path)
-        verify(requests, state, select_partitions(state, names, indexes), expected, as_json=as_json)
+        verify(requests, state, named_partitions(state, names, indexes), expected, as_json=as_json)
         return
     if mode == "cancel":
-        cancel_running(requests, select_partitions(state, names, indexes), is_confirmed=yes, as_json=as_json)
+        cancel_running(requests, named_partitions(state, names, indexes), is_confirmed=yes, as_json=as_json)
         return
     if path is not None and (names or to or drain or replication_factor):
         raise click.UsageError("--file has the whole plan: leave out topics, --to, --drain and --replication-factor")
     if path is None and not names and not drain:
         raise click.UsageError("name topics, or give --drain or --file")
+    if indexes and len(names) != 1 and not path:
+        raise click.UsageError("--partition needs exactly one TOPIC")
     moves = moves_of_file(state, path) if path else planned_moves(state, names, indexes, to, drain, replication_factor)
     sizes = read_sizes(requests, state, [move.partition for move in moves])
     run_plan(requests, with_sizes(moves, sizes), throttle, dry_run=dry_run, waits=waits, yes=yes, as_json=as_json)
-
-
-def planned_moves(
-    state: ClusterState,
-    names: Sequence[str],
-    indexes: Sequence[int],
-    to: Sequence[int] | None,
-    drain: Sequence[int],
-    replication_factor: int | None,
-) -> list[Move]:
-    running = {broker.broker_id for broker in state.brokers.values() if not broker.is_fenced}
-    wanted = set(to) if to else running
-    for broker in sorted(wanted - running):
-        raise Failure(f"broker {broker} does not run; running brokers: {', '.join(map(str, sorted(running)))}")
-    wanted -= set(drain)
-    partitions = select_partitions(state, names, indexes)
-    if not names:  # everything that a drained broker has
-        partitions = [each for each in partitions if set(each.target) & set(drain)]
-    places = {broker: Place(state.brokers[broker].rack, state.brokers[broker].host) for broker in sorted(wanted)}
-    try:
-        return plan_moves(partitions, places, replication_factor)
-    except NotEnoughBrokers as problem:
-        raise Failure(
-            f"{problem.partition.name} needs {problem.needed} brokers for its replicas, and {problem.available} "
-            "remain: add brokers, or give a lower --replication-factor"
-        ) from None
 
 
 def moves_of_file(state: ClusterState, path: str) -> list[Move]:

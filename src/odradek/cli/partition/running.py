@@ -12,10 +12,10 @@ from odradek.admin.partitions.requests import alter_reassignments
 from odradek.admin.partitions.sizes import read_sizes
 from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_of
 from odradek.cli.framework.confirmation import confirm
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_columns, print_json, say, shows_progress
+from odradek.cli.framework.output import print_columns, print_json, say, shows_progress
 from odradek.cli.partition.plan_view import brokers_text, progress, progress_object, running_lines
-from odradek.conventions.sizes import size_text
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

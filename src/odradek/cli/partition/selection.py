@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.errors import NoSuchTopic
+from odradek.admin.partitions.plan import select_partitions
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.framework.commands import OptionalArgument
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.parameter_types import PARTITION, TOPIC_NAME
 
 if TYPE_CHECKING:
@@ -31,18 +30,8 @@ partition_option = click.option(
 )
 
 
-def select_partitions(state: ClusterState, names: Sequence[str], indexes: Sequence[int]) -> list[PartitionState]:
-    """All partitions without names; a Failure names a topic or a partition that does not exist."""
+def named_partitions(state: ClusterState, names: Sequence[str], indexes: Sequence[int]) -> list[PartitionState]:
+    """As `select_partitions`, from the options of a command."""
     if indexes and len(names) != 1:
         raise click.UsageError("--partition needs exactly one TOPIC")
-    if not names:
-        return list(state.partitions)
-    known = {partition.topic for partition in state.partitions}
-    for name in names:
-        if name not in known:
-            raise NoSuchTopic(f"there is no topic {name}; `odradek topic list` shows those that exist", name)
-    found = state.of_topics(names)
-    missing = sorted(set(indexes) - {partition.index for partition in found})
-    if missing:
-        raise Failure(f"topic {names[0]} has no partition {missing[0]}; it has {len(found)} partitions")
-    return [partition for partition in found if not indexes or partition.index in indexes]
+    return select_partitions(state, names, indexes)

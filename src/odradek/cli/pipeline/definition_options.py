@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.parameter_types import PAIR, TEXT
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

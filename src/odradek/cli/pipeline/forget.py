@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.started import statuses
+from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.state_folders import started_names
 from odradek.pipelines.operating.status import ENDED
 from odradek.pipelines.operating.status_files import read_status, remove_status

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.conventions.executable import command_name
+from odradek.conventions.failures import Failure
+from odradek.local.executable import command_name
 from odradek.pipelines.definition.parsing_values import PIPELINE_NAME, TOPIC_NAME
 from odradek.pipelines.examples.folders import copy_example, find_example
 

@@ -6,8 +6,8 @@ import importlib.util
 import os
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.definition_options import chosen, remember_secrets
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

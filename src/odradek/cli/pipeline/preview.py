@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_json
 from odradek.cli.framework.parameter_types import RECORD_COUNT, TEXT
 from odradek.cli.pipeline.loading import choose, load
 from odradek.cli.pipeline.options import overridden, plain_override_options
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.pipelines.spark.querying import Answer

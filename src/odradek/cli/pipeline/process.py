@@ -11,7 +11,7 @@ import threading
 import time
 from typing import IO, TYPE_CHECKING, Self
 
-from odradek.cli.framework.failure import Failure, without_prefix
+from odradek.conventions.failures import Failure, without_prefix
 from odradek.local.child_process import start_command, stop_command
 from odradek.pipelines.operating import attempts
 

@@ -14,10 +14,10 @@ from odradek.admin.letters.redriving import redrive as write_back
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.conventions.sizes import size_text
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

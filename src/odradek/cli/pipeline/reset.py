@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import age_text, note, print_columns, print_json, say
+from odradek.cli.framework.output import note, print_columns, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import choose, load
 from odradek.cli.pipeline.options import checkpoints_option, name_option, overridden, yes_option
 from odradek.cli.pipeline.start_positions import parse_position, position_text
-from odradek.conventions.sizes import size_text
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import age_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.cli.pipeline.loading import choose, load, require_packages
 from odradek.cli.pipeline.options import from_option, metrics_options, overridden, override_options, yes_option
+from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import call_when_parent_ends
 from odradek.pipelines.operating.events import EventPipe, failed, note
 from odradek.pipelines.operating.screens import LiveView, chosen_screen

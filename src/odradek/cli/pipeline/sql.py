@@ -14,13 +14,13 @@ import click
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
 from odradek.cli.pipeline.connection_options import connection_options, with_connection
 from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import choose, load, require_packages
 from odradek.cli.pipeline.run import SPARK_PACKAGES
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

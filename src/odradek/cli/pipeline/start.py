@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure, without_prefix
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.pipeline.loading import choose, load
@@ -22,6 +21,7 @@ from odradek.cli.pipeline.options import (
     override_options,
     yes_option,
 )
+from odradek.conventions.failures import Failure, without_prefix
 from odradek.pipelines.operating.state_folders import LOG, folder_of
 from odradek.pipelines.operating.status import ENDED, State
 from odradek.pipelines.operating.status_files import read_status

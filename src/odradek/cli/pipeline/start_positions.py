@@ -6,9 +6,9 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.parameter_types import INT32_MAX, INT64_MAX, quoted
-from odradek.cli.framework.times import iso_text, parse_time_ms
+from odradek.cli.framework.parameter_types import quoted
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT32_MAX, INT64_MAX, iso_text, parse_time_ms
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.planning.streams import ranged_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.state_folders import started_names
 from odradek.pipelines.operating.status_files import read_status
 

@@ -11,7 +11,7 @@ from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_columns, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.started import statuses
-from odradek.conventions.sizes import size_text
+from odradek.conventions.figures import size_text
 from odradek.pipelines.operating.figures import clock_text, duration_text, rate_text
 from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus, State
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.admin.cluster import Cluster
-from odradek.cli.framework.failure import Failure
-from odradek.conventions.client_settings import UntranslatableSetting
+from odradek.conventions.client_properties import UntranslatableSetting
+from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.client_settings import translate_settings
 from odradek.pipelines.operating.status import ENDED, State
 from odradek.pipelines.operating.status_record import (

@@ -8,11 +8,11 @@ import time
 import click
 
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
 from odradek.cli.pipeline.started import statuses
+from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.figures import duration_text
 from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
 from odradek.pipelines.operating.status_files import attempt_in, mark_in, read_status

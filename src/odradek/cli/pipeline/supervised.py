@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.pipeline.options import override_arguments
 from odradek.cli.pipeline.status_topic import status_topic
+from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.backoff import Backoff
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.operating.processes import own_mark

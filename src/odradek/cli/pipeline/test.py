@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import count_text, faint, print_json, say, strong
+from odradek.cli.framework.output import faint, print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.definition_options import chosen, definition_options
 from odradek.cli.pipeline.loading import require_packages
 from odradek.cli.pipeline.run import SPARK_PACKAGES
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problem

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import count_text, print_json, say, strong
+from odradek.cli.framework.output import print_json, say, strong
 from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import load
 from odradek.cli.pipeline.options import ENGINES
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.checked import Definition

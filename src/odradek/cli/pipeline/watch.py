@@ -9,12 +9,12 @@ import time
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
 from odradek.cli.pipeline.started import statuses
+from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.state_folders import STATUS, folder_of
 from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
 from odradek.pipelines.operating.status_files import read_status

@@ -20,10 +20,10 @@ from odradek.admin.profiles.profiles import (
 from odradek.cli.client.chosen_cluster import chosen_cluster
 from odradek.cli.client.options import connection_options
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

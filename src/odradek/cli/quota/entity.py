@@ -4,47 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from odradek.admin.quotas import ADDRESS, CLIENT_ID, TYPES, USER, Part
 from odradek.cli.framework.parameter_types import NameType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-USER, CLIENT_ID, ADDRESS = "user", "client-id", "ip"
-TYPES = (USER, CLIENT_ID, ADDRESS)
 NOUNS = ((USER, "user", "users"), (CLIENT_ID, "client id", "client ids"), (ADDRESS, "address", "addresses"))
-KEYS_BY_TYPE = {
-    USER: ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"),
-    CLIENT_ID: ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"),
-    ADDRESS: ("connection_creation_rate",),
-}
-
-
-class Part(NamedTuple):
-    """`name` is None for the default."""
-
-    type: str
-    name: str | None
-
-    def __str__(self) -> str:
-        return f"default {self.type}" if self.name is None else f"{self.type} {self.name}"
-
-
-Entity = tuple[Part, ...]
-
-
-def entity_text(entity: Entity) -> str:
-    return ", ".join(map(str, entity))
-
-
-def entity_json(entity: Entity) -> dict[str, str | None]:
-    return {part.type: part.name for part in entity}
-
-
-def sorted_entity(parts: list[Part]) -> Entity:
-    return tuple(sorted(parts, key=lambda part: TYPES.index(part.type) if part.type in TYPES else len(TYPES)))
 
 
 def entity_options(function: F) -> F:

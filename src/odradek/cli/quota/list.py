@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.admin.quotas.values import value_text
+from odradek.admin.quotas import Entity, entity_json, entity_text, value_text
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say
-from odradek.cli.quota.entity import Entity, entity_json, entity_options, entity_text
+from odradek.cli.quota.entity import entity_options
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @cluster_options
 def list_quotas(entity: Entity, cluster: Cluster, as_json: bool) -> None:
     """List the quotas of the cluster, or those that name a user, a client id or an address."""
-    from odradek.admin.quotas.requests import read_quotas
+    from odradek.admin.quotas import read_quotas
 
     found = read_quotas(cluster, entity)
     if as_json:

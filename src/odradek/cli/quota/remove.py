@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.quotas import Entity, entity_json, entity_text
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import SETTING_NAME
-from odradek.cli.quota.entity import Entity, entity_json, entity_options, entity_text
+from odradek.cli.quota.entity import entity_options
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -32,7 +33,7 @@ def remove(keys: tuple[str, ...], entity: Entity, cluster: Cluster, as_json: boo
 
     Quotas of a user together with a client id are not those of the user: name both to remove them.
     """
-    from odradek.admin.quotas.requests import alter_quotas, read_quotas
+    from odradek.admin.quotas import alter_quotas, read_quotas
 
     if not entity:
         raise click.UsageError("name whose quotas to remove: --user, --client-id, --ip, or a default")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.quotas.values import value_text
+from odradek.admin.quotas import KEYS_BY_TYPE, Entity, entity_json, entity_text, value_text
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import PAIR
-from odradek.cli.quota.entity import KEYS_BY_TYPE, Entity, entity_json, entity_options, entity_text
-from odradek.conventions.suggestions import did_you_mean
+from odradek.cli.quota.entity import entity_options
+from odradek.conventions.failures import did_you_mean
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -41,7 +41,7 @@ def set_quota(quotas: tuple[tuple[str, str], ...], entity: Entity, cluster: Clus
     controller_mutation_rate  partitions created or removed in a second
     connection_creation_rate  connections opened in a second (--ip only)
     """
-    from odradek.admin.quotas.requests import alter_quotas
+    from odradek.admin.quotas import alter_quotas
 
     if not entity:
         raise click.UsageError("name what to limit: --user, --client-id, --ip, or a default such as --user-default")

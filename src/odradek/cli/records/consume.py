@@ -16,13 +16,14 @@ from odradek.admin.topics.topic_choice import choose_topics, has_pattern, topics
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, note
+from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME
 from odradek.cli.framework.times import DurationType, TimeType
 from odradek.cli.records.format_string import FormatError
 from odradek.cli.records.record_output import RecordWriter, format_writer, json_writer, terminal_json_writer
 from odradek.cli.records.start_offset import StartOffsetType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,7 +118,7 @@ def consume(
         reader = GroupReader(
             cluster, topics, group,
             from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
-            until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying,
+            until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying, on_assigned=note,
         )  # fmt: skip
     else:
         led = led_partitions(cluster, topics, partitions, missing)

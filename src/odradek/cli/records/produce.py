@@ -11,13 +11,14 @@ import click
 
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, note, shows_progress
+from odradek.cli.framework.output import note, shows_progress
 from odradek.cli.framework.parameter_types import BYTES, HEADER, PARTITION
 from odradek.cli.framework.times import TimeType
 from odradek.cli.records.format_string import FormatError
 from odradek.cli.records.record_input import InputError, InputRecord, LineReader, line_reader
 from odradek.cli.records.record_writer import RecordWriter
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from odradek.cli.framework.parameter_types import INT32_MAX, INT64_MAX, readable
-from odradek.cli.framework.times import parse_time_ms
+from odradek.cli.framework.parameter_types import readable
 from odradek.cli.records.format_string import FormatError, parse_format
+from odradek.conventions.figures import INT32_MAX, INT64_MAX, parse_time_ms
 
 INPUT_VERBS = "kvshpT"
 LONGEST_NUMBER = 40  # digits, leading zeros included

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.framework.times import iso_text
 from odradek.cli.records.format_string import Piece, parse_format
+from odradek.conventions.figures import iso_text
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:

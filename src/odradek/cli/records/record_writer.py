@@ -9,8 +9,9 @@ from confluent_kafka import KafkaException
 
 from odradek.admin.kafka_admin import ConfigResource
 from odradek.admin.topics.topic_choice import with_similar_topics
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, note, print_json, say
+from odradek.cli.framework.output import note, print_json, say
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, ThrottleEvent

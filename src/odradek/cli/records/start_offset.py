@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from odradek.admin.records.consume_range import Start
-from odradek.cli.framework.parameter_types import INT64_MAX, quoted
+from odradek.cli.framework.parameter_types import quoted
+from odradek.conventions.figures import INT64_MAX
 
 NAMES = {
     "earliest": Start(from_beginning=True),

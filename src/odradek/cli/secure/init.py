@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
@@ -21,6 +20,7 @@ from odradek.cli.secure.configurations import (
     sasl_client_properties,
     sasl_librdkafka_file,
 )
+from odradek.conventions.failures import Failure
 from odradek.conventions.private_files import make_private_directory, write_private
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"

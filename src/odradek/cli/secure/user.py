@@ -8,11 +8,11 @@ import click
 
 from odradek.admin.profiles.connection_choice import CLIENT_FILE, SERVERS, read_kafka_file
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.secure.configurations import client_properties
+from odradek.conventions.failures import Failure
 from odradek.conventions.private_files import write_private
 
 

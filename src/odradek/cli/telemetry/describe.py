@@ -9,10 +9,10 @@ import click
 from odradek.admin.telemetry import parse_id, read_instances
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note_missing, print_columns, print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.telemetry.list import as_object
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

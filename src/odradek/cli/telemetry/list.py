@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from odradek.admin.telemetry import id_text, read_instances
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.output import age_text, note_missing, print_columns, print_json, say
+from odradek.cli.framework.output import note_missing, print_columns, print_json, say
+from odradek.conventions.figures import age_text
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

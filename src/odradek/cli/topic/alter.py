@@ -12,9 +12,10 @@ from odradek.admin.topics.settings import alter_settings
 from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.output import count_text, print_json, say
+from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import PARTITION_COUNT, SETTING_NAME, TOPIC_NAME
 from odradek.cli.framework.times import SETTING
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -10,10 +10,11 @@ from odradek.admin.topics.setting_names import suggesting_names
 from odradek.cli.client.name_completion import complete_topic_assignments
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_json, say
+from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import PARTITION_COUNT, REPLICATION_FACTOR, TOPIC_NAME
 from odradek.cli.framework.times import SETTING
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -8,8 +8,9 @@ from odradek.admin.topics.topic_choice import choose_topics, has_pattern, with_s
 from odradek.cli.client.options import cluster_options, topics_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, note, print_json, say
+from odradek.cli.framework.output import note, print_json, say
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -12,8 +12,9 @@ from odradek.admin.topics.topic_choice import choose_topics
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.output import count_text, faint, print_columns, print_json, say, strong
+from odradek.cli.framework.output import faint, print_columns, print_json, say, strong
 from odradek.cli.framework.parameter_types import TOPIC_NAME
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,10 +11,11 @@ from confluent_kafka import KafkaException, TopicPartition
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import count_text, print_columns, print_json, say
+from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.framework.parameter_types import OFFSET, PARTITION
 from odradek.cli.framework.times import TimeType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

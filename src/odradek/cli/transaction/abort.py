@@ -9,9 +9,9 @@ import click
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import OFFSET, PARTITION
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

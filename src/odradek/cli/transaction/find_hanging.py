@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.transactions import without_known
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import age_text, print_columns, print_json, say
-from odradek.cli.framework.parameter_types import INT32_MAX, TOPIC_NAME, NumberType
+from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.cli.framework.parameter_types import TOPIC_NAME, NumberType
 from odradek.cli.framework.times import DurationType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT32_MAX, age_text
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-    from odradek.admin.transactions import Broker, OpenTransaction
+    from odradek.admin.transactions import OpenTransaction
 
 LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
 
@@ -85,22 +87,6 @@ def find_hanging(
         )
     else:
         say("no hanging transactions")
-
-
-def without_known(brokers: dict[int, Broker], found: list[OpenTransaction]) -> list[OpenTransaction]:
-    """The transactions whose producer id has no transactional id, or whose partition its transaction does not have."""
-    from odradek.admin.transactions import describe_transaction, list_transactions
-
-    if not found:
-        return []
-    listed = list_transactions(brokers.values(), producer_ids={each.producer_id for each in found})
-    known = set()
-    for transaction in listed:
-        _coordinator, state = describe_transaction(brokers, transaction.transactional_id)
-        known |= {
-            (state.producer_id, topic.topic, partition) for topic in state.topics for partition in topic.partitions
-        }
-    return [each for each in found if (each.producer_id, each.topic, each.partition) not in known]
 
 
 def as_object(found: OpenTransaction, now_ms: int) -> dict[str, str | int]:

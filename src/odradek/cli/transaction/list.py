@@ -10,8 +10,9 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import state_option
 from odradek.cli.framework.output import note_missing, print_columns, print_json, say
-from odradek.cli.framework.parameter_types import INT64_MAX, TEXT, NumberType
+from odradek.cli.framework.parameter_types import TEXT, NumberType
 from odradek.cli.framework.times import DurationType
+from odradek.conventions.figures import INT64_MAX
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -7,19 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.users import DEFAULT_ITERATIONS, MECHANISMS, read_users, set_password
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note, print_json, say
-from odradek.cli.user.credentials import (
-    DEFAULT_ITERATIONS,
-    MECHANISMS,
-    iterations_option,
-    mechanism_option,
-    read_users,
-    set_password,
-)
+from odradek.cli.user.options import iterations_option, mechanism_option
 from odradek.cli.user.secret import password_options, read_password
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

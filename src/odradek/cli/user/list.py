@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.admin.users import read_users
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say
-from odradek.cli.user.credentials import read_users
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.users import read_users, remove_credentials
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.user.credentials import read_users, remove_credentials
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

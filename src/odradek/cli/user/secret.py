@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note
+from odradek.conventions.failures import Failure
 
 F = TypeVar("F", bound=Callable[..., Any])
 LARGEST_PASSWORD_LENGTH = 4096

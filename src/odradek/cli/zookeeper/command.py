@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import SignalSafeSetter
 from odradek.cli.framework.options import format_option
+from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import call_when_parent_ends
 
 if TYPE_CHECKING:

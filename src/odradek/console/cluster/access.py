@@ -19,19 +19,10 @@ from odradek.admin.acls.rules import (
     describe,
     unsupported_operation,
 )
-from odradek.admin.quotas.requests import alter_quotas, read_quotas
-from odradek.admin.quotas.values import UNITS
-from odradek.cli.framework.failure import Failure
-from odradek.cli.quota.entity import KEYS_BY_TYPE, Entity, Part, entity_text
-from odradek.cli.user.credentials import (
-    DEFAULT_ITERATIONS,
-    MECHANISMS,
-    Credential,
-    read_users,
-    remove_credentials,
-    set_password,
-)
+from odradek.admin.quotas import KEYS_BY_TYPE, UNITS, Entity, Part, alter_quotas, entity_text, read_quotas
+from odradek.admin.users import DEFAULT_ITERATIONS, MECHANISMS, Credential, read_users, remove_credentials, set_password
 from odradek.console.cluster.permissions import CLUSTER, needs
+from odradek.conventions.failures import Failure
 from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
 from odradek.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 

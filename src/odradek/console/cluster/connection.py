@@ -2,12 +2,9 @@
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import BadCredentials, NoSuchTopic, NotAuthorized
-from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import age_text, count_text
-from odradek.cli.framework.times import iso_text, parse_duration_ms, parse_time_ms
 from odradek.console.cluster.permissions import NotAllowed
-from odradek.conventions.sizes import size_text
-from odradek.conventions.suggestions import similar_names
+from odradek.conventions.failures import Failure, similar_names
+from odradek.conventions.figures import age_text, count_text, iso_text, parse_duration_ms, parse_time_ms, size_text
 
 __all__ = [
     "BadCredentials",

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.records import (
     WINDOW_GROWTH,
     Unreadable,
@@ -24,6 +23,7 @@ from odradek.console.kept_records import NewestRecords
 from odradek.console.record import cut_to_row, incomplete_line, json_line
 from odradek.console.record_page import in_page_order
 from odradek.console.views.figures import plural
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

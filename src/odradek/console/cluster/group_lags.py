@@ -9,8 +9,8 @@ from odradek.admin.groups.committed_offsets import read_committed_offsets_of
 from odradek.admin.groups.group_lag import unread_records
 from odradek.admin.groups.state import NO_LEADER
 from odradek.admin.partition_offsets import LATEST, read_offsets_of
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.lag_summary import MOST_LISTED, LagSummary, summarize_lags
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,7 +14,10 @@ from odradek.admin.groups.committed_offsets import read_committed_offsets, read_
 from odradek.admin.groups.group_lag import unread_records
 from odradek.admin.groups.reset_plan import (
     Move,
+    alter,
     choose_partitions,
+    committed_offsets,
+    consequence,
     offsets_at_time,
     plan_moves,
     read_bounds,
@@ -24,11 +27,10 @@ from odradek.admin.groups.state import GroupState, PartitionLag, partitions_of, 
 from odradek.admin.groups.time_lag import add_time_lags
 from odradek.admin.kept_connections import KeptConnections
 from odradek.admin.partition_offsets import LATEST, read_offsets_of
-from odradek.cli.framework.failure import Failure
-from odradek.cli.group.reset import alter, committed_offsets, consequence
 from odradek.console.cluster.group_lags import failures_of
 from odradek.console.cluster.lag_summary import LagSummary, summarize_lags
 from odradek.console.cluster.permissions import needs
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

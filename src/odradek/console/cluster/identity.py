@@ -8,7 +8,7 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import BadCredentials
 from odradek.admin.wire_security import BearerToken
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.security.sasl_client.credentials import MECHANISMS
 
 if TYPE_CHECKING:

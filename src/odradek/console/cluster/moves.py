@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import read_state
-from odradek.admin.partitions.plan import Move
+from odradek.admin.partitions.plan import Move, planned_moves
 from odradek.admin.partitions.requests import alter_reassignments
 from odradek.admin.partitions.sizes import read_sizes, with_sizes
-from odradek.cli.framework.failure import Failure
-from odradek.cli.partition.reassign import planned_moves
 from odradek.console.cluster.permissions import CLUSTER, needs
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

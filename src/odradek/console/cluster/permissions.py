@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.admin.errors import NotAuthorized
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

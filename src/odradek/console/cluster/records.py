@@ -10,11 +10,11 @@ from odradek.admin.cluster import chosen_partitions, without_leader
 from odradek.admin.records.consume_range import PartitionRange, Start, find_ranges
 from odradek.admin.records.record_fetcher import LATEST, FetchSettings
 from odradek.admin.records.record_reader import RecordReader
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.permissions import needs
 from odradek.console.record import Record
 from odradek.console.record_page import RecordPage
 from odradek.console.views.figures import plural
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import Unreadable, joined
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,8 @@ from odradek.admin.kafka_admin import (
 )
 from odradek.admin.topics.setting_names import suggesting_names
 from odradek.admin.topics.settings import Setting, alter_settings, read_settings
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.permissions import needs
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin import transactions as requests
 from odradek.admin.errors import NotAuthorized
-from odradek.admin.transactions import ListedTransaction, OpenTransaction
-from odradek.cli.framework.failure import Failure
-from odradek.cli.transaction.describe import as_object
+from odradek.admin.transactions import ListedTransaction, OpenTransaction, transaction_object
 from odradek.console.cluster.permissions import CLUSTER, needs
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +56,7 @@ def describe_transaction(cluster: Cluster, name: str, now_ms: int) -> DescribedT
     brokers = requests.read_brokers(cluster)
     with needs("Describe", f"transactional-id {name}"):
         coordinator, state = requests.describe_transaction(brokers, name)
-    facts = as_object(coordinator, state, now_ms)
+    facts = transaction_object(coordinator, state, now_ms)
     keys = {(each["topic"], each["partition"]) for each in facts["partitions"]}
     leaders = requests.partition_leaders(cluster, brokers, {topic for topic, _ in keys}) if keys else {}
     with needs("Read", "the topics of the transaction"):

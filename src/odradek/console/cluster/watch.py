@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import MinInSync, read_state
 from odradek.admin.controller_lookup import ControllerLookup
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.group_lags import GroupLags, read_group_lags
 from odradek.console.cluster.lag_summary import WideGroups
@@ -33,6 +32,7 @@ from odradek.console.cluster.snapshot import (
 from odradek.console.history import Sample, Samples, Series
 from odradek.console.pacing import Freshness, Round, old_after_s, pause_s
 from odradek.console.traffic import loads_between
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

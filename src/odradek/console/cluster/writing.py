@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException
 
-from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.permissions import NotAllowed, needs
 from odradek.console.cluster.records import read_selected
 from odradek.console.views.figures import plural
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

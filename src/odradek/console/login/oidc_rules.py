@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from odradek.console.login.attempts import network_of
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 from odradek.security.sasl.json_web_tokens import InvalidToken, TokenRules, check_claims, signed_claims
 
 if TYPE_CHECKING:

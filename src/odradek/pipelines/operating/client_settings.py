@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.conventions.client_settings import UntranslatableSetting, librdkafka_names
+from odradek.conventions.client_properties import UntranslatableSetting, librdkafka_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from odradek.conventions.sizes import size_text
+from odradek.conventions.figures import size_text
 from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, rate_text
 from odradek.pipelines.operating.status import State
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.conventions.sizes import size_text
+from odradek.conventions.figures import size_text
 
 if TYPE_CHECKING:
     from odradek.pipelines.operating.status import PipelineStatus

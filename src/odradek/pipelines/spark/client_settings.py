@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.conventions.client_settings import UntranslatableSetting
+from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.pipelines.operating.client_settings import translate_settings
 from odradek.pipelines.spark.failures import PipelineError
 

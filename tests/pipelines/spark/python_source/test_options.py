@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.conventions.jaas import SCRAM_MODULE
+from odradek.conventions.client_properties import SCRAM_MODULE
 from odradek.pipelines.spark.client_settings import SettingRefused, librdkafka_settings
 from odradek.pipelines.spark.python_source.offsets import Partition
 from odradek.pipelines.spark.python_source.options import EARLIEST, LATEST, Edge, TopicOptions

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.finding import problem, warning
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.finding import warning
-from odradek.cli.framework.output import age_text
+from odradek.conventions.figures import age_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.finding import Finding, Severity, problem, warning
-from odradek.conventions.sizes import size_text
+from odradek.conventions.figures import size_text
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

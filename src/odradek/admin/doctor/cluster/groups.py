@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.finding import warning
-from odradek.cli.framework.output import count_text
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.broker_metrics import metrics_of, serves_metrics
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster import split_addresses
 from odradek.admin.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, MinInSync, read_state
 from odradek.admin.controller_lookup import ControllerLookup
 from odradek.admin.doctor.cluster.facts import ClusterFacts, Contact, Limits
@@ -19,8 +18,8 @@ from odradek.admin.doctor.cluster.topics import SETTINGS
 from odradek.admin.doctor.reading import all_at_once
 from odradek.admin.log_directories import read_disks
 from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
-from odradek.cli.framework.failure import Failure
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback, split_addresses
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_configs import (

@@ -11,7 +11,7 @@ from odradek.admin.doctor.cluster.facts import GroupFacts
 from odradek.admin.groups.group_lag import unread_records
 from odradek.admin.partition_offsets import LATEST, read_offsets_of
 from odradek.admin.request_parts import in_parts
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse

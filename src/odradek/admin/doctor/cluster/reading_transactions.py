@@ -13,8 +13,8 @@ from odradek.admin.transactions import (
     OpenTransaction,
     describe_producers_request,
     open_transactions_in,
+    without_known,
 )
-from odradek.cli.transaction.find_hanging import without_known
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import DescribeProducersResponse
 from odradek.protocol.messages.list_offsets import (

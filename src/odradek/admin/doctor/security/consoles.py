@@ -6,7 +6,7 @@ import http.client
 import ssl
 
 from odradek.admin.doctor.cluster.reading import resolve
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 
 TIMEOUT_S = 5.0
 CONSOLE_PORT = 8484

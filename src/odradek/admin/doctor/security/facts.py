@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.finding import Facts
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from odradek.admin.doctor.security.facts import FileFacts
-from odradek.admin.profiles.properties_file import read_properties_file
+from odradek.conventions.properties_file import read_properties_file
 
 SECRETS = re.compile(r"password|jaas\.config|secret|ssl\.keystore\.key|zookeeper\.auth")
 METADATA_FILE = "odradek-metadata.sqlite"

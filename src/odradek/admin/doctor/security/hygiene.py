@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.finding import problem, warning
-from odradek.conventions.loopback import is_loopback
+from odradek.conventions.addresses import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

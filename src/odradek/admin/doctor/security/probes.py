@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.admin.doctor.security.facts import AnonymousRights, TlsFacts
 from odradek.admin.wire_request import call
 from odradek.admin.wire_security import SecuredAddress, wire_security
-from odradek.cli.framework.failure import Failure
+from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.security.authorizer import Operation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from odradek.conventions.percentiles import percentiles
+from odradek.conventions.figures import percentiles
 
 if TYPE_CHECKING:
     from odradek.pipelines.examples.live_view.definition import Latency

@@ -1,4 +1,4 @@
-"""Suggestions for mistyped names: "did you mean …?"."""
+"""Failures that a user can act on, as one line each, and suggestions for mistyped names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+PROGRAM, ERROR = "odradek:", "error:"  # with which a command begins the line that reports a failure
 MOST_SUGGESTIONS = 3
 LEAST_SIMILARITY = 0.6
 LARGEST_DIFFERENCE = 0.08  # to the most similar name
+
+
+class Failure(Exception):
+    """An expected failure. Its message is one line: what happened, the value concerned, and what to do."""
+
+    exit_code = 1  # of a command that fails with it
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def without_prefix(line: str) -> str:
+    """The message of a failure that another odradek process has reported."""
+    return line.removeprefix(f"{PROGRAM} {ERROR} ")
 
 
 def similar_names(name: str, known: Iterable[str]) -> list[str]:

@@ -1,12 +1,17 @@
-"""SCRAM users over the wire: the requests of `odradek user`, and the options that its commands share."""
+"""SCRAM users over the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __all__
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 
+from odradek.admin.broker_requests import BrokerRequests, check
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import describe_user_scram_credentials as describing
 
@@ -15,11 +20,16 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import Cluster
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
 MECHANISM_NAMES = dict(enumerate(MECHANISMS, 1))  # by their codes
+
+
 DEFAULT_ITERATIONS = 4096
+
+
 REQUEST_TIMEOUT_S = 15.0
 
 
@@ -29,30 +39,9 @@ class Credential(NamedTuple):
     iterations: int
 
 
-mechanism_option = click.option(
-    "--mechanism",
-    "mechanisms",
-    type=click.Choice(MECHANISMS, case_sensitive=False),
-    multiple=True,
-    help="SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable; both by default.",
-)
-
-
-def iterations_option(default: int | None, default_text: str | None = None) -> Callable[[F], F]:
-    return click.option(
-        "--iterations",
-        type=click.IntRange(4096, 16384),
-        default=default,
-        show_default=default_text or True,
-        help="Iterations of the hash of the password.",
-    )
-
-
 def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
     """The credentials of these users, or of all. A named user that does not exist has none. The request is made over a
     socket of our own: the client library crashes the process when the broker refuses it."""
-    from odradek.admin.broker_requests import BrokerRequests, check
-
     cluster.check_reachable()
     request = describing.DescribeUserScramCredentialsRequest(
         users=[describing.UserName(name=name) for name in names] or None
@@ -73,23 +62,12 @@ def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
 
 def set_password(cluster: Cluster, user: str, password: str, iterations: Mapping[str, int]) -> None:
     """`iterations` by mechanism. One request for each: a request may name a user once."""
-    from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __all__
-        ScramCredentialInfo,
-        ScramMechanism,
-        UserScramCredentialUpsertion,
-    )
-
     for mechanism, count in iterations.items():
         info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], count)
         _alter(cluster, user, UserScramCredentialUpsertion(user, info, password.encode()))
 
 
 def remove_credentials(cluster: Cluster, credentials: Iterable[Credential]) -> None:
-    from confluent_kafka.admin import (  # type: ignore[attr-defined]
-        ScramMechanism,
-        UserScramCredentialDeletion,
-    )
-
     for user, mechanism, _ in credentials:
         _alter(cluster, user, UserScramCredentialDeletion(user, ScramMechanism[mechanism.replace("-", "_")]))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.broker_requests import BrokerRequests, check
-from odradek.cli.quota.entity import TYPES, Entity, Part, entity_text, sorted_entity
 from odradek.protocol.messages import alter_client_quotas as altering
 from odradek.protocol.messages import describe_client_quotas as describing
 
@@ -61,3 +60,55 @@ def _order(entity: Entity) -> list[tuple[int, bool, str]]:
         (TYPES.index(part.type) if part.type in TYPES else len(TYPES), part.name is None, part.name or "")
         for part in entity
     ]
+
+
+USER, CLIENT_ID, ADDRESS = "user", "client-id", "ip"
+
+
+TYPES = (USER, CLIENT_ID, ADDRESS)
+
+
+KEYS_BY_TYPE = {
+    USER: ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"),
+    CLIENT_ID: ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"),
+    ADDRESS: ("connection_creation_rate",),
+}
+
+
+class Part(NamedTuple):
+    """`name` is None for the default."""
+
+    type: str
+    name: str | None
+
+    def __str__(self) -> str:
+        return f"default {self.type}" if self.name is None else f"{self.type} {self.name}"
+
+
+Entity = tuple[Part, ...]
+
+
+def entity_text(entity: Entity) -> str:
+    return ", ".join(map(str, entity))
+
+
+def entity_json(entity: Entity) -> dict[str, str | None]:
+    return {part.type: part.name for part in entity}
+
+
+def sorted_entity(parts: list[Part]) -> Entity:
+    return tuple(sorted(parts, key=lambda part: TYPES.index(part.type) if part.type in TYPES else len(TYPES)))
+
+
+UNITS = {
+    "producer_byte_rate": "bytes/s",
+    "consumer_byte_rate": "bytes/s",
+    "request_percentage": "%",
+    "controller_mutation_rate": "partitions/s",
+    "connection_creation_rate": "connections/s",
+}
+
+
+def value_text(key: str, value: float) -> str:
+    number = f"{int(value):,}" if value == int(value) else f"{value:g}"
+    return f"{number} {UNITS.get(key, '')}".rstrip()

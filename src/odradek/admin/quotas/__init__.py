@@ -1,1 +1,0 @@
-"""Client quotas over the wire."""
