@@ -21,6 +21,8 @@ from tests.slow_files import ProcessorTimes, write_report
 from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, refuse_apache_kafka, start_order, suite_of
 from tests.worker_groups import GroupScheduling, write_groups
 
+pytest_plugins = ["tests.commands"]
+
 _SHARED = pytest.StashKey[SharedKafka]()
 _WORKER_INPUT = "shared_kafka_directory"
 _GROUPS = "groups.json"

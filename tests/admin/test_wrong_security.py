@@ -10,7 +10,7 @@ import pytest
 
 from odradek.cli.secure.authority import CertificateAuthority
 from odradek.testing import broker
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

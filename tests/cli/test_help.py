@@ -14,7 +14,7 @@ from odradek.cli.main import root
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def commands_below(group: Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

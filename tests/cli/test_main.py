@@ -16,7 +16,7 @@ from odradek.cli import main as cli_main
 from odradek.cli.main import root, run
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def test_version(offline: Run) -> None:

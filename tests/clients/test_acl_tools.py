@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from odradek.local.running_broker import RunningBroker, broker
-from tests.cli.conftest import Ran, run_odradek
+from tests.commands import Ran, run_odradek
 from tests.jvm.tools import ToolSession
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]

@@ -14,9 +14,9 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.cli.conftest import Ran, run_odradek
 from tests.clients.conftest import Target, wire_topic
 from tests.clients.wire.connection import Connection
+from tests.commands import Ran, run_odradek
 from tests.jvm.tools import ToolSession
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]

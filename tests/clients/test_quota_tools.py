@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 from tests.jvm.tools import ToolSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.cli.conftest import Ran
     from tests.clients.conftest import Target
+    from tests.commands import Ran
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 

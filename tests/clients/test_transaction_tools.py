@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka
 import pytest
 
-from tests.cli.conftest import run_odradek
 from tests.clients.wire.hanging import leave_hanging
 from tests.clients.wire.messages import MessageConnection
+from tests.commands import run_odradek
 from tests.jvm.tools import ToolSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.cli.conftest import Ran
     from tests.clients.conftest import Target
+    from tests.commands import Ran
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 

@@ -15,7 +15,7 @@ import pytest
 
 from odradek.console.settings import ConsoleSettings, OidcLogin, SaslLogin, TlsFiles, problem_of
 from odradek.testing import broker
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 from tests.console.conftest import Answer, Visitor, running_console
 from tests.console.secured import MECHANISM, PASSWORDS, SASL, secured_cluster
 

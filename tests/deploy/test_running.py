@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.local.stable_ports import find_stable_port
-from tests.cli.conftest import Ran, run_odradek
+from tests.commands import Ran, run_odradek
 from tests.deploy.deploy_files import (
     PROPERTIES_PATH,
     ROOT,

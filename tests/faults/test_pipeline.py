@@ -10,7 +10,7 @@ import pytest
 
 from odradek.local.running_cluster import RunningCluster
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 from tests.faults.report import progress
 from tests.pipelines.kills.scene import Scene
 from tests.pipelines.kills.test_kills import BATCHES, EXACTLY_ONCE, LIMIT, check_exactly_once

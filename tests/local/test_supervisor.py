@@ -11,7 +11,7 @@ from odradek.local.supervisor import LONGEST_DELAY_S, STABLE_AFTER_S, RestartDel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def test_a_broker_that_keeps_dying_is_started_less_and_less_often() -> None:

@@ -15,7 +15,7 @@ from odradek.admin.cluster import Cluster
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from odradek.testing import broker, cluster
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 from tests.jvm.tools import ToolSession
 from tests.waiting import eventually
 from tests.wire import WireClient

@@ -1,14 +1,5 @@
-"""The tests of `odradek.testing` start brokers as its users do."""
+"""These tests start brokers as users do."""
 
-from collections.abc import Iterator
+from tests.real_processes import brokers_are_not_forks
 
-import pytest
-
-from tests.forks.brokers import start_brokers_as_forks
-
-
-@pytest.fixture(scope="module", autouse=True)
-def brokers_are_not_forks() -> Iterator[None]:
-    start_brokers_as_forks(False)
-    yield
-    start_brokers_as_forks()
+__all__ = ["brokers_are_not_forks"]

@@ -13,7 +13,7 @@ import pytest
 
 import odradek.console
 from odradek.admin.doctor.security.consoles import TITLE, open_console
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.testing import broker
 from tests.admin.doctor.cluster_facts import healthy
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 UNREADABLE = {"under-min-isr", "min-isr-of-all", "unclean-election", "retention", "transaction-hanging"}
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from odradek.testing import cluster
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from typing import Any

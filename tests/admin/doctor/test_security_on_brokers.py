@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.testing import broker
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from pathlib import Path

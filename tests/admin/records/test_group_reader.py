@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from odradek.admin.cluster import Cluster
-    from tests.cli.conftest import Ran, Run
+    from tests.commands import Ran, Run
 
 
 @pytest.fixture

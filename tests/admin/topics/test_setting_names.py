@@ -10,7 +10,7 @@ from odradek.admin.topics.setting_names import TOPIC_SETTINGS, suggesting_names
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def test_every_topic_setting_of_the_broker_is_listed(odradek: Run, topic: str) -> None:

@@ -9,7 +9,7 @@ from odradek.admin.cluster import Cluster
 from odradek.local.running_broker import RunningBroker, broker
 from odradek.security.acls.bindings import AclBinding, PatternType, Permission
 from odradek.security.authorizer import Operation, ResourceType
-from tests.cli.conftest import Ran, run_odradek
+from tests.commands import Ran, run_odradek
 
 PROPERTIES = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -11,7 +11,7 @@ from odradek.cli.bench.workload import ProduceWorkload
 from odradek.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def written(odradek: Run, topic: str) -> int:

@@ -11,7 +11,7 @@ from odradek.admin.cluster import Cluster
 from odradek.cli.records import record_writer
 from odradek.cli.records.record_input import InputRecord
 from odradek.conventions.failures import Failure
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

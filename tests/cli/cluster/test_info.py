@@ -9,7 +9,7 @@ from odradek.cli.cluster.info import PartitionCounts, with_internal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def test_brokers_and_partitions_are_counted(odradek: Run, topic: str, bootstrap_server: str) -> None:

@@ -17,14 +17,14 @@ import pytest
 from confluent_kafka import Producer
 
 from odradek.testing import zookeeper
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 from tests.jvm.tools import ToolSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.cli.conftest import Ran
+    from tests.commands import Ran
 
 pytestmark = pytest.mark.timeout(300)
 WAIT_S = 120

@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

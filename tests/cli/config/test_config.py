@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.testing import RunningBroker
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 MIN_IN_SYNC = "min.insync.replicas"  # of the cluster, since its first start

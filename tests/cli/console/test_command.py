@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 SOAK = pytest.mark.soak  # of rules that tests/console/test_secured_connections.py checks without a process
 SASL = ["-X", "security.protocol=SASL_SSL"]

@@ -15,7 +15,7 @@ from odradek.cli.demo.acknowledgements import Acknowledgements
 from odradek.cli.demo.cluster_picture import BrokerView, Happening, draw
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 @pytest.mark.soak

@@ -16,13 +16,13 @@ from confluent_kafka import Uuid
 from odradek.admin.errors import NoSuchTopic
 from odradek.cli.demo.command import topic_exists
 from odradek.conventions.failures import Failure
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from odradek.admin.cluster import Cluster
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def test_it_streams_for_the_time_asked_and_loses_nothing(offline: Run) -> None:

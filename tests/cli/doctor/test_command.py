@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 from odradek.testing import broker
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def test_a_fresh_broker_is_healthy_and_lag_without_members_is_found(offline: Run) -> None:

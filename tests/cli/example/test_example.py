@@ -15,13 +15,13 @@ import pytest
 
 from odradek.pipelines.examples.folders import copy_example, find_example
 from odradek.testing import RunningBroker
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 from tests.pipelines.examples.rigs.stand_in import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def test_it_sends_for_the_time_asked(odradek: Run, new_name: Callable[[], str]) -> None:

@@ -23,7 +23,7 @@ from odradek.cli.framework.parameter_types import (
 )
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 NOT_UTF8 = b"\xff".decode(errors="surrogateescape")
 

@@ -16,7 +16,7 @@ from odradek.admin.groups.reset_plan import split_topic
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 NewName = Callable[[], str]
 

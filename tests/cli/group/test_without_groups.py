@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.testing import RunningBroker
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 PROGRAM = """
 import sys

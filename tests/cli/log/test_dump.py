@@ -14,7 +14,7 @@ from odradek.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
     from odradek.testing import RunningBroker
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 NAME = "00000000000000000100"
 TIME_MS = 1_577_836_800_000

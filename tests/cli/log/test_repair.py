@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from odradek.log.partition_log import PartitionLog
     from odradek.testing import RunningBroker
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100, message_timestamp_after_max_ms=EVERYTHING)
 SEGMENTS = 4

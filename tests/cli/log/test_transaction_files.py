@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.cli.log.findings import PartitionCheck
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 CONFIG = LogConfig(message_timestamp_after_max_ms=EVERYTHING)
 

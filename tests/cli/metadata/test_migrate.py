@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.testing import RunningBroker, zookeeper
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Ran
+    from tests.commands import Ran
 
 WAIT_S = 120
 RECORDS = 20

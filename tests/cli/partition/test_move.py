@@ -10,7 +10,7 @@ import pytest
 from odradek.admin.partitions.copies import Copy
 from odradek.cli.partition.move import plan_moves, question
 from odradek.testing import RunningBroker
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from pathlib import Path

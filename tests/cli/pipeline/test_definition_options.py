@@ -19,7 +19,7 @@ from odradek.pipelines.definition.choices import Choices
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 DEFINITION = """
 pipeline: p

@@ -16,7 +16,7 @@ from odradek.testing import RunningBroker
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 LIMIT_S = 240
 OWN_BROKER = "odradek broker "

@@ -17,7 +17,7 @@ from odradek.admin.records.consume_range import PartitionRange
 from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.letter import WITH_ORIGIN, WITHOUT_ORIGIN
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Callable

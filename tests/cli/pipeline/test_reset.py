@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from odradek.pipelines.definition.model import Pipeline
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 DEFINITION = """
     pipeline: p

@@ -17,13 +17,13 @@ import pytest
 
 from odradek.cli.pipeline.options import overridden
 from odradek.pipelines.definition.model import Pipeline
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 LIMIT_S = 110
 # Ends the first attempt of a pipeline, as a failure of Spark does.

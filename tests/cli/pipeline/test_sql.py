@@ -13,7 +13,7 @@ import pytest
 from odradek.cli.main import run
 from odradek.cli.pipeline.sql import print_csv, print_table, query_context
 from odradek.pipelines.spark.querying import Answer
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from pathlib import Path

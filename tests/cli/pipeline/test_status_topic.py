@@ -13,7 +13,7 @@ from odradek.cli.pipeline.status_topic import StatusTopic
 from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_record import PublishedPipeline, parse
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Callable

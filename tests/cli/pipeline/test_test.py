@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 LIMIT_S = 110
 DEFINITION = """

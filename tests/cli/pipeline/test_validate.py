@@ -15,7 +15,7 @@ from tests.cli.completion.test_command import complete
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 SOUND = """
 pipeline: rigs

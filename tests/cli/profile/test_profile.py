@@ -8,7 +8,7 @@ import pytest
 from odradek.admin.profiles.connection_choice import chosen_properties
 from odradek.admin.profiles.kafka_properties import librdkafka_properties
 from odradek.conventions.failures import Failure
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 from tests.security.tls.certificates import write_certificates
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

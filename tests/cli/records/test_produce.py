@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 
 def records(odradek: Run, topic: str) -> list[dict[str, Any]]:

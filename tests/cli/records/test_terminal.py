@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.testing import RunningBroker
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 PATIENCE_S = 60.0
 EXIT_S = 1.5  # a second, and the time that a busy machine takes to end a process

@@ -14,7 +14,7 @@ from tests.console.test_unreadable import HANGING, append
 from tests.protocol.malformed_batches import batch, hostile_batches, records
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Ran, Run
+    from tests.commands import Ran, Run
 
 
 def test_unreadable_batches_are_named_and_the_others_are_read(offline: Run) -> None:

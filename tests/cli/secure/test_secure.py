@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from odradek.cli.topic.describe import offsets_text
 from tests.cli.completion.test_command import complete
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 NewName = Callable[[], str]
 

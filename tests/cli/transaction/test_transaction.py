@@ -15,7 +15,7 @@ from tests.clients.wire.hanging import leave_hanging
 from tests.clients.wire.messages import MessageConnection
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 NewName = Callable[[], str]
 

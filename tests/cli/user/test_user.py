@@ -12,7 +12,7 @@ from odradek.testing import broker
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.commands import Run
 
 BOTH = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
 CLIENT = ("-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.mechanism=SCRAM-SHA-256", "-X", "sasl.username=admin")

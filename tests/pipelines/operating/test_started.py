@@ -15,14 +15,14 @@ import psutil
 import pytest
 
 from odradek.pipelines.operating.processes import mark_of
-from tests.cli.conftest import run_odradek
+from tests.commands import run_odradek
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from odradek.testing import RunningBroker
-    from tests.cli.conftest import Ran
+    from tests.commands import Ran
 
 LIMIT_S = 200
 

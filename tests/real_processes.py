@@ -1,0 +1,14 @@
+"""A fixture for tests that start brokers as users do."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.forks.brokers import start_brokers_as_forks
+
+
+@pytest.fixture(scope="module", autouse=True)
+def brokers_are_not_forks() -> Iterator[None]:
+    start_brokers_as_forks(False)
+    yield
+    start_brokers_as_forks()
