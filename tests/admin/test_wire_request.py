@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.admin.wire_request import call
+from odradek.admin.wire import call
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse

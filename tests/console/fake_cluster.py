@@ -162,9 +162,15 @@ class FakeCluster:
             case ListOffsetsRequest():
                 return ListOffsetsResponse(topics=[self._offsets(each) for each in request.topics])
             case ApiVersionsRequest():
-                served = [DescribeBrokerMetricsRequest.api_key] if self.serves_metrics else []
-                served += [DescribeQuorumRequest.api_key] if self.quorum_leader is not None else []
-                return ApiVersionsResponse(api_keys=[ApiVersion(api_key=each) for each in served])
+                served: list[type[Request]] = [DescribeClusterRequest]
+                served += [DescribeBrokerMetricsRequest] if self.serves_metrics else []
+                served += [DescribeQuorumRequest] if self.quorum_leader is not None else []
+                return ApiVersionsResponse(
+                    api_keys=[
+                        ApiVersion(api_key=each.api_key, min_version=each.versions[0], max_version=each.versions[1])
+                        for each in served
+                    ]
+                )
             case DescribeBrokerMetricsRequest():
                 return DescribeBrokerMetricsResponse(broker_id=broker.broker_id, time_ms=1_000)
             case DescribeQuorumRequest():

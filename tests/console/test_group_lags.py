@@ -11,10 +11,14 @@ from confluent_kafka import Consumer, TopicPartition
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import PartitionState, read_state
-from odradek.admin.groups.committed_offsets import read_committed_offsets, read_committed_offsets_of
-from odradek.admin.groups.group_lag import unread_records
-from odradek.admin.groups.state import GroupMember, PartitionLag
-from odradek.admin.partition_offsets import LATEST, read_offsets
+from odradek.admin.groups import (
+    GroupMember,
+    PartitionLag,
+    read_committed_offsets,
+    read_committed_offsets_of,
+    unread_records,
+)
+from odradek.admin.offsets import LATEST, read_offsets
 from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import lag_summary as summaries
 from odradek.console.cluster.lag_summary import MOST_LISTED, WideGroups, summarize_lags
@@ -61,12 +65,13 @@ def test_ends_are_read_after_the_committed_offsets(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(group_lags, "read_committed_offsets_of", committed)
     monkeypatch.setattr(group_lags, "read_offsets_of", ends)
     names = ["behind", "new", "partly", "refused", "too many"]
-    cluster: Any = SimpleNamespace(group_names=lambda: names)
+    listed = [groups.ListedGroup(each, "Stable", "") for each in names]
+    monkeypatch.setattr(group_lags, "list_groups", lambda _requests: (listed, {}))
     requests: Any = None
     state: Any = SimpleNamespace(
         brokers={}, partitions=[PartitionState("t", index, 1, (1,), (1,)) for index in range(3)]
     )
-    assert group_lags.read_group_lags(cluster, requests, state, 4) == ({"behind": 20_000}, {})
+    assert group_lags.read_group_lags(requests, state, 4) == ({"behind": 20_000}, {})
     assert calls == [names[:4], "ends"]
 
 

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, Producer
 
 from odradek.admin.broker_metrics import serves_metrics
 from odradek.admin.cluster import Cluster
+from odradek.admin.groups import group_names
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def test_a_group_is_described_reset_and_deleted(
     assert stale.status == 422
     assert "since the preview" in stale.text
     assert "Reset 1 offset" in visitor.post(f"/group/reset?{query}", {"plan": json.dumps(plan)}).text
-    assert Cluster(bootstrap_server, {}).group_names()
+    assert group_names(Cluster(bootstrap_server, {}))
     assert visitor.post(f"/group/delete?{query}", {"confirmation": "other"}).status == 422
     assert "Deleted group" in visitor.post(f"/group/delete?{query}", {"confirmation": group}).text
     assert visitor.get(f"/group?{query}").status == 502

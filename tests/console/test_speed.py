@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # not in __all__
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.admin.cluster import Cluster
 from tests.console.conftest import Visitor
@@ -54,9 +54,10 @@ def console_process(bootstrap_server: str) -> Iterator[tuple[str, psutil.Process
 
 
 def create_topics(cluster: Cluster) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for first in range(0, TOPICS, 100):
         new = [NewTopic(f"speed-{number}", PARTITIONS, 1) for number in range(first, min(first + 100, TOPICS))]
-        for future in cluster.admin().create_topics(new, request_timeout=300).values():
+        for future in admin.create_topics(new, request_timeout=300).values():
             future.result()
 
 

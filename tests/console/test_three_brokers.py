@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
-from odradek.admin.kafka_admin import NewTopic
 from odradek.console.cluster.records import Unreadable, follow
 from tests.console.browsing import CHROMIUM, open_browser, open_page
 from tests.console.conftest import Visitor, running_console
@@ -89,7 +89,8 @@ def test_a_partition_without_a_leader_hides_nothing_else(odradek_cluster: Runnin
     leaders = dict(enumerate((1, 2, 3)))
     single = NewTopic("single", num_partitions=3, replica_assignment=[[each] for each in leaders.values()])
     deadline = time.monotonic() + PATIENCE_S
-    while cluster.admin().create_topics([single])["single"].exception() is not None:  # a broker is fenced at its start
+    admin = AdminClient({"bootstrap.servers": addresses})
+    while admin.create_topics([single])["single"].exception() is not None:  # a broker is fenced at its start
         assert time.monotonic() < deadline
         time.sleep(0.2)  # a poll's pause
     producer = Producer({"bootstrap.servers": addresses})

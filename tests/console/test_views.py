@@ -8,7 +8,7 @@ import pytest
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
-from odradek.admin.groups.state import GroupMember
+from odradek.admin.groups import GroupMember
 from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
 from odradek.console.cluster.lag_summary import LagSummary
 from odradek.console.cluster.records import Reading

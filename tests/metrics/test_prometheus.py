@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # not in __all__
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.admin.cluster import Cluster
 from odradek.cli.metrics.files import asset
 from odradek.cli.metrics.grafana import build_dashboard
 from tests.console.waiting import wait_for
@@ -74,7 +73,7 @@ def test_alerts_fire_in_time_and_only_then(tmp_path: Path, to_the_end: bool) -> 
 def write_and_read(bootstrap_servers: str, is_over: threading.Event) -> None:
     """Records of an idempotent and a transactional producer, read by a group, and a request that is refused."""
     new = NewTopic(TOPIC, 3, config={"flush.messages": "1"})
-    Cluster(bootstrap_servers, {}).admin().create_topics([new])[TOPIC].result(60)
+    AdminClient({"bootstrap.servers": bootstrap_servers}).create_topics([new])[TOPIC].result(60)
     settings = {"bootstrap.servers": bootstrap_servers}
     producer = Producer({**settings, "transactional.id": "loader"})
     producer.init_transactions(60)

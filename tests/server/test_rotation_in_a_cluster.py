@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.admin.kafka_admin import AdminClient, NewTopic
 from odradek.local.running_cluster import BROKER_LISTENER, RunningCluster
 from tests.jvm.tools import run_tool
 from tests.security.tls.certificates import HOSTS, CertificateFiles, authority, write_certificates

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.admin.kafka_admin import AdminClient, NewTopic
 from odradek.local.running_cluster import BROKER_LISTENER, RunningCluster
 from tests.security.tls.certificates import write_certificates
 

@@ -11,8 +11,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __all__
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
-from odradek.admin.kafka_admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from odradek.local.running_broker import RunningBroker
 from tests.security.tls.certificates import HOSTS, CertificateFiles, authority, write_certificates
 

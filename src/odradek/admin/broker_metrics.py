@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import check
-from odradek.admin.wire_request import call
+from odradek.admin.errors import check
+from odradek.admin.wire import call
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_broker_metrics import (
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
-    from odradek.admin.wire_security import SecuredAddress
+    from odradek.admin.security import SecuredAddress
 
 SOFTWARE_NAME = "odradek"
 KINDS = ("counter", "gauge", "histogram")

@@ -1,31 +1,53 @@
-"""Requests to the brokers of a cluster that librdkafka cannot make, over sockets of their own: to any broker that
-answers, to the controller, or to a broker by its id."""
+"""Requests to the brokers of a cluster: to any broker that answers, to the controller, to a broker by its id, or to the
+coordinator of a group or a transactional id."""
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from odradek.admin.errors import AnswerTimeout, NotAuthorized, RefusedConnection, reason_of, unreachable
-from odradek.admin.wire_request import TIMEOUT_S, Call, call
+from odradek.admin.errors import (
+    AnswerTimeout,
+    RefusedConnection,
+    UnsupportedRequest,
+    check,
+    reason_of,
+    unreachable,
+)
+from odradek.admin.request_parts import in_parts
+from odradek.admin.wire import TIMEOUT_S
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     from odradek.admin.cluster import Cluster
+    from odradek.admin.wire import Call, Versions
     from odradek.protocol.schema import Request, Response
 
 R = TypeVar("R", bound="Response")
+T = TypeVar("T")
 Address = tuple[str, int]
 
-ADVICE = {
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user is not authorized for the cluster",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user is not authorized for the topic",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition; `odradek topic list` shows the topics",
-    ErrorCode.REQUEST_TIMED_OUT: "no controller answered in time; `odradek cluster status` shows the brokers",
-    ErrorCode.NOT_CONTROLLER: "the controller has changed; run the command again",
-}
+METADATA_VERSION = 10  # of Apache Kafka 2.8: the first with ids of topics, the last with operations of the cluster
+GROUP, TRANSACTION = 0, 1  # kinds of coordinators
+COORDINATORS_PER_REQUEST = 100
+CHANGE_TIMEOUT_MS = 12_000  # of the controller, so that its answer comes before the timeout of the request
+RETRY_PAUSE_S = 0.1
+RETRIED = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    }
+)
 
 
 class KnownBroker(NamedTuple):
@@ -51,94 +73,131 @@ class DescribedCluster(NamedTuple):
     knows_controller: bool = True
 
 
-def error_text(error_code: int, message: str | None, subject: str) -> str:
-    """One line for an error of a broker: the subject, and advice or the broker's message."""
-    error = ErrorCode(error_code)
-    reason = ADVICE.get(error) or (message or "the broker refused the request").rstrip(".")
-    return f"{subject}: {reason} ({error.name})"
-
-
-def check(error_code: int, message: str | None, subject: str, operation: str = "") -> None:
-    """Failure for an error of a broker, which names the operation that the user lacks."""
-    if error_code:
-        text = error_text(error_code, message, subject)
-        if ErrorCode(error_code).name.endswith("_AUTHORIZATION_FAILED"):
-            raise NotAuthorized(f"{text}: it needs {operation}" if operation else text)
-        raise Failure(text)
+def retry_while_loading(ask: Callable[[], T], error_of: Callable[[T], int]) -> T:
+    """The first answer without an error that passes by itself, or the last answer."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        answer = ask()
+        if error_of(answer) not in RETRIED or time.monotonic() > deadline:
+            return answer
+        time.sleep(RETRY_PAUSE_S)
 
 
 class BrokerRequests:
     """Knows more brokers with each description of the cluster, so that it survives the death of those that were given
-    to it."""
+    to it. Threads may share it, if the `call` allows that; without one, connections are those of the cluster."""
 
-    def __init__(self, cluster: Cluster, timeout_s: float = TIMEOUT_S, call: Call = call) -> None:
+    def __init__(self, cluster: Cluster, timeout_s: float = TIMEOUT_S, call: Call | None = None) -> None:
         self.timeout_s = timeout_s
-        self._call = call
+        self._call = cluster.connections if call is None else call
         self._bootstrap_servers = cluster.bootstrap_servers
         self._secure = cluster.address
-        self._addresses: list[Address] = [
-            *split_addresses(cluster.bootstrap_servers)
-        ]  # the one that answered last is the first
+        # The one that answered last is the first.
+        self._addresses: tuple[Address, ...] = tuple(split_addresses(cluster.bootstrap_servers))
         self._controller: Address | None = None
-        self._has_fenced_brokers = True  # DescribeCluster version 2
 
-    def ask_any(self, request: Request, response_type: type[R], version: int, *, is_forwarded: bool = False) -> R:
+    def ask_any(self, request: Request, response_type: type[R], version: Versions, *, is_forwarded: bool = False) -> R:
         """The response of the first broker that answers; Failure if none does.
 
         A request that `is_forwarded` goes from the broker to the controller. AnswerTimeout if one broker does not
         answer it in time: the others would wait for the same controller.
         """
         reason = ""
-        for address in list(self._addresses):
+        for address in self._addresses:
             try:
                 response = self._call(self._secure(*address), request, response_type, version, self.timeout_s)
-            except RefusedConnection:
+            except (RefusedConnection, UnsupportedRequest):
                 raise
             except Failure as failure:
                 if is_forwarded and isinstance(failure, AnswerTimeout):
                     raise
                 reason = reason_of(failure)
                 continue
-            self._addresses.remove(address)
-            self._addresses.insert(0, address)
+            self._addresses = (address, *(each for each in self._addresses if each != address))
             return response
         raise unreachable(self._bootstrap_servers, reason)
 
-    def ask_controller(self, request: Request, response_type: type[R], version: int) -> R:
+    def ask_controller(self, request: Request, response_type: type[R], version: Versions) -> R:
         """Brokers of Odradek and of Kafka with KRaft forward the request; those with ZooKeeper before do not."""
         self.describe()
         if self._controller is None:
             return self.ask_any(request, response_type, version)
         return self._call(self._secure(*self._controller), request, response_type, version, self.timeout_s)
 
-    def ask(self, broker: KnownBroker, request: Request, response_type: type[R], version: int) -> R:
+    def ask(self, broker: KnownBroker, request: Request, response_type: type[R], version: Versions) -> R:
         return self._call(self._secure(*broker.address), request, response_type, version, self.timeout_s)
+
+    def ask_coordinators(
+        self, names: Iterable[str], ask: Callable[[KnownBroker, list[str]], Mapping[str, T | int]],
+        *, kind: int = GROUP, patience_s: float = TIMEOUT_S,
+    ) -> dict[str, T | int]:  # fmt: skip
+        """What `ask` returns for the names of each coordinator, or error codes. A name whose error passes by itself is
+        asked for again."""
+        results: dict[str, T | int] = {}
+        asked = list(names)
+        deadline = time.monotonic() + patience_s
+        while asked:
+            coordinators, errors = self.find_coordinators(asked, kind)
+            results |= errors
+            for coordinator, of_coordinator in coordinators.items():
+                results |= ask(coordinator, of_coordinator)
+            asked = [name for name in asked if isinstance(code := results.get(name), int) and code in RETRIED]
+            if not asked or time.monotonic() > deadline:
+                break
+            time.sleep(RETRY_PAUSE_S)
+        return results
+
+    def find_coordinators(
+        self, names: Iterable[str], kind: int = GROUP
+    ) -> tuple[dict[KnownBroker, list[str]], dict[str, int]]:
+        """The groups or transactional ids of each coordinator, and the error codes of those that have none."""
+        found: dict[KnownBroker, list[str]] = defaultdict(list)
+        errors = {}
+        for some in in_parts(names, COORDINATORS_PER_REQUEST):
+            request = FindCoordinatorRequest(coordinator_keys=some, key_type=kind)
+            for each in self.ask_any(request, FindCoordinatorResponse, 4).coordinators:
+                if each.error_code:
+                    errors[each.key] = each.error_code
+                else:
+                    broker = KnownBroker(each.node_id, each.host, each.port, None, is_fenced=False)
+                    found[broker].append(each.key)
+        return found, errors
 
     def describe(self) -> DescribedCluster:
         """The brokers, those that are fenced included, if the cluster lists them."""
-        described = self._describe()
+        request = DescribeClusterRequest(include_fenced_brokers=True)  # from version 2 on, of Apache Kafka 4.0
+        described = self.ask_any(request, DescribeClusterResponse, (2, 1, 0))
         check(described.error_code, described.error_message, "cluster")
         brokers = {
             each.broker_id: KnownBroker(each.broker_id, each.host, each.port, each.rack, each.is_fenced)
             for each in sorted(described.brokers, key=lambda each: each.broker_id)
         }
-        live = [broker.address for broker in brokers.values() if not broker.is_fenced]
-        self._addresses += [address for address in live if address not in self._addresses]
+        self._learn(broker for broker in brokers.values() if not broker.is_fenced)
         controller = brokers.get(described.controller_id)
         is_live = controller is not None and not controller.is_fenced
         self._controller = controller.address if controller is not None and is_live else None
         controller_id = described.controller_id if described.controller_id >= 0 else None
         return DescribedCluster(described.cluster_id, controller_id, brokers)
 
-    def _describe(self) -> DescribeClusterResponse:
-        if self._has_fenced_brokers:
-            request = DescribeClusterRequest(include_fenced_brokers=True)
-            try:
-                return self.ask_any(request, DescribeClusterResponse, 2)
-            except RefusedConnection:
-                raise
-            except Failure:
-                described = self.ask_any(DescribeClusterRequest(), DescribeClusterResponse, 0)
-                self._has_fenced_brokers = False  # it answers, but not this version
-                return described
-        return self.ask_any(DescribeClusterRequest(), DescribeClusterResponse, 0)
+    def _learn(self, brokers: Iterable[KnownBroker]) -> None:
+        known = self._addresses
+        new = dict.fromkeys(each.address for each in brokers if each.address not in known)
+        if new:
+            self._addresses = (*known, *new)
+
+    def metadata(
+        self, topics: Sequence[str] | None, *, with_operations: bool = False
+    ) -> tuple[dict[int, KnownBroker], MetadataResponse]:
+        """The live brokers by id, and the metadata of these topics, or of all. No topic is created."""
+        request = MetadataRequest(
+            topics=None if topics is None else [MetadataRequestTopic(name=each) for each in topics],
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=with_operations,
+        )
+        answer = self.ask_any(request, MetadataResponse, METADATA_VERSION)
+        brokers = {
+            each.node_id: KnownBroker(each.node_id, each.host, each.port, each.rack, is_fenced=False)
+            for each in answer.brokers
+        }
+        self._learn(brokers.values())
+        return brokers, answer

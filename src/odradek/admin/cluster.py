@@ -1,71 +1,91 @@
-"""A cluster: its addresses, the Kafka clients for it, and the admin requests that several commands need.
+"""A cluster: its addresses and client properties, the topics that it describes, and the Kafka clients for it.
 
-Reachability and credentials are tested by a connection of our own first, because librdkafka retries without reporting.
+Requests go over connections of our own (`wire`). The client library produces, and is the member of a consumer group; it
+is imported when it is used, which takes longer than most commands.
 """
 
 from __future__ import annotations
 
+import base64
 import logging
-import socket
 import time
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicCollection, TopicPartition
-
+from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, BrokerRequests
 from odradek.admin.errors import (
     AnswerTimeout,
-    NoSuchGroup,
     NoSuchTopic,
     NotAuthorized,
     RefusedConnection,
+    broker_failure,
+    check,
     explain,
+    failure_of,
     reason_of,
     unreachable,
 )
-from odradek.admin.kafka_admin import AclOperation, AdminClient, NewTopic, OffsetSpec, TopicDescription
-from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, in_parts
-from odradek.admin.wire_request import BrokerConnection
-from odradek.admin.wire_security import SecuredAddress, UnsupportedLogin, wire_security
+from odradek.admin.offsets import EARLIEST, LATEST, first_at, list_offsets
+from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
+from odradek.admin.security import SecuredAddress, wire_security
+from odradek.admin.wire import TIMEOUT_S, KeptConnections
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from concurrent.futures import Future
 
-    from confluent_kafka import KafkaError
+    from confluent_kafka import Consumer, KafkaError, Producer
 
-    from odradek.admin.wire_security import BearerToken, WireSecurity
-
-Key = tuple[str, int]  # topic, partition
+    from odradek.admin.broker_requests import KnownBroker
+    from odradek.admin.offsets import Key
+    from odradek.admin.security import BearerToken, WireSecurity
+    from odradek.protocol.messages.metadata import MetadataResponseTopic
 
 CONNECT_TIMEOUT_S = 3.0
-REQUEST_TIMEOUT_S = 15.0
-LEADER_TIMEOUT_S = 5.0
 METADATA_VERSION = 4  # of Kafka 1.0
-# librdkafka sends admin requests to the controller that it knows. When it has died, they time out until the metadata
-# are read again; the default is 5 minutes.
-ADMIN_SETTINGS = {"topic.metadata.refresh.interval.ms": 5_000}
-LEADER_ERRORS = frozenset({"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"})
+CREATE_TOPICS_VERSION = 4  # of Apache Kafka 2.4, the first in which brokers choose the numbers that are −1
+UNKNOWN_OPERATIONS = -(2**31)
+TOKEN_MARGIN_S = 60.0  # before its end, in which a token is replaced
 PYTHON_ONLY_PROPERTIES = frozenset(  # their values are Python functions and objects
     {"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "on_delivery", "delivery.report.only.error"}
 )
-NO_SUCH_TOPIC_ERRORS = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
 CONNECTION_ERRORS = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
 
 
-class ListedOffsets(NamedTuple):
-    """Offsets by partition; `failures` of the partitions that have none."""
+class PartitionDescription(NamedTuple):
+    """`leader` is None while no replica can serve requests."""
 
-    offsets: dict[Key, int]
-    failures: dict[Key, Failure]
+    id: int
+    leader: KnownBroker | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+class TopicDescription(NamedTuple):
+    """`topic_id` is its base64 text, as librdkafka writes it, and the ledger of dead letters. Partitions are in order.
+    `operations` are those that the user may do, None if they are not known."""
+
+    name: str
+    topic_id: str
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+    operations: frozenset[Operation] | None = None
 
 
 def chosen_partitions(topic: TopicDescription, wanted: Sequence[int]) -> list[int]:
     """The wanted partitions of a topic, or all; Failure for one that does not exist."""
-    existing = sorted(partition.id for partition in topic.partitions)
+    existing = [partition.id for partition in topic.partitions]
     missing = sorted(set(wanted) - set(existing))
     if missing:
         has = f"partitions 0–{existing[-1]}" if len(existing) > 1 else "partition 0 only"
@@ -79,36 +99,39 @@ def without_leader(topics: Iterable[TopicDescription]) -> set[Key]:
 
 
 class Cluster:
-    """Addresses and client properties of a cluster. Clients are created on demand."""
+    """Addresses and client properties of a cluster. Threads may share it."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str], token: BearerToken | None = None) -> None:
         self.bootstrap_servers = properties.get("bootstrap.servers", bootstrap_servers)
         self.properties = dict(properties)
         self.last_error: KafkaError | None = None
+        self.connections = KeptConnections()
+        self._requests: BrokerRequests | None = None
         self._is_reachable = False
-        self._admin: AdminClient | None = None
-        self._admin_lock = Lock()
-        self._wire_security: WireSecurity | None = None
+        self._security: WireSecurity | None = None
+        self._security_lock = Lock()
         self._token = token
+        self._fetched_token: BearerToken | None = None  # by client credentials
 
     def replace_token(self, token: BearerToken) -> None:
         """Connections that are opened later authenticate with this token."""
-        self._token = token
-        # Replaced, and not set to None: another thread, which then makes it, could do so with the old token.
-        self._wire_security = wire_security(self.properties, token)
+        with self._security_lock:
+            self._token = token
+            self._security = wire_security(self.properties, token)
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         """Failure unless one of the brokers accepts a connection with the cluster's TLS and SASL."""
         if self._is_reachable:
             return
         reason = ""
-        for host, port in split_addresses(self.bootstrap_servers):
+        request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        for address in self.bootstrap_addresses():
             try:
-                self._probe(host, port, timeout_s)
+                self.connections(address, request, MetadataResponse, METADATA_VERSION, timeout_s)
             except RefusedConnection:
                 raise
             except AnswerTimeout:
-                pass  # the client library waits for longer
+                pass  # requests wait for longer
             except Failure as failure:
                 reason = reason_of(failure)
                 continue
@@ -116,45 +139,176 @@ class Cluster:
             return
         raise unreachable(self.bootstrap_servers, reason)
 
-    def _probe(self, host: str, port: int, timeout_s: float) -> None:
-        """Opens a connection, and asks for something that every listener without SASL answers."""
-        try:
-            address = self.address(host, port)
-        except UnsupportedLogin:
-            socket.create_connection((host, port), timeout=timeout_s).close()
-            return
-        connection = BrokerConnection(address, timeout_s)
-        try:
-            if address.security is None or address.security.credentials is None:
-                request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-                connection.ask(request, MetadataResponse, METADATA_VERSION)
-        finally:
-            connection.close()
-
     def address(self, host: str, port: int) -> SecuredAddress:
-        """The address of a broker for requests that the client library cannot make, with the cluster's TLS and SASL."""
-        if self._wire_security is None:
-            self._wire_security = wire_security(self.properties, self._token)
-        return SecuredAddress(host, port, self._wire_security)
+        """The address of a broker with the cluster's TLS and SASL."""
+        with self._security_lock:
+            fetched = self._fetched_token
+            has_ended = fetched is not None and fetched.expires_s - TOKEN_MARGIN_S < time.time()
+            if self._security is None or has_ended:
+                self._security = wire_security(self.properties, self._token or self._fetch_token())
+            return SecuredAddress(host, port, self._security)
+
+    def _fetch_token(self) -> BearerToken | None:
+        if "sasl.oauthbearer.method" in self.properties:
+            from odradek.admin.oidc_token import (  # noqa: PLC0415 - few clusters need it, and it loads urllib
+                fetch_token,
+                uses_client_credentials,
+            )
+
+            if uses_client_credentials(self.properties):
+                self._fetched_token = fetch_token(self.properties)
+        return self._fetched_token
 
     def bootstrap_addresses(self) -> list[SecuredAddress]:
         return [self.address(host, port) for host, port in split_addresses(self.bootstrap_servers)]
 
-    def admin(self) -> AdminClient:
-        """One for all threads: a client that is replaced is destroyed, and its requests are never answered."""
-        with self._admin_lock:
-            if self._admin is None:
-                self._admin = _create(AdminClient, self._settings(ADMIN_SETTINGS))
-            return self._admin
+    @property
+    def requests(self) -> BrokerRequests:
+        """Of all threads; Failure if no broker can be reached."""
+        self.check_reachable()
+        if self._requests is None:
+            self._requests = BrokerRequests(self)
+        return self._requests
+
+    @property
+    def principal(self) -> str:
+        """The user for the brokers, as far as the client knows it."""
+        protocol = self.properties.get("security.protocol", "").upper()
+        if protocol.startswith("SASL"):
+            user = self._token.user if self._token is not None else self.properties.get("sasl.username")
+            return f"User:{user}" if user else "this user"
+        has_certificate = any(name.startswith(("ssl.certificate.", "ssl.keystore.")) for name in self.properties)
+        return "the user of this certificate" if protocol == "SSL" and has_certificate else "User:ANONYMOUS"
+
+    def may(self, operation: Operation) -> bool:
+        """Whether the user has this right to the cluster. Lists leave out what the user may not describe."""
+        request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+        described = self.requests.ask_any(request, DescribeClusterResponse, 0)
+        check(described.error_code, described.error_message, "cluster")
+        return operation in (_operations(described.cluster_authorized_operations) or ())
+
+    # Topics
+
+    def topics(self) -> list[TopicDescription]:
+        """All topics that the user may see, by name."""
+        brokers, answer = self.requests.metadata(None)
+        return sorted((_description(each, brokers) for each in answer.topics), key=lambda topic: topic.name)
+
+    def topic_names(self, timeout_s: float = TIMEOUT_S) -> list[str]:
+        self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
+        _brokers, answer = BrokerRequests(self, timeout_s).metadata(None)
+        return sorted(each.name or "" for each in answer.topics)
+
+    def create_topic(
+        self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str] | None = None
+    ) -> bool:
+        """False if the topic already exists. The broker chooses numbers that are −1."""
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replication_factor,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=CHANGE_TIMEOUT_MS)
+        (result,) = self.requests.ask_controller(request, CreateTopicsResponse, CREATE_TOPICS_VERSION).topics
+        if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            return False
+        check(result.error_code, result.error_message, f"topic {name}", "Create")
+        return True
+
+    def describe_topic(self, name: str, *, with_operations: bool = False) -> TopicDescription:
+        """The topic's partitions; Failure if it does not exist."""
+        return self.describe_topics([name], with_operations=with_operations)[0]
+
+    def has_topic(self, name: str) -> bool:
+        """Whether the topic exists; True if the broker does not say."""
+        try:
+            self.describe_topic(name)
+        except NoSuchTopic:
+            return False
+        except Failure:
+            return True
+        return True
+
+    def find_topics(self, names: Iterable[str]) -> list[TopicDescription]:
+        """Those of the topics that exist and that the user may see."""
+        found: list[TopicDescription] = []
+        for result in self._describe_topics(names):
+            if isinstance(result, TopicDescription):
+                found.append(result)
+            elif not isinstance(result, NoSuchTopic | NotAuthorized):
+                raise result
+        return found
+
+    def describe_topics(self, names: Iterable[str], *, with_operations: bool = False) -> list[TopicDescription]:
+        found: list[TopicDescription] = []
+        for result in self._describe_topics(names, with_operations=with_operations):
+            if isinstance(result, Failure):
+                raise result
+            found.append(result)
+        return found
+
+    def _describe_topics(
+        self, names: Iterable[str], *, with_operations: bool = False
+    ) -> list[TopicDescription | Failure]:
+        results: list[TopicDescription | Failure] = []
+        for some in in_parts(dict.fromkeys(names), TOPICS_PER_REQUEST):
+            brokers, answer = self.requests.metadata(some, with_operations=with_operations)
+            by_name = {each.name: each for each in answer.topics}
+            for topic in (by_name[name] for name in some):
+                code = topic.error_code
+                results.append(
+                    broker_failure(code, None, f"topic {topic.name}", "Describe")
+                    if code
+                    else _description(topic, brokers)
+                )
+        return results
+
+    def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
+        """The wanted partitions of a topic, or all; Failure for one that does not exist."""
+        return chosen_partitions(self.describe_topic(topic), wanted)
+
+    # Offsets by partition of one topic; Failure if one of them is not known.
+
+    def earliest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self.offsets_at(topic, partitions, EARLIEST)
+
+    def latest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self.offsets_at(topic, partitions, LATEST)
+
+    def last_stable_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """The first offset of an open transaction; the high watermark if no transaction is open."""
+        return self.offsets_at(topic, partitions, LATEST, reads_committed=True)
+
+    def offsets_at(
+        self, topic: str, partitions: Iterable[int], time_ms: int, *, reads_committed: bool = False
+    ) -> dict[int, int]:
+        """Offset of the first record at or after a time; −1 if there is none."""
+        keys = [(topic, partition) for partition in partitions]
+        listed = list_offsets(self.requests, keys, time_ms, reads_committed=reads_committed)
+        return {partition: offset for (_topic, partition), offset in listed.all().items()}
+
+    def first_offsets(
+        self, topic: str, time_ms: int, earliest: Mapping[int, int], latest: Mapping[int, int]
+    ) -> dict[int, int]:
+        """The first offset at or after a time by partition; the end where there is none."""
+        bounds = ({(topic, partition): offset for partition, offset in each.items()} for each in (earliest, latest))
+        return {partition: offset for (_, partition), offset in first_at(self.requests, time_ms, *bounds).items()}
+
+    # The client library
 
     def producer(self, defaults: Mapping[str, Any], **callbacks: Any) -> Producer:
-        return cast("Producer", _create(Producer, {**self._settings(defaults), **callbacks}))
+        from confluent_kafka import Producer  # noqa: PLC0415 - it takes longer than most commands
+
+        return cast("Producer", _create(Producer, {**self.client_settings(defaults), **callbacks}))
 
     def consumer(self, defaults: Mapping[str, Any], required: Mapping[str, Any] | None = None) -> Consumer:
         """A consumer for `assign`: without a `group.id` in `defaults`, no group is joined and nothing is committed.
 
         Properties of the user take precedence over `defaults`, and `required` over those of the user.
         """
+        from confluent_kafka import Consumer  # noqa: PLC0415 - the same
+
         settings = {
             "group.id": "odradek-cli",  # librdkafka requires a name; with assign() no group is joined
             "enable.auto.commit": False,
@@ -164,10 +318,10 @@ class Cluster:
         }
         if not self.properties.get("group.id", "-"):
             raise Failure("-X group.id= is empty; leave it out")  # librdkafka would abort the process
-        return cast("Consumer", _create(Consumer, {**self._settings(settings), **(required or {})}))
+        return cast("Consumer", _create(Consumer, {**self.client_settings(settings), **(required or {})}))
 
-    def _settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """Properties of every client. Those of the user take precedence."""
+    def client_settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Properties of every client of the library. Those of the user take precedence."""
         self.check_reachable()
         for name in self.properties:
             if name in PYTHON_ONLY_PROPERTIES:
@@ -195,151 +349,9 @@ class Cluster:
         if self.last_error is None or error.name() not in CONNECTION_ERRORS:
             self.last_error = error
 
-    def topic_names(self, timeout_s: float = REQUEST_TIMEOUT_S) -> list[str]:
-        self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
-        return sorted(self.admin().list_topics(timeout=timeout_s).topics)
-
-    def group_names(self, timeout_s: float = REQUEST_TIMEOUT_S) -> list[str]:
-        self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
-        found = self.finish(self.admin().list_consumer_groups(request_timeout=timeout_s), "groups")
-        return sorted(each.group_id for each in found.valid)
-
-    def create_topic(
-        self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str] | None = None
-    ) -> bool:
-        """False if the topic already exists. The broker chooses numbers that are −1."""
-        wanted = NewTopic(
-            name, num_partitions=partitions, replication_factor=replication_factor, config=dict(configs or {})
-        )
-        try:
-            self.admin().create_topics([wanted])[name].result()
-        except KafkaException as error:
-            if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
-                return False
-            raise self.failure(error.args[0], f"topic {name}", "Create") from None
-        return True
-
-    def may(self, operation: AclOperation) -> bool:
-        """Whether the user has this right to the cluster. Lists leave out what the user may not describe."""
-        described = self.admin().describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S)
-        return operation in (self.finish(described, "cluster").authorized_operations or ())
-
-    def describe_topic(self, name: str) -> TopicDescription:
-        """The topic's partitions; Failure if it does not exist. A metadata request could create it."""
-        return self.describe_topics([name])[0]
-
-    def has_topic(self, name: str) -> bool:
-        """Whether the topic exists; True if the broker does not say."""
-        try:
-            self.describe_topic(name)
-        except NoSuchTopic:
-            return False
-        except Failure:
-            return True
-        return True
-
-    def find_topics(self, names: Iterable[str]) -> list[TopicDescription]:
-        """Those of the topics that exist and that the user may see."""
-        found = []
-        for some in in_parts(names, TOPICS_PER_REQUEST):
-            futures = self.admin().describe_topics(TopicCollection(some), request_timeout=REQUEST_TIMEOUT_S)
-            for name, future in futures.items():
-                try:
-                    found.append(self.finish(future, f"topic {name}", "Describe"))
-                except (NoSuchTopic, NotAuthorized):
-                    continue
-        return found
-
-    def describe_topics(self, names: Iterable[str]) -> list[TopicDescription]:
-        found: list[TopicDescription] = []
-        for some in in_parts(names, TOPICS_PER_REQUEST):
-            futures = self.admin().describe_topics(TopicCollection(some), request_timeout=REQUEST_TIMEOUT_S)
-            found += [self.finish(future, f"topic {name}", "Describe") for name, future in futures.items()]
-        return found
-
-    def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
-        """The wanted partitions of a topic, or all; Failure for one that does not exist."""
-        return chosen_partitions(self.describe_topic(topic), wanted)
-
-    def finish(self, future: Future[Any], subject: str, operation: str = "") -> Any:
-        """The result of an admin request; Failure that names the subject if the broker refuses, and the operation that
-        the user lacks."""
-        try:
-            return future.result()
-        except KafkaException as error:
-            raise self.failure(error.args[0], subject, operation) from None
-
-    def earliest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        return self._offsets(topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
-
-    def latest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        return self._offsets(topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-
-    def last_stable_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """The first offset of an open transaction; the high watermark if no transaction is open."""
-        return self._offsets(topic, partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
-
-    def offsets_at(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
-        """Offset of the first record at or after a time; −1 if there is none."""
-        return self._offsets(topic, partitions, OffsetSpec.for_timestamp(time_ms))
-
-    def _offsets(
-        self, topic: str, partitions: Iterable[int], spec: OffsetSpec,
-        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-    ) -> dict[int, int]:  # fmt: skip
-        listed = self.list_offsets([(topic, partition) for partition in partitions], spec, isolation)
-        for failure in listed.failures.values():
-            raise failure
-        return {partition: offset for (_topic, partition), offset in listed.offsets.items()}
-
-    def list_offsets(
-        self, keys: Iterable[Key], spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
-    ) -> ListedOffsets:
-        """Offsets of partitions of any topics. Retries for some seconds while a partition has no leader, as after the
-        creation of a topic."""
-        listed = ListedOffsets({}, {})
-        asked: Iterable[Key] = keys
-        deadline = time.monotonic() + LEADER_TIMEOUT_S
-        while True:
-            without_leader = []
-            for key, future in self._request_offsets(asked, spec, isolation):
-                try:
-                    listed.offsets[key] = future.result().offset
-                except KafkaException as error:
-                    if error.args[0].name() in LEADER_ERRORS and time.monotonic() <= deadline:
-                        without_leader.append(key)
-                    else:
-                        subject = f"topic {key[0]}, partition {key[1]}"
-                        listed.failures[key] = self.failure(error.args[0], subject, "Describe")
-            if not without_leader:
-                return listed
-            asked = without_leader
-            time.sleep(0.05)
-
-    def _request_offsets(
-        self, keys: Iterable[Key], spec: OffsetSpec, isolation: IsolationLevel
-    ) -> list[tuple[Key, Future[Any]]]:
-        """All requests are sent before the first answer is awaited."""
-        futures: list[tuple[Key, Future[Any]]] = []
-        for some in in_parts(keys, PARTITIONS_PER_REQUEST):
-            specs = {TopicPartition(*key): spec for key in some}
-            requested = self.admin().list_offsets(specs, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S)
-            futures += [((each.topic, each.partition), future) for each, future in requested.items()]
-        return futures
-
-    @property
-    def principal(self) -> str:
-        """The user for the brokers, as far as the client knows it."""
-        protocol = self.properties.get("security.protocol", "").upper()
-        if protocol.startswith("SASL"):
-            user = self._token.user if self._token is not None else self.properties.get("sasl.username")
-            return f"User:{user}" if user else "this user"
-        has_certificate = any(name.startswith(("ssl.certificate.", "ssl.keystore.")) for name in self.properties)
-        return "the user of this certificate" if protocol == "SSL" and has_certificate else "User:ANONYMOUS"
-
     def failure(self, error: KafkaError, subject: str = "", operation: str = "") -> Failure:
-        """A Kafka error as a Failure. Connection errors include the last error that the client reported, refusals the
-        operation that the user lacks."""
+        """An error of the client library as a Failure. Connection errors include the last error that the client
+        reported, refusals the operation that the user lacks."""
         line = explain(error, subject)
         if error.name() in CONNECTION_ERRORS:
             reported = self.last_error
@@ -349,14 +361,26 @@ class Cluster:
                 else f": {reported.str().split(' (after', maxsplit=1)[0]}"
             )
             line += f" [{self.bootstrap_servers}{detail}]"
-        if error.name().endswith("_AUTHORIZATION_FAILED"):
-            lacks = f": it needs {operation}" if operation else ""
-            return NotAuthorized(line + lacks)
-        if error.name() == "GROUP_ID_NOT_FOUND":
-            return NoSuchGroup(line)
-        if error.name() in NO_SUCH_TOPIC_ERRORS:
-            return NoSuchTopic(line, subject.removeprefix("topic ").partition(",")[0])
-        return Failure(line)
+        return failure_of(error.name(), line, subject, operation)
+
+
+def _description(topic: MetadataResponseTopic, brokers: Mapping[int, KnownBroker]) -> TopicDescription:
+    partitions = [
+        PartitionDescription(
+            each.partition_index, brokers.get(each.leader_id), tuple(each.replica_nodes), tuple(each.isr_nodes)
+        )
+        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+    ]
+    topic_id = base64.b64encode(topic.topic_id.bytes).decode().rstrip("=")
+    operations = _operations(topic.topic_authorized_operations)
+    return TopicDescription(topic.name or "", topic_id, topic.is_internal, tuple(partitions), operations)
+
+
+def _operations(bits: int) -> frozenset[Operation] | None:
+    """Kafka's bit field of the operations that a user may do."""
+    if bits == UNKNOWN_OPERATIONS:
+        return None
+    return frozenset(each for each in Operation if each > Operation.ALL and bits >> each & 1)
 
 
 def close_consumer(consumer: Consumer, timeout_s: float) -> None:
@@ -368,6 +392,8 @@ def close_consumer(consumer: Consumer, timeout_s: float) -> None:
 
 
 def _create(kind: Any, settings: dict[str, Any]) -> Any:
+    from confluent_kafka import KafkaException  # noqa: PLC0415 - the same
+
     try:
         return kind(settings)
     except KafkaException as error:

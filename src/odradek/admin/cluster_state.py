@@ -9,8 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import check
-from odradek.admin.errors import AnswerTimeout, NotAuthorized
+from odradek.admin.errors import AnswerTimeout, NotAuthorized, check
 from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.errors import check
 from odradek.protocol.messages import alter_client_quotas as altering
 from odradek.protocol.messages import describe_client_quotas as describing
 

@@ -6,8 +6,8 @@ import base64
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from odradek.admin.broker_requests import BrokerRequests, check
-from odradek.admin.errors import NoAnswer
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.errors import NoAnswer, check
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_client_telemetry import (

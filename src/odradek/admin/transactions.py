@@ -1,17 +1,17 @@
-"""Requests about transactions, which librdkafka cannot make: sent to each broker over a socket of its own."""
+"""Requests about transactions: listed, described, and aborted in partitions where no coordinator will end them."""
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.admin.errors import NoAnswer, NotAuthorized
+from odradek.admin.broker_requests import BrokerRequests, retry_while_loading
+from odradek.admin.cluster import CONNECT_TIMEOUT_S
+from odradek.admin.errors import NoAnswer, check
 from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
-from odradek.admin.wire_request import call
+from odradek.admin.wire import call
 from odradek.conventions.failures import Failure
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -34,36 +34,14 @@ from odradek.protocol.messages.write_txn_markers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.wire_security import SecuredAddress
+    from odradek.admin.security import SecuredAddress
     from odradek.protocol.messages.describe_transactions import TransactionState
 
 REQUEST_TIMEOUT_S = 15.0
-RETRY_PAUSE_S = 0.1
 TRANSACTION_COORDINATOR = 1
-RETRIED = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    }
-)
-ADVICE = {
-    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id; `odradek transaction list` shows them",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user is not authorized for the transactional id",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user is not authorized for the cluster",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user is not authorized for the topic",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition; `odradek topic list` shows the topics",
-    ErrorCode.INVALID_REGULAR_EXPRESSION: "the pattern is not a valid regular expression (RE2)",
-    ErrorCode.INVALID_PRODUCER_EPOCH: "the producer has begun another transaction since; run the command again",
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED: "the coordinator has written a later marker; run the command again",
-}
-
-
-R = TypeVar("R")
 
 
 class Broker(NamedTuple):
@@ -94,27 +72,11 @@ class OpenTransaction:
 
 
 def read_brokers(cluster: Cluster, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[int, Broker]:
-    described = cluster.finish(cluster.admin().describe_cluster(request_timeout=timeout_s), "cluster")
-    return {node.id: Broker(node.id, cluster.address(node.host, node.port)) for node in described.nodes}
-
-
-def check(error_code: int, subject: str) -> None:
-    """Failure for an error of the broker."""
-    if error_code:
-        error = ErrorCode(error_code)
-        is_denial = error.name.endswith("_AUTHORIZATION_FAILED")
-        line = f"{subject}: {ADVICE.get(error, 'the broker refused the request')} ({error.name})"
-        raise (NotAuthorized if is_denial else Failure)(line)
-
-
-def retry_while_loading(ask: Callable[[], R], error_of: Callable[[R], int]) -> R:
-    """The first answer without an error that passes by itself, or the last answer."""
-    deadline = time.monotonic() + REQUEST_TIMEOUT_S
-    while True:
-        answer = ask()
-        if error_of(answer) not in RETRIED or time.monotonic() > deadline:
-            return answer
-        time.sleep(RETRY_PAUSE_S)
+    cluster.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
+    brokers = BrokerRequests(cluster, timeout_s).describe().brokers.values()
+    return {
+        each.broker_id: Broker(each.broker_id, cluster.address(*each.address)) for each in brokers if not each.is_fenced
+    }
 
 
 def list_transactions(
@@ -147,7 +109,7 @@ def list_transactions(
                 raise
             missing[broker.broker_id] = failure.message
             continue
-        check(answer.error_code, f"transactions of broker {broker.broker_id}")
+        check(answer.error_code, None, f"transactions of broker {broker.broker_id}")
         found += [
             ListedTransaction(each.transactional_id, broker, each.producer_id, each.transaction_state)
             for each in answer.transaction_states
@@ -168,7 +130,7 @@ def find_coordinator(brokers: dict[int, Broker], transactional_id: str) -> Broke
         except Failure as failure:
             reason = failure
             continue
-        check(answer.error_code, f"coordinator of {transactional_id}")
+        check(answer.error_code, None, f"coordinator of {transactional_id}")
         return Broker(answer.node_id, broker.address._replace(host=answer.host, port=answer.port))
     raise reason
 
@@ -181,7 +143,7 @@ def describe_transaction(brokers: dict[int, Broker], transactional_id: str) -> t
         lambda: call(coordinator.address, request, DescribeTransactionsResponse, 0).transaction_states[0],
         lambda state: state.error_code,
     )
-    check(state.error_code, f"transaction {transactional_id}")
+    check(state.error_code, None, f"transaction {transactional_id}")
     return coordinator, state
 
 
@@ -190,10 +152,10 @@ def partition_leaders(
 ) -> dict[tuple[str, int], Broker]:
     """The leaders of the partitions of topics; partitions without a leader are left out."""
     return {
-        (topic.name, partition.id): brokers[partition.leader.id]
+        (topic.name, partition.id): brokers[partition.leader.broker_id]
         for topic in cluster.describe_topics(topics)
         for partition in topic.partitions
-        if partition.leader is not None and partition.leader.id in brokers
+        if partition.leader is not None and partition.leader.broker_id in brokers
     }
 
 
@@ -215,7 +177,7 @@ def _open_transactions_of(broker: Broker, partitions: Iterable[tuple[str, int]])
     request = describe_producers_request(partitions)
     for described in call(broker.address, request, DescribeProducersResponse, 0).topics:
         for each in described.partitions:
-            check(each.error_code, f"producers of {described.name}-{each.partition_index}")
+            check(each.error_code, None, f"producers of {described.name}-{each.partition_index}")
             yield from open_transactions_in(described.name, each, broker)
 
 
@@ -256,7 +218,7 @@ def abort_transaction(found: OpenTransaction) -> None:
     )
     answer = call(found.leader.address, WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse, 1)
     error_code = answer.markers[0].topics[0].partitions[0].error_code
-    check(error_code, f"transaction of producer {found.producer_id} in {found.topic}-{found.partition}")
+    check(error_code, None, f"transaction of producer {found.producer_id} in {found.topic}-{found.partition}")
 
 
 def without_known(brokers: dict[int, Broker], found: list[OpenTransaction]) -> list[OpenTransaction]:

@@ -1,36 +1,28 @@
-"""SCRAM users over the wire."""
+"""SCRAM users over the wire. Passwords do not leave this process: brokers get keys that are derived from them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import secrets
+from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in __all__
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
-
-from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.errors import check
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import describe_user_scram_credentials as describing
+from odradek.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from odradek.security.scram_credentials import MECHANISMS_BY_NAME, SALT_BYTES, ScramMechanism, salted_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
 
-
-MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-
-
-MECHANISM_NAMES = dict(enumerate(MECHANISMS, 1))  # by their codes
-
-
+MECHANISMS = tuple(MECHANISMS_BY_NAME)
 DEFAULT_ITERATIONS = 4096
-
-
-REQUEST_TIMEOUT_S = 15.0
 
 
 class Credential(NamedTuple):
@@ -40,39 +32,44 @@ class Credential(NamedTuple):
 
 
 def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
-    """The credentials of these users, or of all. A named user that does not exist has none. The request is made over a
-    socket of our own: the client library crashes the process when the broker refuses it."""
-    cluster.check_reachable()
+    """The credentials of these users, or of all. A named user that does not exist has none."""
     request = describing.DescribeUserScramCredentialsRequest(
         users=[describing.UserName(name=name) for name in names] or None
     )
-    response = BrokerRequests(cluster).ask_any(request, describing.DescribeUserScramCredentialsResponse, 0)
+    response = cluster.requests.ask_any(request, describing.DescribeUserScramCredentialsResponse, 0)
     check(response.error_code, response.error_message, "users")
     found = []
     for result in response.results:
         if result.error_code != ErrorCode.RESOURCE_NOT_FOUND:
             check(result.error_code, result.error_message, f"user {result.user}")
         found += [
-            Credential(result.user, MECHANISM_NAMES[each.mechanism], each.iterations)
+            Credential(result.user, ScramMechanism(each.mechanism).mechanism_name, each.iterations)
             for each in result.credential_infos
-            if each.mechanism in MECHANISM_NAMES
+            if each.mechanism in MECHANISMS_BY_NAME.values()
         ]
     return sorted(found)
 
 
 def set_password(cluster: Cluster, user: str, password: str, iterations: Mapping[str, int]) -> None:
     """`iterations` by mechanism. One request for each: a request may name a user once."""
-    for mechanism, count in iterations.items():
-        info = ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], count)
-        _alter(cluster, user, UserScramCredentialUpsertion(user, info, password.encode()))
+    for name, count in iterations.items():
+        mechanism, salt = MECHANISMS_BY_NAME[name], secrets.token_bytes(SALT_BYTES)
+        upsertion = ScramCredentialUpsertion(
+            name=user,
+            mechanism=mechanism,
+            iterations=count,
+            salt=salt,
+            salted_password=salted_password(mechanism, password, salt, count),
+        )
+        _alter(cluster, user, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
 
 
 def remove_credentials(cluster: Cluster, credentials: Iterable[Credential]) -> None:
     for user, mechanism, _ in credentials:
-        _alter(cluster, user, UserScramCredentialDeletion(user, ScramMechanism[mechanism.replace("-", "_")]))
+        deletion = ScramCredentialDeletion(name=user, mechanism=MECHANISMS_BY_NAME[mechanism])
+        _alter(cluster, user, AlterUserScramCredentialsRequest(deletions=[deletion]))
 
 
-def _alter(cluster: Cluster, user: str, alteration: Any) -> None:
-    futures = cluster.admin().alter_user_scram_credentials([alteration], request_timeout=REQUEST_TIMEOUT_S)
-    for future in futures.values():
-        cluster.finish(future, f"user {user}", "Alter")
+def _alter(cluster: Cluster, user: str, request: AlterUserScramCredentialsRequest) -> None:
+    for result in cluster.requests.ask_controller(request, AlterUserScramCredentialsResponse, 0).results:
+        check(result.error_code, result.error_message, f"user {user}", "Alter")

@@ -7,13 +7,12 @@ in it are views of the receive buffer, which the caller reads before the next by
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.host.frame_buffer import SMALLEST_RESPONSE_BYTES, FrameBuffer, InvalidFrameSize
+from odradek.protocol.framing import encode_request_frame, response_header_bytes
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.messages.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 IN_FLIGHT_LIMIT = 64
 LARGEST_RESPONSE_BYTES = 2**31 - 1  # the memory of a connection grows with the received bytes, not with this
 LARGEST_CORRELATION_ID = 2**31 - 1
-_HEADER = struct.Struct(">ihhih")
-_SIZE_BYTES = 4
+_CORRELATION_ID_BYTES = 4
 
 
 class BrokerUnavailable(Exception):
@@ -100,9 +98,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             await self._has_room.wait()
         if self._transport is None or self._end_reason:
             raise BrokerUnavailable(self._end_reason or "not connected")
-        header_bytes = _SIZE_BYTES
-        if response.api_key != ApiVersionsRequest.api_key and response.is_flexible(version):
-            header_bytes += 1  # an empty list of tagged fields
+        header_bytes = response_header_bytes(response, version)
 
         def read_frame(frame: memoryview) -> Any:
             kept = frame if in_place else memoryview(bytes(frame))
@@ -112,22 +108,15 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._next_correlation_id = 0 if correlation_id == LARGEST_CORRELATION_ID else correlation_id + 1
         unanswered = _Unanswered(correlation_id, read_frame)
         self._unanswered.append(unanswered)
-        self._transport.write(self._encode(request, version, correlation_id))
+        self._transport.write(encode_request_frame(request, version, self._client_id, correlation_id))
         return await unanswered.future
-
-    def _encode(self, request: Request, version: int, correlation_id: int) -> bytes:
-        tags = b"\0" if request.is_flexible(version) else b""
-        body = b"".join(cast("list[bytes]", request.encode(version)))
-        size = _HEADER.size - _SIZE_BYTES + len(self._client_id) + len(tags) + len(body)
-        head = _HEADER.pack(size, request.api_key, version, correlation_id, len(self._client_id))
-        return head + self._client_id + tags + body
 
     def _take(self, frame: memoryview) -> None:
         if not self._unanswered:
             raise MalformedMessage("a response came without a request")
         unanswered = self._unanswered.popleft()
         self._has_room.set()
-        correlation_id = int.from_bytes(frame[:_SIZE_BYTES], "big", signed=True)
+        correlation_id = int.from_bytes(frame[:_CORRELATION_ID_BYTES], "big", signed=True)
         if correlation_id != unanswered.correlation_id:
             self._unanswered.appendleft(unanswered)
             raise MalformedMessage(f"response {correlation_id} came in place of response {unanswered.correlation_id}")

@@ -1,4 +1,4 @@
-"""Logs in to another broker by SASL: SaslHandshake, then SaslAuthenticate until the exchange is complete."""
+"""Logs in to a broker by SASL: SaslHandshake, then SaslAuthenticate until the exchange is complete."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest,
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.client.broker_connection import BrokerConnection
 
 HANDSHAKE_VERSION = 1
@@ -29,50 +31,82 @@ class Exchange(Protocol):
     def answer(self, challenge: bytes) -> bytes | None: ...
 
 
+class LoginRefused(Exception):
+    """The broker has refused the login with `error_code`, or this side does not accept the broker: then it is NONE.
+    `mechanisms` are those that the broker offers in place of the one that it has refused."""
+
+    def __init__(self, reason: str, error_code: int = ErrorCode.NONE, mechanisms: Sequence[str] | None = None) -> None:
+        super().__init__(reason)
+        self.error_code = error_code
+        self.mechanisms = mechanisms
+
+
+class SaslLogin:
+    """One login without I/O: the caller sends `request`, and hands its response to `take`, until `request` is None."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._messages = 0
+        self.request: SaslHandshakeRequest | SaslAuthenticateRequest | None = SaslHandshakeRequest(
+            mechanism=exchange.mechanism
+        )
+        self.session_lifetime_ms = 0
+
+    @property
+    def response_type(self) -> type[SaslHandshakeResponse | SaslAuthenticateResponse]:
+        return SaslHandshakeResponse if isinstance(self.request, SaslHandshakeRequest) else SaslAuthenticateResponse
+
+    @property
+    def version(self) -> int:
+        return HANDSHAKE_VERSION if isinstance(self.request, SaslHandshakeRequest) else AUTHENTICATE_VERSION
+
+    def take(self, response: SaslHandshakeResponse | SaslAuthenticateResponse) -> None:
+        """LoginRefused if one side does not accept the other. The key of a password takes milliseconds to compute."""
+        message: bytes | None
+        if isinstance(response, SaslHandshakeResponse):
+            if response.error_code:
+                name = ErrorCode(response.error_code).name
+                raise LoginRefused(name, response.error_code, list(response.mechanisms))
+            message = self._exchange.begin()
+        else:
+            if response.error_code:
+                reason = response.error_message or ErrorCode(response.error_code).name
+                raise LoginRefused(reason, response.error_code)
+            try:
+                message = self._exchange.answer(bytes(response.auth_bytes))
+            except ValueError as problem:
+                raise LoginRefused(str(problem)) from problem
+            self.session_lifetime_ms = response.session_lifetime_ms
+        self.request = None if message is None else SaslAuthenticateRequest(auth_bytes=message)
+        self._messages += 1
+        if self.request is not None and self._messages > MOST_MESSAGES:
+            raise LoginRefused("the exchange has no end")
+
+
 class Login(Protocol):
     def exchange(self) -> Exchange:
         """A new exchange, with a nonce of its own."""
 
-    async def answer(self, exchange: Exchange, challenge: bytes) -> bytes | None:
-        """The answer, computed where it blocks nobody; ValueError if the server is not accepted."""
+    async def take(self, login: SaslLogin, response: Any) -> None:
+        """`login.take(response)`, where it blocks nobody."""
 
 
 async def authenticate(connection: BrokerConnection, login: Login) -> float | None:
     """Log in; returns after how many ms to do it again, or None. `BrokerUnavailable` if the broker refuses."""
     exchange = login.exchange()
-    handshake: SaslHandshakeResponse = await connection.send(
-        SaslHandshakeRequest(mechanism=exchange.mechanism),
-        HANDSHAKE_VERSION,
-        SaslHandshakeResponse,
-        _unchanged,
-        in_place=False,
-    )
-    if handshake.error_code:
-        offered = ", ".join(handshake.mechanisms) or "none"
-        raise _refused(f"{ErrorCode(handshake.error_code).name} for {exchange.mechanism}; it offers {offered}")
-    message: bytes | None = exchange.begin()
-    for _ in range(MOST_MESSAGES):
-        response: SaslAuthenticateResponse = await connection.send(
-            SaslAuthenticateRequest(auth_bytes=message or b""),
-            AUTHENTICATE_VERSION,
-            SaslAuthenticateResponse,
-            _unchanged,
-            in_place=False,
-        )
-        if response.error_code:
-            raise _refused(response.error_message or ErrorCode(response.error_code).name)
-        try:
-            message = await login.answer(exchange, bytes(response.auth_bytes))
-        except ValueError as problem:
-            raise _refused(str(problem)) from problem
-        if message is None:
-            lifetime_ms = response.session_lifetime_ms
-            return lifetime_ms * RENEWAL_SHARE if lifetime_ms > 0 else None
-    raise _refused("the exchange has no end")
-
-
-def _refused(reason: str) -> BrokerUnavailable:
-    return BrokerUnavailable(f"did not accept this broker's login: {reason}")
+    steps = SaslLogin(exchange)
+    try:
+        while steps.request is not None:
+            response = await connection.send(
+                steps.request, steps.version, steps.response_type, _unchanged, in_place=False
+            )
+            await login.take(steps, response)
+    except LoginRefused as refusal:
+        reason = str(refusal)
+        if refusal.mechanisms is not None:
+            reason += f" for {exchange.mechanism}; it offers {', '.join(refusal.mechanisms) or 'none'}"
+        raise BrokerUnavailable(f"did not accept this broker's login: {reason}") from refusal
+    return steps.session_lifetime_ms * RENEWAL_SHARE if steps.session_lifetime_ms > 0 else None
 
 
 def _unchanged(response: Any) -> Any:

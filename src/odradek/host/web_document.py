@@ -1,6 +1,7 @@
 """A document at a web address. Apart from `documents`: a broker that reads none starts without urllib's modules."""
 
 import http.client
+import ssl
 import time
 import urllib.request
 from typing import Any
@@ -13,11 +14,14 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def read_start(url: str, size_bytes: int, timeout_s: float) -> bytes:
-    """The first bytes of the document; `OSError` when it cannot be read."""
-    opener = urllib.request.build_opener(_NoRedirects)
+def read_start(
+    document: str | urllib.request.Request, size_bytes: int, timeout_s: float, context: ssl.SSLContext | None = None
+) -> bytes:
+    """The first bytes of the document at an address, or of the answer to a request; `OSError` when it cannot be
+    read."""
+    opener = urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
     try:
-        with opener.open(url, timeout=timeout_s) as response:  # urllib's own errors are OSErrors
+        with opener.open(document, timeout=timeout_s) as response:  # urllib's own errors are OSErrors
             data, deadline = bytearray(), time.monotonic() + timeout_s  # urllib's timeout is that of each receive
             while len(data) < size_bytes and (part := response.read1(size_bytes - len(data))):
                 data += part

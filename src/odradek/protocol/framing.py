@@ -1,13 +1,23 @@
 """The headers of requests (versions 1 and 2) and responses (versions 0 and 1) (KIP-482)."""
 
+from __future__ import annotations
+
 import struct
-from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.tagged_fields import skip_tagged_fields
 from odradek.protocol.varints import decode_unsigned_varint
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.protocol.schema import Request, Response
+
+API_VERSIONS_KEY = 18
+SIZE_BYTES = 4  # before a frame; it does not count itself
 _FIXED_FIELDS = struct.Struct(">hhih")
+_REQUEST = struct.Struct(">ihhih")
 # The size of the frame, which does not count itself, and the correlation id.
 _RESPONSE_0 = struct.Struct(">ii")
 _RESPONSE_1 = struct.Struct(">iix")
@@ -71,3 +81,18 @@ def encode_response_header(correlation_id: int, flexible: bool, body_bytes: int)
     if flexible:
         return _pack_response_1(_HEADER_1_BYTES + body_bytes, correlation_id)
     return _pack_response_0(_HEADER_0_BYTES + body_bytes, correlation_id)
+
+
+def encode_request_frame(request: Request, version: int, client_id: bytes, correlation_id: int = 0) -> bytearray:
+    """Size, header and body of a request."""
+    body = b"".join(cast("list[bytes]", request.encode(version)))
+    tags = b"\0" if request.is_flexible(version) else b""
+    size_bytes = _REQUEST.size - SIZE_BYTES + len(client_id) + len(tags) + len(body)
+    head = _REQUEST.pack(size_bytes, request.api_key, version, correlation_id, len(client_id))
+    return bytearray(head + client_id + tags + body)
+
+
+def response_header_bytes(response_type: type[Response], version: int) -> int:
+    """Bytes before the body of a response: the correlation id, and an empty list of tagged fields if it is flexible.
+    The header of ApiVersions never is: the client does not know the broker's versions."""
+    return 4 + (response_type.is_flexible(version) and response_type.api_key != API_VERSIONS_KEY)

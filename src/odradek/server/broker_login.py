@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.configuration.broker_credentials import broker_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.client.login import Exchange
+    from odradek.client.login import Exchange, SaslLogin
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
 
@@ -26,6 +26,6 @@ class BrokerLogin:
         credentials = broker_credentials(config.texts, config.inter_broker_listener_name)
         return credentials.exchange(self._host.entropy.uuid().hex)
 
-    async def answer(self, exchange: Exchange, challenge: bytes) -> bytes | None:
+    async def take(self, login: SaslLogin, response: Any) -> None:
         """On a worker: the key of a password takes milliseconds to compute."""
-        return await self._host.workers.run(exchange.answer, challenge)
+        await self._host.workers.run(login.take, response)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.admin.wire_request import encode_frame
 from odradek.cli.bench.workload import ProduceWorkload
+from odradek.protocol.framing import encode_request_frame
 from odradek.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def test_a_low_rate_hands_over_few_records_at_once() -> None:
 
 
 def test_a_frame_declares_its_own_length() -> None:
-    frame = encode_frame(FetchRequest(max_wait_ms=1, min_bytes=1), 12, b"test")
+    frame = encode_request_frame(FetchRequest(max_wait_ms=1, min_bytes=1), 12, b"test")
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
 
 

@@ -11,7 +11,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from odradek.admin.groups.reset_plan import split_topic
+from odradek.admin.resets import split_topic
 
 if TYPE_CHECKING:
     from pathlib import Path

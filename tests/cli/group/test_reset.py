@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import pytest
 
 import odradek.cli.group.reset as resetting
+from odradek.admin import resets
 from odradek.admin.errors import NoSuchGroup, NotAuthorized
-from odradek.admin.groups import reset_plan
-from odradek.admin.groups.reset_plan import Move
+from odradek.admin.resets import Move
 from odradek.cli.main import run
 from odradek.conventions.failures import Failure
 
@@ -45,7 +45,7 @@ def reset(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
     def run_reset(*options: str, **changes: Callable[..., Any]) -> Ran:
         for name, part in {**parts, **changes}.items():
-            monkeypatch.setattr(reset_plan if name == "read_group" else resetting, name, part)
+            monkeypatch.setattr(resets if name in ("read_group", "read_bounds") else resetting, name, part)
         code = run(["group", "reset", "billing", "--topic", "pump", "--to-latest", "--execute", *options])
         return Ran(code, *capsys.readouterr())
 
@@ -59,10 +59,10 @@ def test_json_says_executed_after_the_offsets_were_set(reset: Callable[..., Ran]
 
 
 def test_offsets_that_were_committed_after_the_preview_are_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reset_plan, "committed_offsets", lambda *_arguments, **_options: {KEY: 7})
+    monkeypatch.setattr(resets, "committed_offsets", lambda *_arguments, **_options: {KEY: 7})
     cluster: Any = None  # nothing is sent
     with pytest.raises(Failure, match="committed other offsets since the preview"):
-        reset_plan.alter(cluster, "billing", [Move("pump", 0, before=5, asked=0, after=0)])
+        resets.alter(cluster, "billing", [Move("pump", 0, before=5, asked=0, after=0)])
 
 
 def test_only_a_group_that_does_not_exist_is_new(reset: Callable[..., Ran]) -> None:

@@ -14,6 +14,7 @@ from odradek.admin.letters import letter_reading, redriving
 from odradek.admin.letters.redrive_plan import Selection
 from odradek.admin.letters.redriving import plan_redrive, redrive
 from odradek.admin.records.consume_range import PartitionRange
+from odradek.admin.topics import delete_topics
 from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.letter import WITH_ORIGIN, WITHOUT_ORIGIN
@@ -263,8 +264,7 @@ def test_letters_of_a_topic_that_was_created_again_are_new(bootstrap_server: str
     cluster = Cluster(bootstrap_server, {})
     assert redrive(cluster, Selection(dead)).records == 30
     values = (b"not JSON: {", b"p", b"rigs", source.encode(), b"0:1", b"id")
-    for future in cluster.admin().delete_topics([dead]).values():
-        future.result()
+    assert delete_topics(cluster, [dead]) == {dead: None}
     assert cluster.create_topic(dead, 2)
     producer = Producer({"bootstrap.servers": bootstrap_server})
     producer.produce(dead, b"new", partition=0, headers=[*zip(WITH_ORIGIN, values, strict=True)])

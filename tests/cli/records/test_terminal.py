@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.admin.cluster import Cluster
+from odradek.admin.groups import group_names
 from odradek.testing import broker
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def test_ctrl_c_ends_a_command_that_joins_a_group(slow_groups: RunningBroker, of
     assert offline("topic", "create", "numbers", ODRADEK_BOOTSTRAP_SERVER=address).code == 0
     with terminal("consume", "numbers", "-g", "readers", "-b", address) as running:
         running.read_until(b"joining group readers to read numbers; Ctrl-C to stop")
-        while not Cluster(address, {}).group_names():  # the group has no member before it has asked to join
+        while not group_names(Cluster(address, {})):  # the group has no member before it has asked to join
             assert running.process.poll() is None
         assert running.interrupt() < EXIT_S
         assert running.process.returncode == 130

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.admin.acls.requests import find
 from odradek.admin.acls.rules import describe
 from odradek.admin.errors import NotAuthorized
-from odradek.admin.kafka_admin import ConfigResource, ResourceType
-from odradek.admin.topics.settings import REQUEST_TIMEOUT_S
+from odradek.admin.settings import Kind as SettingKind
+from odradek.admin.settings import read_settings
 from odradek.security.acls.bindings import WILDCARD, AclFilter, PatternType
 from odradek.security.acls.decisions import AccessRules, Actor, Decision, Reason, decide
 from odradek.security.acls.index import AclDraft, AclIndex
@@ -43,17 +43,14 @@ def check_access(
 def read_access_settings(cluster: Cluster) -> AccessRules | None:
     """The settings of one broker; None if it does not show them: Apache Kafka does not, nor does a broker to a user
     without DescribeConfigs on the cluster."""
-    admin = cluster.admin()
-    broker = str(next(iter(admin.list_topics(timeout=REQUEST_TIMEOUT_S).brokers)))
-    asked = ConfigResource(ResourceType.BROKER, broker)
-    (future,) = admin.describe_configs([asked], request_timeout=REQUEST_TIMEOUT_S).values()
+    brokers, _metadata = cluster.requests.metadata([])
     try:
-        found = cluster.finish(future, f"broker {broker}")
+        found = read_settings(cluster, SettingKind.BROKER, str(next(iter(brokers))))
     except NotAuthorized:
         return None
-    if SETTINGS[0] not in found:
+    values = {each.name: each.value for each in found if each.name in SETTINGS}
+    if SETTINGS[0] not in values:
         return None
-    values = {name: found[name].value for name in SETTINGS if name in found}
     names = (values.get(SETTINGS[0]) or "").split(";")
     return AccessRules(frozenset(name.strip() for name in names if name.strip()), values.get(SETTINGS[1]) == "true")
 

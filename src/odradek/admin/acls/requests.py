@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.errors import check
 from odradek.admin.request_parts import in_parts
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode

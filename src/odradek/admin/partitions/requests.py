@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import check, error_text
+from odradek.admin.errors import check, error_text
 from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode

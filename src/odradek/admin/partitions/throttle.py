@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import check
+from odradek.admin.errors import check
 from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -37,11 +37,8 @@ def find_ranges(cluster: Cluster, topic: str, partitions: Sequence[int], start: 
     """Range of each partition; Failure for an offset that no partition holds."""
     earliest = cluster.earliest_offsets(topic, partitions)
     latest = cluster.latest_offsets(topic, partitions)
-    if start.from_time_ms is not None and start.from_time_ms < 0:
-        starts = earliest  # negative timestamps have special meanings in the protocol, and no record has one
-    elif start.from_time_ms is not None:
-        by_time = cluster.offsets_at(topic, partitions, start.from_time_ms)
-        starts = {partition: latest[partition] if at < 0 else at for partition, at in by_time.items()}
+    if start.from_time_ms is not None:
+        starts = cluster.first_offsets(topic, start.from_time_ms, earliest, latest)
     elif start.offset is not None:
         starts = dict.fromkeys(partitions, start.offset)
         check_offset(topic, start.offset, earliest, latest)

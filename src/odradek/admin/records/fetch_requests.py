@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.admin.records.fetched_batches import BatchRead
-    from odradek.admin.wire_request import BrokerConnection
+    from odradek.admin.wire import BrokerConnection
     from odradek.protocol.messages.fetch import PartitionData
 
 Key = tuple[str, int]  # topic, partition

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from odradek.admin.cluster import close_consumer
 from odradek.admin.records.record_fetcher import EARLIEST, LATEST, RecordFetcher
 from odradek.admin.records.record_reader import COMMAND_SETTINGS, POLL_S
-from odradek.admin.topics.topic_choice import topics_text
+from odradek.admin.topics import topics_text
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

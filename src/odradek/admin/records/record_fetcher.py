@@ -12,8 +12,7 @@ from collections import deque
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from odradek.admin.broker_requests import error_text
-from odradek.admin.errors import LostConnection, NoAnswer, NoSuchTopic, NotAuthorized, RefusedConnection
+from odradek.admin.errors import LostConnection, NoAnswer, NoSuchTopic, NotAuthorized, RefusedConnection, error_text
 from odradek.admin.records.fetch_requests import (
     RETRIED_ERRORS,
     AssignedPartition,
@@ -23,7 +22,7 @@ from odradek.admin.records.fetch_requests import (
     offsets_request,
 )
 from odradek.admin.records.fetched_batches import LARGEST_BATCH_BYTES, PartitionReader, UnreadableBatch
-from odradek.admin.wire_request import LONGEST_RECEIVE_S, BrokerConnection
+from odradek.admin.wire import LONGEST_RECEIVE_S, BrokerConnection
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse

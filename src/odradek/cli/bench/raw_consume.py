@@ -6,18 +6,18 @@ import selectors
 import time
 from typing import TYPE_CHECKING, cast
 
-from odradek.admin.wire_request import encode_frame
 from odradek.cli.bench.raw_connection import CLIENT_ID, RawConnection
 from odradek.cli.bench.results import Result, Tick
 from odradek.conventions.failures import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.framing import encode_request_frame
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.admin.kafka_admin import TopicDescription
+    from odradek.admin.cluster import TopicDescription
     from odradek.admin.records.consume_range import PartitionRange
 
 VERSION = 12  # the newest that names topics
@@ -53,7 +53,7 @@ class FetchConnection(RawConnection):
             max_bytes=MAX_BYTES,
             topics=[FetchTopic(topic=self.topic, partitions=partitions)],
         )
-        self.send(encode_frame(request, VERSION, CLIENT_ID))
+        self.send(encode_request_frame(request, VERSION, CLIENT_ID))
 
     def take(self, answer: memoryview) -> None:
         response = FetchResponse.decode(answer, RESPONSE_HEADER_BYTES, VERSION)

@@ -7,19 +7,19 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from odradek.admin.wire_request import encode_frame
 from odradek.cli.bench.raw_connection import CLIENT_ID, CORRELATION_POSITION, RawConnection
 from odradek.cli.bench.results import Result, Tick
 from odradek.conventions.failures import Failure
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.framing import encode_request_frame
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from odradek.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.admin.kafka_admin import TopicDescription
+    from odradek.admin.cluster import TopicDescription
     from odradek.cli.bench.workload import ProduceWorkload
 
 VERSION = 9  # the newest version that names topics, and that every supported broker has
@@ -66,7 +66,7 @@ def open_connections(description: TopicDescription, workload: ProduceWorkload, b
                     partition_data=[PartitionProduceData(index=index, records=memoryview(batch))],
                 )
                 request = ProduceRequest(acks=ACKS[workload.acks], timeout_ms=30_000, topic_data=[data])
-                connection.frames.append(encode_frame(request, VERSION, CLIENT_ID))
+                connection.frames.append(encode_request_frame(request, VERSION, CLIENT_ID))
             connections.append(connection)
     return connections
 

@@ -10,8 +10,7 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from odradek.admin.cluster import Cluster
-    from odradek.admin.kafka_admin import TopicDescription
+    from odradek.admin.cluster import Cluster, TopicDescription
 
 BENCH_TOPIC = "odradek-bench"
 PAYLOAD_WORDS = 100_000  # a larger value repeats the text

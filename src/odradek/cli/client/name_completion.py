@@ -24,7 +24,9 @@ def complete_topics(context: click.Context, _parameter: click.Parameter, incompl
 
 
 def complete_groups(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return matching_names(context, incomplete, lambda cluster: cluster.group_names(timeout_s=TIMEOUT_S))
+    from odradek.admin.groups import group_names
+
+    return matching_names(context, incomplete, lambda cluster: group_names(cluster, TIMEOUT_S))
 
 
 def complete_transactional_ids(
@@ -42,7 +44,7 @@ def complete_transactional_ids(
 def complete_topic_settings(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from odradek.admin.topics.setting_names import TOPIC_SETTINGS
+    from odradek.admin.settings import TOPIC_SETTINGS
 
     return [CompletionItem(name) for name in TOPIC_SETTINGS if name.startswith(incomplete)]
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from odradek.admin.topics.topic_choice import with_similar_topics
+from odradek.admin.topics import with_similar_topics
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework.options import format_option

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.groups.group_listing import TIMEOUT_S, list_groups
+from odradek.admin.groups import LIST_TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say, strong
@@ -17,7 +17,6 @@ from odradek.conventions.figures import count_text
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
-REQUEST_TIMEOUT_S = 15.0
 INTERNAL_PREFIX = "__"
 
 
@@ -57,9 +56,9 @@ class PartitionCounts:
 @cluster_options
 def info(cluster: Cluster, as_json: bool) -> None:
     """Show the brokers of a cluster, and the state of its partitions."""
-    described = cluster.finish(cluster.admin().describe_cluster(request_timeout=REQUEST_TIMEOUT_S), "cluster")
+    described = cluster.requests.describe()
     counts = count_partitions(cluster)
-    controller = described.controller.id if described.controller is not None else None
+    controller = described.controller_id
     facts: dict[str, Any] = {
         "cluster_id": described.cluster_id,
         "controller": controller,
@@ -72,15 +71,16 @@ def info(cluster: Cluster, as_json: bool) -> None:
         "groups": count_groups(cluster),
         "brokers": [
             {
-                "id": node.id,
-                "host": node.host,
-                "port": node.port,
-                "rack": node.rack,
-                "controller": node.id == controller,
-                "leads": counts.led[node.id],
-                "replicas": counts.replicas[node.id],
+                "id": each.broker_id,
+                "host": each.host,
+                "port": each.port,
+                "rack": each.rack,
+                "controller": each.broker_id == controller,
+                "leads": counts.led[each.broker_id],
+                "replicas": counts.replicas[each.broker_id],
             }
-            for node in sorted(described.nodes, key=lambda node: node.id)
+            for each in described.brokers.values()
+            if not each.is_fenced
         ],
     }
     if as_json:
@@ -91,18 +91,19 @@ def info(cluster: Cluster, as_json: bool) -> None:
 
 def count_partitions(cluster: Cluster) -> PartitionCounts:
     counts = PartitionCounts()
-    for name, topic in cluster.admin().list_topics(timeout=REQUEST_TIMEOUT_S).topics.items():
-        internal = name.startswith(INTERNAL_PREFIX)
+    for topic in cluster.topics():
+        internal = topic.name.startswith(INTERNAL_PREFIX)
         counts.add_topic(internal=internal)
-        for partition in topic.partitions.values():
-            counts.add(partition.leader, list(partition.replicas), list(partition.isrs), internal=internal)
+        for each in topic.partitions:
+            leader = -1 if each.leader is None else each.leader.broker_id
+            counts.add(leader, list(each.replicas), list(each.in_sync), internal=internal)
     return counts
 
 
 def count_groups(cluster: Cluster) -> int | None:
     """None if the cluster does not list its groups."""
     try:
-        return len(list_groups(BrokerRequests(cluster, TIMEOUT_S))[0])
+        return len(list_groups(BrokerRequests(cluster, LIST_TIMEOUT_S))[0])
     except Failure:
         return None
 

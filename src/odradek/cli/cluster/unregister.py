@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import read_state
+from odradek.admin.errors import check
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option

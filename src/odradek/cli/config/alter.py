@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from odradek.admin.topics.setting_names import TOPIC_SETTINGS, read_setting_names, suggesting_names
-from odradek.admin.topics.settings import REQUEST_TIMEOUT_S, alter_settings
+from odradek.admin.settings import (
+    TOPIC_SETTINGS,
+    Change,
+    Kind,
+    Operation,
+    alter_settings,
+    read_setting_names,
+    suggesting_names,
+)
 from odradek.cli.client.options import cluster_options
-from odradek.cli.config.broker_defaults import alter_broker_defaults
 from odradek.cli.config.entity import Entity, broker_ids, entity_arguments, find_entity
 from odradek.cli.config.setting_completion import complete_assignments, complete_settings
 from odradek.cli.framework.commands import command
@@ -73,11 +77,10 @@ def alter(
     TYPE is topic, broker, broker-default (all brokers) or group. NAME is a topic, a broker id or a group. A broker's
     own setting takes precedence over broker-default.
     """
-    operations = AlterConfigOpType
-    changes = [ConfigEntry(key, value, incremental_operation=operations.SET) for key, value in assignments]
-    changes += [ConfigEntry(key, None, incremental_operation=operations.DELETE) for key in deletions]
-    changes += [ConfigEntry(key, value, incremental_operation=operations.APPEND) for key, value in additions]
-    changes += [ConfigEntry(key, value, incremental_operation=operations.SUBTRACT) for key, value in removals]
+    changes = [Change(key, value, Operation.SET) for key, value in assignments]
+    changes += [Change(key, None, Operation.DELETE) for key in deletions]
+    changes += [Change(key, value, Operation.APPEND) for key, value in additions]
+    changes += [Change(key, value, Operation.SUBTRACT) for key, value in removals]
     if not changes:
         raise click.UsageError("nothing to alter: give --set, --delete, --append or --subtract")
     entity = find_entity(cluster, kind, name)
@@ -85,16 +88,16 @@ def alter(
     if "broker" in entity.kind and not allow_unknown:
         check_known((each.name for each in changes), known)
     with suggesting_names([each.name for each in changes], known):
-        apply(cluster, entity, changes)
+        alter_settings(cluster, *entity.resource, changes)
     if as_json:
         done = {"set": dict(assignments), "deleted": list(deletions)}
         done |= {"appended": dict(additions), "subtracted": dict(removals)}
         print_json({"type": entity.kind, "name": entity.name, **done})
         return
+    verb = {Operation.DELETE: "default", Operation.APPEND: "added", Operation.SUBTRACT: "removed"}
     for change in changes:
-        verb = {operations.DELETE: "default", operations.APPEND: "added", operations.SUBTRACT: "removed"}
         value = f" = {change.value}" if change.value is not None else ""
-        suffix = f" ({verb[change.incremental_operation]})" if change.incremental_operation in verb else ""
+        suffix = f" ({verb[change.operation]})" if change.operation in verb else ""
         say(f"{entity}: {change.name}{value}{suffix}")
 
 
@@ -103,9 +106,9 @@ def known_names(cluster: Cluster, entity: Entity) -> Sequence[str]:
     if entity.kind == "topic":
         return TOPIC_SETTINGS
     if entity.kind == "group":
-        return read_setting_names(cluster, ResourceType.GROUP, entity.name, REQUEST_TIMEOUT_S)
+        return read_setting_names(cluster, Kind.GROUP, entity.name)
     broker = entity.name or str(broker_ids(cluster)[0])
-    return read_setting_names(cluster, ResourceType.BROKER, broker, REQUEST_TIMEOUT_S)
+    return read_setting_names(cluster, Kind.BROKER, broker)
 
 
 def check_known(names: Iterable[str], known: Sequence[str]) -> None:
@@ -116,10 +119,3 @@ def check_known(names: Iterable[str], known: Sequence[str]) -> None:
             raise Failure(
                 f"there is no broker setting {name}; {f'{hint} ' if hint else ''}(--allow-unknown stores it anyway)"
             )
-
-
-def apply(cluster: Cluster, entity: Entity, changes: list[ConfigEntry]) -> None:
-    if entity.is_broker_default:
-        alter_broker_defaults(BrokerRequests(cluster), changes)
-    else:
-        alter_settings(cluster, ConfigResource(entity.resource_type, entity.name, incremental_configs=changes))

@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.topics.settings import read_settings
+from odradek.admin.settings import read_settings
 from odradek.cli.client.options import cluster_options
-from odradek.cli.config.broker_defaults import read_broker_defaults
 from odradek.cli.config.entity import entity_arguments, find_entity
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say, strong
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-    from odradek.admin.topics.settings import Setting
+    from odradek.admin.settings import Setting
 
 
 @command(
@@ -36,10 +34,7 @@ def describe(kind: str, name: str | None, everything: bool, cluster: Cluster, as
     TYPE is topic, broker, broker-default (all brokers) or group. NAME is a topic, a broker id or a group.
     """
     entity = find_entity(cluster, kind, name)
-    if entity.is_broker_default:
-        found = read_broker_defaults(BrokerRequests(cluster))
-    else:
-        found = read_settings(cluster, entity.resource_type, entity.name)
+    found = read_settings(cluster, *entity.resource)
     shown = [each for each in found if everything or not each.is_default]
     if as_json:
         for each in shown:

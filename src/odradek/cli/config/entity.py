@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from odradek.admin.kafka_admin import ResourceType
+from odradek.admin.settings import ALL_BROKERS, Kind
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.framework.commands import OptionalArgument
 from odradek.cli.framework.parameter_types import TEXT
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-BROKER_DEFAULT = "broker-default"
-RESOURCE_TYPES = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER, "group": ResourceType.GROUP}
+KINDS = {"topic": Kind.TOPIC, "broker": Kind.BROKER, ALL_BROKERS: Kind.BROKER, "group": Kind.GROUP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,8 @@ class Entity:
         return f"{self.kind} {self.name}".rstrip()
 
     @property
-    def is_broker_default(self) -> bool:
-        return self.kind == BROKER_DEFAULT
-
-    @property
-    def resource_type(self) -> ResourceType:
-        return RESOURCE_TYPES[self.kind]
+    def resource(self) -> tuple[Kind, str]:
+        return KINDS[self.kind], self.name
 
 
 def complete_entities(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -57,15 +52,15 @@ def entity_arguments(function: F) -> F:
     name = click.argument(
         "name", metavar="NAME", required=False, cls=OptionalArgument, type=TEXT, shell_complete=complete_entities
     )
-    kind = click.argument("kind", metavar="TYPE", type=click.Choice([*RESOURCE_TYPES, BROKER_DEFAULT]))
+    kind = click.argument("kind", metavar="TYPE", type=click.Choice(["topic", "broker", "group", ALL_BROKERS]))
     return kind(name(function))
 
 
 def find_entity(cluster: Cluster, kind: str, name: str | None) -> Entity:
     """The entity that TYPE and NAME stand for. The name of the only broker may be left out."""
-    if kind == BROKER_DEFAULT:
+    if kind == ALL_BROKERS:
         if name is not None:
-            raise click.UsageError(f"{BROKER_DEFAULT} takes no name: it applies to all brokers")
+            raise click.UsageError(f"{ALL_BROKERS} takes no name: it applies to all brokers")
         return Entity(kind, "")
     if name:
         if kind == "topic":
@@ -77,12 +72,12 @@ def find_entity(cluster: Cluster, kind: str, name: str | None) -> Entity:
         raise click.UsageError(f"name the {kind}: `odradek {kind} list` shows those that exist")
     brokers = broker_ids(cluster)
     if len(brokers) > 1:
-        raise click.UsageError(f"name a broker of {', '.join(map(str, brokers))}, or use {BROKER_DEFAULT} for all")
+        raise click.UsageError(f"name a broker of {', '.join(map(str, brokers))}, or use {ALL_BROKERS} for all")
     return Entity(kind, str(brokers[0]))
 
 
 def check_broker(name: str, brokers: list[int]) -> None:
-    """Failure for an id that no broker has: the client library would wait for that broker until its timeout."""
+    """Failure for an id that no broker has."""
     ids = [str(broker) for broker in brokers]
     if name not in ids:
         noun = "broker" if len(ids) == 1 else "brokers"
@@ -90,5 +85,4 @@ def check_broker(name: str, brokers: list[int]) -> None:
 
 
 def broker_ids(cluster: Cluster) -> list[int]:
-    found = cluster.finish(cluster.admin().describe_cluster(), "cluster")
-    return sorted(node.id for node in found.nodes)
+    return sorted(cluster.requests.metadata([])[0])

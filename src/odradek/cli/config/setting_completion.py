@@ -9,6 +9,8 @@ from click.shell_completion import CompletionItem
 from odradek.cli.client.name_completion import TIMEOUT_S, complete_topic_settings, matching_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import click
 
     from odradek.admin.cluster import Cluster
@@ -25,14 +27,13 @@ def complete_settings(context: click.Context, parameter: click.Parameter, incomp
     if kind == "topic":
         return complete_topic_settings(context, parameter, incomplete)
 
-    def find(cluster: Cluster) -> list[str]:
-        from odradek.admin.kafka_admin import ResourceType
-        from odradek.admin.topics.setting_names import read_setting_names
+    def find(cluster: Cluster) -> Sequence[str]:
+        from odradek.admin.settings import Kind, read_setting_names
         from odradek.cli.config.entity import broker_ids
 
         if kind == "group":
-            return read_setting_names(cluster, ResourceType.GROUP, name or "any", TIMEOUT_S)
-        return read_setting_names(cluster, ResourceType.BROKER, name or str(broker_ids(cluster)[0]), TIMEOUT_S)
+            return read_setting_names(cluster, Kind.GROUP, name or "any", TIMEOUT_S)
+        return read_setting_names(cluster, Kind.BROKER, name or str(broker_ids(cluster)[0]), TIMEOUT_S)
 
     return matching_names(context, incomplete, find)
 

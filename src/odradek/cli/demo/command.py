@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import click
 from confluent_kafka import KafkaException, TopicPartition
@@ -27,9 +26,6 @@ from odradek.pipelines.examples.simulator.loading import load_simulation
 from odradek.pipelines.examples.simulator.model import Flaws
 from odradek.pipelines.examples.simulator.population import Population
 from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings
-
-if TYPE_CHECKING:
-    from confluent_kafka import Uuid
 
 TOPIC = "rigs"
 PARTITIONS = 3
@@ -178,10 +174,10 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
         raise field.failure
 
 
-def topic_exists(cluster: Cluster, topic_id: Uuid) -> bool:
+def topic_exists(cluster: Cluster, topic_id: str) -> bool:
     """Compare by topic id, because a broker may create a deleted topic again when it is written to."""
     try:
-        return str(cluster.describe_topic(TOPIC).topic_id) == str(topic_id)
+        return cluster.describe_topic(TOPIC).topic_id == topic_id
     except NoSuchTopic:
         return False
     except Failure:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.profiles.connection_choice import SERVERS, chosen_properties
@@ -206,7 +207,8 @@ def show(
     source = ViewSource(cluster)
     try:
         model = LiveViewModel(view, time.time())
-        watch(source, cluster.admin(), warehouse, model, screen, is_stopped, seconds, starting.stages)
+        admin = AdminClient(cluster.client_settings({}))
+        watch(source, admin, warehouse, model, screen, is_stopped, seconds, starting.stages)
     except KafkaException as error:
         raise Failure(error.args[0].str()) from None
     finally:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import click
+from confluent_kafka.admin import AdminClient
 
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.client.options import cluster_options
@@ -58,7 +59,8 @@ def watch_example(name: str, seconds: float | None, warehouse: str | None, clust
     try:
         with stop_on_interrupt(is_stopped):
             screen.open()
-            watch(source, cluster.admin(), url, LiveViewModel(view, time.time()), screen, is_stopped, seconds)
+            admin = AdminClient(cluster.client_settings({}))
+            watch(source, admin, url, LiveViewModel(view, time.time()), screen, is_stopped, seconds)
     finally:
         screen.close()
         source.close()

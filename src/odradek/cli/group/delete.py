@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.admin.groups import delete_group
 from odradek.cli.client.options import cluster_options, groups_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
@@ -12,9 +13,6 @@ from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-
-
-REQUEST_TIMEOUT_S = 15.0
 
 
 @command(
@@ -30,10 +28,9 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
     """Delete groups and their committed offsets. A group with members is not deleted."""
     confirm(f"Delete {', '.join(names)} and their committed offsets?", yes)
     failures = []
-    unique = list(dict.fromkeys(names))
-    for name, future in cluster.admin().delete_consumer_groups(unique, request_timeout=REQUEST_TIMEOUT_S).items():
+    for name in dict.fromkeys(names):
         try:
-            cluster.finish(future, f"group {name}", "Delete")
+            delete_group(cluster.requests, name)
         except Failure as failure:
             failures.append(failure)
             continue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.admin.groups.state import read_group, read_lags
-from odradek.admin.groups.time_lag import add_time_lags
+from odradek.admin.groups import read_group, read_lags
+from odradek.admin.time_lag import add_time_lags
 from odradek.cli.client.options import cluster_options, groups_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_json, say

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.admin.kafka_admin import AclOperation
+from odradek.admin import groups
+from odradek.admin.broker_requests import BrokerRequests
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import state_option
 from odradek.cli.framework.output import note_missing, print_columns, print_json, say
+from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
@@ -28,17 +30,14 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "
 @cluster_options
 def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """List the groups of the cluster."""
-    from odradek.admin.broker_requests import BrokerRequests
-    from odradek.admin.groups import group_listing
-
-    found, missing = group_listing.list_groups(BrokerRequests(cluster, group_listing.TIMEOUT_S))
+    found, missing = groups.list_groups(BrokerRequests(cluster, groups.LIST_TIMEOUT_S))
     rows = [each for each in found if not states or each.state in states]
     if as_json:
         for name, state, kind in rows:
             print_json({"group": name, "state": state, "type": kind})
     elif rows:
         print_columns(["GROUP", "STATE", "TYPE"], rows)
-    elif not cluster.may(AclOperation.DESCRIBE):
+    elif not cluster.may(Operation.DESCRIBE):
         say(f"no groups that {cluster.principal} may describe; an admin allows it with `odradek acl add`")
     else:
         say("no groups" + (" in this state" if states else "; a consumer with a group.id creates one"))

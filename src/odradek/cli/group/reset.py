@@ -7,16 +7,14 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from odradek.admin.groups.reset_plan import (
+from odradek.admin.resets import (
+    Goal,
     alter,
     choose_partitions,
     committed_offsets,
     consequence,
-    offsets_at_time,
     plan_moves,
-    read_bounds,
     read_file,
-    shifted,
 )
 from odradek.cli.client.options import cluster_options, group_argument
 from odradek.cli.framework.commands import command
@@ -30,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.groups.reset_plan import Move
-    from odradek.admin.groups.state import PartitionKey
+    from odradek.admin.resets import Move
 
 SHIFT = NumberType(-INT64_MAX, INT64_MAX)
 EXACTLY_ONE = "give one of --to-earliest, --to-latest, --to-time, --by-duration, --to-offset, --shift, --from-file"
@@ -105,23 +102,19 @@ def reset(
             else f"group {name} has no committed offsets; name a topic with --topic"
         )
         raise Failure(nothing)
-    bounds = read_bounds(cluster, keys)
     if by_duration is not None:
         to_time = int(time.time() * 1000) - by_duration
-    if to_time is not None:
-        wanted = offsets_at_time(cluster, bounds, to_time)
-
-    def goal(key: PartitionKey) -> int:
-        if wanted:
-            return wanted[key]
-        if shift is not None:
-            return shifted(before, key, shift)
-        if to_offset is not None:
-            return to_offset
-        earliest, latest = bounds[key]
-        return earliest if to_earliest else latest
-
-    moves = plan_moves(before, bounds, goal)
+    if from_file is not None:
+        goal = Goal("offsets", offsets=wanted)
+    elif to_time is not None:
+        goal = Goal("time", to_time)
+    elif shift is not None:
+        goal = Goal("shift", shift)
+    elif to_offset is not None:
+        goal = Goal("offset", to_offset)
+    else:
+        goal = Goal("earliest" if to_earliest else "latest")
+    moves = plan_moves(cluster, before, keys, goal)
     if as_json and execute:
         alter(cluster, name, moves)  # first, because the rows say that it was done
         show(name, moves, execute, as_json)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from odradek.admin.groups.time_lag import longest_time_lag
+from odradek.admin.time_lag import longest_time_lag
 from odradek.cli.framework.output import faint, print_columns, say, strong
 from odradek.conventions.figures import age_text, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.admin.groups.state import GroupMember, GroupState, PartitionLag
+    from odradek.admin.groups import GroupMember, GroupState, PartitionLag
 
 UNKNOWN = "-"
 

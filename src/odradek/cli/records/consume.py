@@ -12,7 +12,7 @@ from odradek.admin.cluster import chosen_partitions, without_leader
 from odradek.admin.records.consume_range import Start, find_ranges
 from odradek.admin.records.group_reader import GroupReader
 from odradek.admin.records.record_reader import RecordReader
-from odradek.admin.topics.topic_choice import choose_topics, has_pattern, topics_text
+from odradek.admin.topics import choose_topics, has_pattern, topics_text
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command

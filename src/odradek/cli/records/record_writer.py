@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException
 
-from odradek.admin.kafka_admin import ConfigResource
-from odradek.admin.topics.topic_choice import with_similar_topics
+from odradek.admin.settings import Kind, read_settings
+from odradek.admin.topics import with_similar_topics
 from odradek.cli.framework.output import note, print_json, say
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -131,16 +131,15 @@ class RecordWriter:
         """Why the brokers do not acknowledge, as far as they show it."""
         try:
             partitions = self.cluster.describe_topic(self.topic).partitions
-            resource = ConfigResource("topic", self.topic)
-            configs = self.cluster.finish(self.cluster.admin().describe_configs([resource])[resource], "settings")
+            settings = {each.name: each.value for each in read_settings(self.cluster, Kind.TOPIC, self.topic)}
         except Failure:
             return None
-        least = int(configs["min.insync.replicas"].value)
+        least = int(settings["min.insync.replicas"] or 1)
         for each in partitions:
             if each.leader is None:
                 return f"partition {each.id} has no leader; `odradek topic describe {self.topic}` shows its replicas"
-            if self.acks == "all" and len(each.isr) < min(least, len(each.replicas)):
-                in_sync = count_text(len(each.isr), "in-sync replica")
+            if self.acks == "all" and len(each.in_sync) < min(least, len(each.replicas)):
+                in_sync = count_text(len(each.in_sync), "in-sync replica")
                 return (
                     f"partition {each.id} has {in_sync}, and min.insync.replicas is {least} (NOT_ENOUGH_REPLICAS); "
                     "start the brokers of its other replicas"

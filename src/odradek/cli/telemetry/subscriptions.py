@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.errors import check
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
-from odradek.admin.topics.setting_names import suggesting_names
-from odradek.admin.topics.settings import alter_settings
+from odradek.admin.settings import Change, Kind, Operation, alter_settings, suggesting_names
+from odradek.admin.topics import grow_topic
 from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
@@ -67,14 +66,12 @@ def alter(
     if partitions is None and not configs and not deletions:
         raise click.UsageError("nothing to alter: give --partitions, --config or --delete-config")
     if configs or deletions:
-        changes = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in configs]
-        changes += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in deletions]
+        changes = [Change(key, value, Operation.SET) for key, value in configs]
+        changes += [Change(key, None, Operation.DELETE) for key in deletions]
         with suggesting_names([*dict(configs), *deletions]):
-            alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes))
+            alter_settings(cluster, Kind.TOPIC, name, changes)
     if partitions is not None:
-        cluster.finish(
-            cluster.admin().create_partitions([NewPartitions(name, partitions)])[name], f"topic {name}", "Alter"
-        )
+        grow_topic(cluster, name, partitions)
     if as_json:
         print_json({"topic": name, "partitions": partitions, "set": dict(configs), "deleted": list(deletions)})
         return

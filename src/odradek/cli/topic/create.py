@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.topics.setting_names import suggesting_names
+from odradek.admin.settings import suggesting_names
 from odradek.cli.client.name_completion import complete_topic_assignments
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.admin.topics.topic_choice import choose_topics, has_pattern, with_similar_topics
+from odradek.admin.topics import choose_topics, delete_topics, has_pattern, with_similar_topics
 from odradek.cli.client.options import cluster_options, topics_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
@@ -38,13 +38,10 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
         topics = f"{'this' if len(chosen) == 1 else 'these'} {count_text(len(chosen), 'topic')}"
     confirm(f"Delete {topics} and all records?", yes)
     failures = []
-    for name, future in cluster.admin().delete_topics(chosen).items():
-        try:
-            cluster.finish(future, f"topic {name}", "Delete")
-        except Failure as failure:
+    for name, failure in delete_topics(cluster, chosen).items():
+        if failure is not None:
             failures.append(with_similar_topics(cluster, failure))
-            continue
-        if as_json:
+        elif as_json:
             print_json({"topic": name, "deleted": True})
         else:
             say(f"deleted topic {name}")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.kafka_admin import ResourceType
-from odradek.admin.topics.settings import read_settings
-from odradek.admin.topics.topic_choice import choose_topics
+from odradek.admin.settings import Kind, read_settings
+from odradek.admin.topics import choose_topics
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
@@ -19,8 +18,7 @@ from odradek.conventions.figures import count_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.admin.cluster import Cluster
-    from odradek.admin.kafka_admin import TopicDescription
+    from odradek.admin.cluster import Cluster, TopicDescription
 
 
 @command(
@@ -64,18 +62,18 @@ def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) 
     partitions = [
         {
             "partition": partition.id,
-            "leader": partition.leader.id if partition.leader is not None else None,
-            "replicas": [node.id for node in partition.replicas],
-            "in_sync_replicas": [node.id for node in partition.isr],
+            "leader": partition.leader.broker_id if partition.leader is not None else None,
+            "replicas": list(partition.replicas),
+            "in_sync_replicas": list(partition.in_sync),
             "earliest_offset": earliest.get(partition.id),
             "latest_offset": latest.get(partition.id),
         }
-        for partition in sorted(description.partitions, key=lambda partition: partition.id)
+        for partition in description.partitions
     ]
-    settings = read_settings(cluster, ResourceType.TOPIC, description.name)
+    settings = read_settings(cluster, Kind.TOPIC, description.name)
     return {
         "topic": description.name,
-        "topic_id": str(description.topic_id).replace("+", "-").replace("/", "_"),  # as Kafka's own tools print it
+        "topic_id": description.topic_id.replace("+", "-").replace("/", "_"),  # as Kafka's own tools print it
         "internal": description.is_internal,
         "partitions": partitions,
         "configs": {each.name: each.as_object() for each in settings if all_configs or not each.is_default},

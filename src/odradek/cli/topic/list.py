@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.kafka_admin import AclOperation
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-
-
-REQUEST_TIMEOUT_S = 15.0
 
 
 @command(
@@ -29,18 +26,17 @@ REQUEST_TIMEOUT_S = 15.0
 @cluster_options
 def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     """List the topics of the cluster."""
-    found = cluster.admin().list_topics(timeout=REQUEST_TIMEOUT_S).topics
     rows = [
-        (name, len(metadata.partitions), len(metadata.partitions[0].replicas) if 0 in metadata.partitions else 0)
-        for name, metadata in sorted(found.items())
-        if internal or not name.startswith("__")
+        (each.name, len(each.partitions), len(each.partitions[0].replicas) if each.partitions else 0)
+        for each in cluster.topics()
+        if internal or not each.name.startswith("__")
     ]
     if as_json:
         for name, partitions, replicas in rows:
             print_json({"topic": name, "partitions": partitions, "replication_factor": replicas})
     elif rows:
         print_columns(["TOPIC", "PARTITIONS", "REPLICAS"], rows)
-    elif cluster.may(AclOperation.ALTER):
+    elif cluster.may(Operation.ALTER):
         say("no topics; `odradek topic create NAME` creates one")
     else:
         say(f"no topics that {cluster.principal} may describe; an admin allows it with `odradek acl add`")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from confluent_kafka import KafkaException, TopicPartition
 
+from odradek.admin.topics import delete_records
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import Cluster
 
-REQUEST_TIMEOUT_S = 30.0
 WAYS = "give one of --before-offset, --before-time, --keep-last, --all"
 
 
@@ -118,23 +117,15 @@ def plan_trims(
         starts = dict.fromkeys(partitions, before_offset)
     elif keep_last is not None:
         starts = {partition: latest[partition] - keep_last for partition in partitions}
-    elif before_time is not None and before_time >= 0:
-        found = cluster.offsets_at(topic, partitions, before_time)
-        starts = {each: latest[each] if found[each] < 0 else found[each] for each in partitions}
+    elif before_time is not None:
+        starts = cluster.first_offsets(topic, before_time, earliest, latest)
     elif not everything:
-        starts = dict(earliest)  # no record is older than 1970
+        raise AssertionError(WAYS)
     return [Trim(each, earliest[each], starts[each], latest[each]) for each in partitions]
 
 
 def apply_trims(cluster: Cluster, topic: str, trims: Sequence[Trim]) -> None:
     """Failure names every partition that was not trimmed."""
-    asked = [TopicPartition(topic, each.partition, each.start) for each in trims]
-    failures = []
-    for partition, future in cluster.admin().delete_records(asked, request_timeout=REQUEST_TIMEOUT_S).items():
-        try:
-            future.result()
-        except KafkaException as error:
-            subject = f"topic {topic}, partition {partition.partition}"
-            failures.append(cluster.failure(error.args[0], subject, "Delete").message)
+    failures = delete_records(cluster, topic, {each.partition: each.start for each in trims})
     if failures:
-        raise Failure("; ".join(failures))
+        raise Failure("; ".join(each.message for each in failures))

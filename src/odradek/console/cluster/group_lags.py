@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.groups.committed_offsets import read_committed_offsets_of
-from odradek.admin.groups.group_lag import unread_records
-from odradek.admin.groups.state import NO_LEADER
-from odradek.admin.partition_offsets import LATEST, read_offsets_of
+from odradek.admin.groups import NO_LEADER, list_groups, read_committed_offsets_of, unread_records
+from odradek.admin.offsets import LATEST, read_offsets_of
 from odradek.console.cluster.lag_summary import MOST_LISTED, LagSummary, summarize_lags
 from odradek.conventions.failures import Failure
 
@@ -16,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from odradek.admin.broker_requests import BrokerRequests
-    from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState, PartitionState
-    from odradek.admin.partition_offsets import Key
+    from odradek.admin.offsets import Key
 
 NO_END = "end not known"
 
@@ -28,10 +25,10 @@ class GroupLags(NamedTuple):
     wide: dict[str, LagSummary]  # of groups with more partitions than a page lists
 
 
-def read_group_lags(cluster: Cluster, requests: BrokerRequests, state: ClusterState, limit: int) -> GroupLags:
+def read_group_lags(requests: BrokerRequests, state: ClusterState, limit: int) -> GroupLags:
     """The lags of the first `limit` groups that have committed offsets."""
     try:
-        names = cluster.group_names()[:limit]
+        names = [each.name for each in list_groups(requests)[0]][:limit]
     except Failure:
         return GroupLags({}, {})  # a cluster may refuse to list groups, and answer the rest
     read_at_s = time.monotonic()

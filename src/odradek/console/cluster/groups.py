@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin import groups
 from odradek.admin.errors import NotAuthorized
-from odradek.admin.groups.committed_offsets import read_committed_offsets, read_committed_offsets_of
-from odradek.admin.groups.group_lag import unread_records
-from odradek.admin.groups.reset_plan import (
+from odradek.admin.groups import (
+    GroupState,
+    ListedGroup,
+    PartitionLag,
+    partitions_of,
+    read_committed_offsets,
+    read_committed_offsets_of,
+    read_ends,
+    read_group,
+    unread_records,
+)
+from odradek.admin.offsets import LATEST, read_offsets_of
+from odradek.admin.resets import (
+    Goal,
     Move,
     alter,
     choose_partitions,
     committed_offsets,
     consequence,
-    offsets_at_time,
     plan_moves,
-    read_bounds,
-    shifted,
 )
-from odradek.admin.groups.state import GroupState, PartitionLag, partitions_of, read_ends, read_group, state_name
-from odradek.admin.groups.time_lag import add_time_lags
-from odradek.admin.kept_connections import KeptConnections
-from odradek.admin.partition_offsets import LATEST, read_offsets_of
+from odradek.admin.time_lag import add_time_lags
 from odradek.console.cluster.group_lags import failures_of
 from odradek.console.cluster.lag_summary import LagSummary, summarize_lags
 from odradek.console.cluster.permissions import needs
@@ -36,22 +39,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.groups.state import PartitionKey
+    from odradek.admin.groups import GroupMember
+    from odradek.admin.offsets import Key
     from odradek.console.cluster.snapshot import Snapshot
 
-__all__ = ["GroupState", "LagSummary", "Move", "PartitionLag", "consequence"]
+__all__ = ["GroupState", "LagSummary", "ListedGroup", "Move", "PartitionLag", "consequence"]
 
-REQUEST_TIMEOUT_S = 15.0
 MOST_LOOKED_UP = 500  # partitions whose ends are read for the page
 MOST_GROUPS_OF_TOPIC = 200
 MOST_TIMED = 200  # partitions whose lag is also measured in time: a record of each is read
-
-
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
-    name: str
-    state: str
-    kind: str
 
 
 class TopicGroup(NamedTuple):
@@ -86,12 +82,7 @@ class ResetGoal:
 
 
 def list_groups(cluster: Cluster) -> list[ListedGroup]:
-    found = cluster.finish(cluster.admin().list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S), "groups")
-    listed = [
-        ListedGroup(each.group_id, state_name(each.state), each.type.name.lower() if each.type is not None else "")
-        for each in found.valid
-    ]
-    return sorted(listed, key=lambda each: each.name)
+    return groups.list_groups(cluster.requests)[0]
 
 
 def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGroups:
@@ -100,13 +91,11 @@ def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGr
     names = [each.name for each in listed[:MOST_GROUPS_OF_TOPIC]]
     partitions = snapshot.state.of_topics([topic])
     existing = [(topic, each.index) for each in partitions]
-    with closing(KeptConnections()) as connections:
-        requests = BrokerRequests(cluster, REQUEST_TIMEOUT_S, connections)
-        committed = read_committed_offsets_of(requests, names, existing)
-        # Read after the committed offsets: older ends would hide what was written since.
-        ends = read_offsets_of(requests, snapshot.state.brokers, partitions, LATEST)
+    committed = read_committed_offsets_of(cluster.requests, names, existing)
+    # Read after the committed offsets: older ends would hide what was written since.
+    ends = read_offsets_of(cluster.requests, snapshot.state.brokers, partitions, LATEST)
     readers = {
-        name: sum(any(each.topic == topic for each in member.assignment.topic_partitions) for member in members)
+        name: sum(any(each == topic for each, _partition in member.assignment) for member in members)
         for name, members in _members_of(cluster, names).items()
     }
     found = [
@@ -117,9 +106,7 @@ def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGr
     return TopicGroups(found, len(listed) > MOST_GROUPS_OF_TOPIC)
 
 
-def _lag_of(
-    offsets: Mapping[PartitionKey, int], ends: Mapping[PartitionKey, int], existing: Collection[PartitionKey]
-) -> int | None:
+def _lag_of(offsets: Mapping[Key, int], ends: Mapping[Key, int], existing: Collection[Key]) -> int | None:
     return unread_records(offsets, ends, existing) if offsets else None
 
 
@@ -127,16 +114,10 @@ def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
     return {name: len(members) for name, members in _members_of(cluster, names).items()}
 
 
-def _members_of(cluster: Cluster, names: Sequence[str]) -> dict[str, Sequence[Any]]:
+def _members_of(cluster: Cluster, names: Sequence[str]) -> dict[str, Sequence[GroupMember]]:
     """Members of these groups; groups that cannot be described are left out."""
-    if not names:
-        return {}
-    futures = cluster.admin().describe_consumer_groups(list(names), request_timeout=REQUEST_TIMEOUT_S)
-    found = {}
-    for name, future in futures.items():
-        with contextlib.suppress(Failure):
-            found[name] = cluster.finish(future, f"group {name}").members
-    return found
+    described = groups.describe_groups(cluster.requests, names)
+    return {name: group.members for name, group in described.items() if not isinstance(group, Failure)}
 
 
 def describe_group(cluster: Cluster, snapshot: Snapshot, name: str, known: LagSummary | None = None) -> DescribedGroup:
@@ -144,10 +125,10 @@ def describe_group(cluster: Cluster, snapshot: Snapshot, name: str, known: LagSu
 
     If lags are `known`, nothing is read of the partitions that are not behind: a group may have 100,000 of them.
     """
-    with needs("Describe", f"group {name}"), closing(KeptConnections()) as connections:
+    with needs("Describe", f"group {name}"):
         group = read_group(cluster, name)
         if known is None:
-            committed = read_committed_offsets(BrokerRequests(cluster, REQUEST_TIMEOUT_S, connections), name)
+            committed = read_committed_offsets(cluster.requests, name)
     if known is None:
         partitions = partitions_of(group, committed)
         try:
@@ -163,9 +144,7 @@ def describe_group(cluster: Cluster, snapshot: Snapshot, name: str, known: LagSu
     )
 
 
-def last_ends(
-    snapshot: Snapshot, keys: Collection[PartitionKey]
-) -> tuple[dict[PartitionKey, int], dict[PartitionKey, str]]:
+def last_ends(snapshot: Snapshot, keys: Collection[Key]) -> tuple[dict[Key, int], dict[Key, str]]:
     """As `read_ends`, of the last round of the watch: reading the ends of 100,000 partitions takes seconds."""
     ends = {key: snapshot.ends[key] for key in keys if key in snapshot.ends}
     unknown = {key for key in keys if key not in ends}
@@ -184,19 +163,7 @@ def _plan_reset(cluster: Cluster, name: str, goal: ResetGoal) -> list[Move]:
     keys = choose_partitions(cluster, goal.topics, before)
     if not keys:
         raise Failure(f"group {name} has no committed offsets; name a topic")
-    bounds = read_bounds(cluster, keys)
-    at_time = offsets_at_time(cluster, bounds, goal.number) if goal.way == "time" else {}
-
-    def target(key: PartitionKey) -> int:
-        if goal.way == "time":
-            return at_time[key]
-        if goal.way == "shift":
-            return shifted(before, key, goal.number)
-        if goal.way == "offset":
-            return goal.number
-        return bounds[key][0 if goal.way == "earliest" else 1]
-
-    return plan_moves(before, bounds, target)
+    return plan_moves(cluster, before, keys, Goal(goal.way, goal.number))
 
 
 def apply_reset(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
@@ -205,9 +172,8 @@ def apply_reset(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
 
 
 def delete_group(cluster: Cluster, name: str) -> None:
-    futures = cluster.admin().delete_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)
     with needs("Delete", f"group {name}"):
-        cluster.finish(futures[name], f"group {name}")
+        groups.delete_group(cluster.requests, name)
 
 
 def now_ms() -> int:

@@ -10,13 +10,14 @@ from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from odradek.admin.groups.state import PartitionLag
-from odradek.admin.groups.time_lag import longest_time_lag
+from odradek.admin.groups import PartitionLag
+from odradek.admin.time_lag import longest_time_lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.admin.groups.state import GroupMember, PartitionKey
+    from odradek.admin.groups import GroupMember
+    from odradek.admin.offsets import Key
 
 MOST_LISTED = 500  # partitions
 
@@ -49,9 +50,9 @@ class LagSummary:
 
 
 def summarize_lags(
-    committed: Mapping[PartitionKey, int | None],
-    ends: Mapping[PartitionKey, int],
-    failures: Mapping[PartitionKey, str],
+    committed: Mapping[Key, int | None],
+    ends: Mapping[Key, int],
+    failures: Mapping[Key, str],
     read_at_s: float | None = None,
 ) -> LagSummary:
     """`failures` say why the ends of some of these partitions are not known; partitions that do not exist have neither

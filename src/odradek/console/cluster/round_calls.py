@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.admin.errors import AnswerTimeout, NoAnswer
-from odradek.admin.kept_connections import KeptConnections
-from odradek.admin.wire_request import TIMEOUT_S
+from odradek.admin.wire import TIMEOUT_S, KeptConnections
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
-    from odradek.admin.wire_security import SecuredAddress
+    from odradek.admin.security import SecuredAddress
+    from odradek.admin.wire import Versions
     from odradek.protocol.schema import Request, Response
 
 FORWARDED = (DescribeQuorumRequest, ListPartitionReassignmentsRequest)  # to the controller
@@ -39,7 +39,7 @@ class RoundCalls:
         address: tuple[str, int] | SecuredAddress,
         request: Request,
         response_type: type[R],
-        version: int,
+        version: Versions,
         timeout_s: float = TIMEOUT_S,
     ) -> R:
         host, port = address[:2]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.cluster_state import BrokerCounts, ClusterState, PartitionState
 from odradek.admin.log_directories import Disks, LogDirectory, read_disks
-from odradek.admin.partition_offsets import EARLIEST, LATEST, read_offsets
+from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

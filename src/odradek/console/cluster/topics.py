@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import TopicCollection
-
-from odradek.admin.kafka_admin import (
-    AclOperation,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    ResourceType,
+from odradek.admin import topics
+from odradek.admin.settings import (
+    Change,
+    Kind,
+    Operation,
+    Setting,
+    alter_settings,
+    read_settings,
+    suggesting_names,
 )
-from odradek.admin.topics.setting_names import suggesting_names
-from odradek.admin.topics.settings import Setting, alter_settings, read_settings
 from odradek.console.cluster.permissions import needs
 from odradek.conventions.failures import Failure
+from odradek.security import authorizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
 __all__ = ["Setting"]
-
-REQUEST_TIMEOUT_S = 15.0
 
 
 def create_topic(
@@ -40,15 +37,15 @@ def create_topic(
 
 
 def grow_topic(cluster: Cluster, name: str, partitions: int) -> None:
-    futures = cluster.admin().create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S)
     with needs("Alter", f"topic {name}"):
-        cluster.finish(futures[name], f"topic {name}")
+        topics.grow_topic(cluster, name, partitions)
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
-    futures = cluster.admin().delete_topics([name], request_timeout=REQUEST_TIMEOUT_S)
     with needs("Delete", f"topic {name}"):
-        cluster.finish(futures[name], f"topic {name}")
+        for failure in topics.delete_topics(cluster, [name]).values():
+            if failure is not None:
+                raise failure
 
 
 def check_topic(cluster: Cluster, name: str) -> None:
@@ -59,21 +56,17 @@ def check_topic(cluster: Cluster, name: str) -> None:
 
 def topic_settings(cluster: Cluster, name: str) -> list[Setting]:
     with needs("DescribeConfigs", f"topic {name}"):
-        return read_settings(cluster, ResourceType.TOPIC, name)
+        return read_settings(cluster, Kind.TOPIC, name)
 
 
 def may_alter_settings(cluster: Cluster, name: str) -> bool:
     """Whether the access rules let the user do so; True if the cluster does not say."""
-    futures = cluster.admin().describe_topics(
-        TopicCollection([name]), include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S
-    )
-    operations = cluster.finish(futures[name], f"topic {name}").authorized_operations
-    return not operations or AclOperation.ALTER_CONFIGS in operations
+    operations = cluster.describe_topic(name, with_operations=True).operations
+    return not operations or authorizer.Operation.ALTER_CONFIGS in operations
 
 
 def alter_topic_setting(cluster: Cluster, name: str, setting: str, value: str | None) -> None:
     """Set a setting of the topic, or return it to its default if the value is None."""
-    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-    change = ConfigEntry(setting, value, incremental_operation=operation)
+    change = Change(setting, value, Operation.DELETE if value is None else Operation.SET)
     with suggesting_names([setting]), needs("AlterConfigs", f"topic {name}"):
-        alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change]))
+        alter_settings(cluster, Kind.TOPIC, name, [change])

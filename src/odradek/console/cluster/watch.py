@@ -322,7 +322,7 @@ class ClusterWatch:
             lags = GroupLags({}, {})
             with contextlib.suppress(Exception):  # the next round tries again
                 requests = BrokerRequests(self._cluster, REQUEST_TIMEOUT_S, calls)
-                lags = read_group_lags(self._cluster, requests, snapshot.state, GROUP_SERIES)
+                lags = read_group_lags(requests, snapshot.state, GROUP_SERIES)
             read_at_s = time.monotonic()
             for group, lag in lags.totals.items():
                 self.group_lags.add(group, time.time(), lag)

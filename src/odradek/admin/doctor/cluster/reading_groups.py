@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.admin.broker_requests import check
 from odradek.admin.doctor.cluster.facts import GroupFacts
-from odradek.admin.groups.group_lag import unread_records
-from odradek.admin.partition_offsets import LATEST, read_offsets_of
+from odradek.admin.errors import check
+from odradek.admin.groups import unread_records
+from odradek.admin.offsets import LATEST, read_offsets_of
 from odradek.admin.request_parts import in_parts
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster_state import ClusterState
     from odradek.admin.doctor.reading import Reader
-    from odradek.admin.partition_offsets import Key
+    from odradek.admin.offsets import Key
 
 GROUPS_PER_REQUEST = 200
 NO_COORDINATOR = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.admin.acls.requests import VERSION, describe_request, described_bindings
-from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.doctor.reading import all_at_once
 from odradek.admin.doctor.security.broker_listeners import listeners_of
 from odradek.admin.doctor.security.consoles import open_consoles
 from odradek.admin.doctor.security.facts import SecurityFacts
 from odradek.admin.doctor.security.files import read_files
 from odradek.admin.doctor.security.probes import anonymous_rights, tls_facts
+from odradek.admin.errors import check
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_acls import DescribeAclsResponse
 from odradek.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse

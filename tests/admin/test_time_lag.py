@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
+from odradek.admin import time_lag
 from odradek.admin.cluster import Cluster
-from odradek.admin.groups import time_lag
-from odradek.admin.groups.state import PartitionLag
-from odradek.admin.groups.time_lag import add_time_lags, count_untimed, longest_time_lag
+from odradek.admin.groups import PartitionLag
+from odradek.admin.time_lag import add_time_lags, count_untimed, longest_time_lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable

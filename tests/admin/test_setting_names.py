@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.admin.topics.setting_names import TOPIC_SETTINGS, suggesting_names
+from odradek.admin.settings import TOPIC_SETTINGS, suggesting_names
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

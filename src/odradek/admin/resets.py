@@ -1,30 +1,44 @@
-"""The plan of `odradek group reset`: which partitions are reset, and to which offsets.
-
-The results are those of `kafka-consumer-groups --reset-offsets`.
-"""
+"""Resets of groups: which partitions, to which offsets, and the commit of these. Commands and the console translate
+their input to a `Goal`; the results are those of `kafka-consumer-groups --reset-offsets`."""
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-
 from odradek.admin.cluster import without_leader
-from odradek.admin.errors import NoSuchGroup
-from odradek.admin.groups.state import read_group, read_offsets
-from odradek.admin.kafka_admin import OffsetSpec
+from odradek.admin.errors import NoSuchGroup, check
+from odradek.admin.groups import read_committed_offsets, read_group
+from odradek.admin.offsets import EARLIEST, LATEST, first_at, list_offsets
+from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster import Cluster
-    from odradek.admin.groups.state import PartitionKey
+    from odradek.admin.offsets import Key
 
+COMMIT_VERSION = 6  # of Apache Kafka 2.1
 Bounds = tuple[int, int]  # earliest and latest offset of a partition
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where to: earliest, latest, time (`number` in ms), offset (`number`), shift (by `number`), or `offsets`."""
+
+    way: str
+    number: int = 0
+    offsets: Mapping[Key, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +64,10 @@ class Move:
         return f"{self.topic}-{self.partition}: {self.asked} is {where}; using {self.after}"
 
 
-def choose_partitions(cluster: Cluster, topics: Iterable[str], default: Iterable[PartitionKey]) -> list[PartitionKey]:
+def choose_partitions(cluster: Cluster, topics: Iterable[str], default: Iterable[Key]) -> list[Key]:
     asked = [split_topic(text) for text in topics]
     described = {each.name: each for each in cluster.describe_topics({topic for topic, _partitions in asked})}
-    chosen: set[PartitionKey] = set()
+    chosen: set[Key] = set()
     for topic, wanted in asked:
         partitions = {each.id for each in described[topic].partitions}
         for partition in wanted or partitions:
@@ -73,9 +87,9 @@ def split_topic(text: str) -> tuple[str, list[int]]:
     return topic, [int(number) for number in numbers.split(",")]
 
 
-def read_file(lines: IO[str]) -> dict[PartitionKey, int]:
+def read_file(lines: IO[str]) -> dict[Key, int]:
     """The format of `kafka-consumer-groups --reset-offsets --from-file`, which its `--export` writes."""
-    wanted: dict[PartitionKey, int] = {}
+    wanted: dict[Key, int] = {}
     for number, row in enumerate(csv.reader(lines), 1):
         if not row or row[0].startswith("#"):
             continue
@@ -90,7 +104,7 @@ def read_file(lines: IO[str]) -> dict[PartitionKey, int]:
     return wanted
 
 
-def read_bounds(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[PartitionKey, Bounds]:
+def read_bounds(cluster: Cluster, keys: Iterable[Key]) -> dict[Key, Bounds]:
     """Failure for a partition that does not exist, or that has no leader."""
     wanted = list(keys)
     leaderless = without_leader(cluster.describe_topics({topic for topic, _partition in wanted}))
@@ -100,47 +114,36 @@ def read_bounds(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[Partitio
                 f"{topic}-{partition} has no leader, and its offsets are not known; "
                 f"name the partitions to reset without it, as in {topic}:0,1"
             )
-    earliest = _list_offsets(cluster, wanted, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # confluent_kafka has no types here
-    latest = _list_offsets(cluster, wanted, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    earliest = list_offsets(cluster.requests, wanted, EARLIEST).all()
+    latest = list_offsets(cluster.requests, wanted, LATEST).all()
     return {key: (earliest[key], latest[key]) for key in wanted}
 
 
-def _list_offsets(cluster: Cluster, keys: Iterable[PartitionKey], spec: OffsetSpec) -> dict[PartitionKey, int]:
-    listed = cluster.list_offsets(keys, spec)
-    for failure in listed.failures.values():
-        raise failure
-    return listed.offsets
+def plan_moves(cluster: Cluster, before: Mapping[Key, int], keys: Iterable[Key], goal: Goal) -> list[Move]:
+    """Limits each goal to the offsets that the partition has."""
+    bounds = read_bounds(cluster, keys)
+    if goal.way == "time":
+        earliest, latest = ({key: each[end] for key, each in bounds.items()} for end in (0, 1))
+        goals: Mapping[Key, int] = first_at(cluster.requests, goal.number, earliest, latest)
+    else:
+        goals = {key: _goal_of(goal, key, before, bounds[key]) for key in bounds}
+    return [
+        Move(*key, before.get(key), goals[key], min(max(goals[key], first), last))
+        for key, (first, last) in sorted(bounds.items())
+    ]
 
 
-def plan_moves(
-    before: Mapping[PartitionKey, int], bounds: Mapping[PartitionKey, Bounds], goal: Callable[[PartitionKey], int]
-) -> list[Move]:
-    """Limit each goal to the offsets that the partition has."""
-    moves = []
-    for key, (earliest, latest) in sorted(bounds.items()):
-        asked = goal(key)
-        moves.append(Move(*key, before.get(key), asked, min(max(asked, earliest), latest)))
-    return moves
+def _goal_of(goal: Goal, key: Key, before: Mapping[Key, int], bounds: Bounds) -> int:
+    if goal.way == "shift":
+        if key not in before:
+            raise Failure(f"{key[0]}-{key[1]}: no committed offset to shift; exclude the partition with --topic")
+        return before[key] + goal.number
+    if goal.way == "offset":
+        return goal.number
+    return goal.offsets[key] if goal.way == "offsets" else bounds[goal.way == "latest"]
 
 
-def shifted(before: Mapping[PartitionKey, int], key: PartitionKey, shift: int) -> int:
-    if key not in before:
-        raise Failure(f"{key[0]}-{key[1]}: no committed offset to shift; exclude the partition with --topic")
-    return before[key] + shift
-
-
-def offsets_at_time(cluster: Cluster, bounds: Mapping[PartitionKey, Bounds], time_ms: int) -> dict[PartitionKey, int]:
-    """Offset of the first record at or after the time; the end of the partition if there is none."""
-    if time_ms < 0:  # negative timestamps have special meanings in the protocol
-        return {key: earliest for key, (earliest, _latest) in bounds.items()}
-    found = _list_offsets(cluster, bounds, OffsetSpec.for_timestamp(time_ms))
-    return {key: latest if found[key] < 0 else found[key] for key, (_earliest, latest) in bounds.items()}
-
-
-REQUEST_TIMEOUT_S = 15.0
-
-
-def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> dict[PartitionKey, int]:
+def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> dict[Key, int]:
     """Failure while members are active: their next commit would overwrite the change."""
     try:
         group = read_group(cluster, name)
@@ -153,7 +156,7 @@ def committed_offsets(cluster: Cluster, name: str, *, is_new_allowed: bool) -> d
         raise Failure(
             f"group {name} is {group.state} with {members}; stop them first: they would commit over the change"
         )
-    return read_offsets(cluster, name)
+    return read_committed_offsets(cluster.requests, name)
 
 
 def consequence(moves: Sequence[Move]) -> str:
@@ -172,9 +175,30 @@ def alter(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
     before = committed_offsets(cluster, name, is_new_allowed=True)
     if any(before.get((move.topic, move.partition)) != move.before for move in moves):
         raise Failure(f"group {name} has committed other offsets since the preview; look at a new preview")
-    offsets = [TopicPartition(move.topic, move.partition, move.after) for move in moves]
-    request = ConsumerGroupTopicPartitions(name, offsets)
-    futures = cluster.admin().alter_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
-    for each in cluster.finish(futures[name], f"group {name}", "Read").topic_partitions:
-        if each.error is not None:
-            raise cluster.failure(each.error, f"group {name}, {each.topic}-{each.partition}", "Read")
+    for some in in_parts(moves, PARTITIONS_PER_REQUEST):
+        _commit(cluster, name, some)
+
+
+def _commit(cluster: Cluster, name: str, moves: Sequence[Move]) -> None:
+    topics = by_topic(
+        (each.topic, OffsetCommitRequestPartition(partition_index=each.partition, committed_offset=each.after,
+                                                  committed_metadata=None))
+        for each in moves
+    )  # fmt: skip
+    request = OffsetCommitRequest(
+        group_id=name,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+    )
+    answers: list[OffsetCommitResponse] = []
+
+    def ask(coordinator: KnownBroker, _names: list[str]) -> dict[str, int]:
+        answers[:] = [cluster.requests.ask(coordinator, request, OffsetCommitResponse, COMMIT_VERSION)]
+        codes = (each.error_code for topic in answers[0].topics for each in topic.partitions)
+        return {name: next(filter(None, codes), 0)}
+
+    error_code = cluster.requests.ask_coordinators([name], ask)[name]
+    for topic in answers[0].topics if answers else ():
+        for each in topic.partitions:
+            check(each.error_code, None, f"group {name}, {topic.name}-{each.partition_index}", "Read")
+    check(error_code, None, f"group {name}", "Read")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.records.fetched_batches import NO_TIMESTAMP
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
-from odradek.admin.wire_security import UnsupportedLogin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.groups.state import PartitionKey, PartitionLag
+    from odradek.admin.groups import PartitionLag
+    from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
     from odradek.conventions.failures import Failure
 
@@ -52,7 +52,7 @@ def add_time_lags(cluster: Cluster, lags: Sequence[PartitionLag]) -> set[str]:
     if not behind:
         return denied
 
-    def leave_out(key: PartitionKey, failure: Failure) -> None:
+    def leave_out(key: Key, failure: Failure) -> None:
         behind.pop(key, None)
         if isinstance(failure, NotAuthorized):
             denied.add(key[0])
@@ -63,10 +63,7 @@ def add_time_lags(cluster: Cluster, lags: Sequence[PartitionLag]) -> set[str]:
         behind.pop(key, None)
         fetcher.remove([key])
 
-    try:
-        fetcher = RecordFetcher(cluster, SETTINGS, skip, leave_out)
-    except UnsupportedLogin:  # the other figures of the group come from the client library
-        return denied
+    fetcher = RecordFetcher(cluster, SETTINGS, skip, leave_out)
     try:
         fetcher.assign((key, lag.committed_offset or 0) for key, lag in behind.items())
         deadline = time.monotonic() + PATIENCE_S

@@ -1,0 +1,334 @@
+"""Consumer groups: which there are, their states, members and committed offsets, and how far they are behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.admin.broker_requests import BrokerRequests, retry_while_loading
+from odradek.admin.cluster import CONNECT_TIMEOUT_S, without_leader
+from odradek.admin.errors import (
+    NoSuchGroup,
+    NoSuchTopic,
+    NotAuthorized,
+    RefusedConnection,
+    UnsupportedRequest,
+    broker_failure,
+    check,
+)
+from odradek.admin.offsets import LATEST, list_offsets
+from odradek.admin.request_parts import by_topic, in_parts
+from odradek.conventions.failures import Failure
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from odradek.protocol.schema import Message, Struct, array, int16, int32, string
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from odradek.admin.broker_requests import KnownBroker
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.offsets import Key
+    from odradek.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+    from odradek.protocol.messages.consumer_group_describe import Member as ConsumerGroupMember
+    from odradek.protocol.messages.describe_groups import DescribedGroup as ClassicGroup
+    from odradek.protocol.messages.describe_groups import DescribedGroupMember as ClassicGroupMember
+
+LIST_TIMEOUT_S = 5.0
+GROUPS_PER_REQUEST = 10  # so that the answer for large groups is not too large
+NO_LEADER = "no leader"
+CONSUMERS = ("consumer", "")  # protocol types; the latter has offsets and never had members
+REBALANCING = frozenset({"Assigning", "Reconciling"})  # of the consumer protocol; commands have one word for both
+
+
+class ListedGroup(NamedTuple):
+    name: str
+    state: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    assignment: tuple[Key, ...]
+
+
+@dataclass(slots=True)
+class GroupState:
+    name: str
+    state: str
+    kind: str
+    assignor: str
+    coordinator: str
+    members: list[GroupMember] = field(default_factory=list)
+
+    @property
+    def is_active(self) -> bool:
+        return self.state not in ("Empty", "Dead")
+
+
+@dataclass(slots=True)
+class PartitionLag:
+    """`committed_offset` is None if nothing is committed, `end_offset` if the topic does not exist, or if a `failure`
+    hides the end."""
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    end_offset: int | None
+    member: GroupMember | None = None
+    time_lag_ms: int | None = None
+    failure: str = ""
+
+    @property
+    def lag(self) -> int | None:
+        if self.committed_offset is None or self.end_offset is None:
+            return None
+        return max(self.end_offset - self.committed_offset, 0)
+
+
+def list_groups(requests: BrokerRequests) -> tuple[list[ListedGroup], dict[int, str]]:
+    """Consumer groups by name; and the brokers that did not answer, with the reasons. Each broker is asked for its own:
+    one that does not answer hides only those. Failure if none answered."""
+    found: list[ListedGroup] = []
+    missing: dict[int, str] = {}
+    has_answer = False
+    reason: Failure | None = None
+    for broker in requests.describe().brokers.values():
+        if broker.is_fenced:
+            missing[broker.broker_id] = "it is fenced; groups that others have taken over are listed"
+            continue
+        try:
+            answer = retry_while_loading(
+                lambda broker=broker: requests.ask(broker, ListGroupsRequest(), ListGroupsResponse, (5, 4)),  # type: ignore[misc]  # mypy does not infer a lambda with a default
+                lambda found: found.error_code,
+            )
+        except RefusedConnection:
+            raise
+        except Failure as failure:
+            missing[broker.broker_id] = failure.message
+            reason = failure
+            continue
+        has_answer = True
+        check(answer.error_code, None, f"groups of broker {broker.broker_id}")
+        found += [
+            ListedGroup(each.group_id, _state_name(each.group_state), each.group_type.lower())
+            for each in answer.groups
+            if each.protocol_type in CONSUMERS
+        ]
+    if reason is not None and not has_answer:
+        raise reason
+    return sorted(found), missing
+
+
+def group_names(cluster: Cluster, timeout_s: float = LIST_TIMEOUT_S) -> list[str]:
+    cluster.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
+    return [each.name for each in list_groups(BrokerRequests(cluster, timeout_s))[0]]
+
+
+def _state_name(state: str) -> str:
+    return "Rebalancing" if state in REBALANCING else state
+
+
+def read_group(cluster: Cluster, name: str) -> GroupState:
+    """NoSuchGroup if there is none of this name."""
+    found = describe_groups(cluster.requests, [name])[name]
+    if isinstance(found, Failure):
+        raise found
+    return found
+
+
+def describe_groups(requests: BrokerRequests, names: Iterable[str]) -> dict[str, GroupState | Failure]:
+    """By name."""
+    described = requests.ask_coordinators(names, lambda coordinator, some: _describe(requests, coordinator, some))
+    return {
+        name: broker_failure(found, None, f"group {name}", "Describe")
+        if isinstance(found, int)
+        else NoSuchGroup(f"there is no group {name}; `odradek group list` shows those that exist")
+        if found.state == "Dead"
+        else found
+        for name, found in described.items()
+    }
+
+
+def _describe(requests: BrokerRequests, coordinator: KnownBroker, names: list[str]) -> dict[str, GroupState | int]:
+    """Groups of the consumer protocol (KIP-848), then those of the classic one, or error codes."""
+    found: dict[str, GroupState | int] = {}
+    request = ConsumerGroupDescribeRequest(group_ids=names)
+    try:
+        for each in requests.ask(coordinator, request, ConsumerGroupDescribeResponse, (0,)).groups:
+            if not each.error_code:
+                found[each.group_id] = _group_of(
+                    each, "consumer", each.assignor_name, coordinator, [_member(one) for one in each.members]
+                )
+            elif each.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                found[each.group_id] = each.error_code
+    except UnsupportedRequest:  # before Apache Kafka 3.7
+        pass
+    classic = [name for name in names if name not in found]
+    if classic:
+        for group in requests.ask(coordinator, DescribeGroupsRequest(groups=classic), DescribeGroupsResponse, 5).groups:
+            found[group.group_id] = group.error_code or _group_of(
+                group, "classic", group.protocol_data, coordinator, [_classic_member(each) for each in group.members]
+            )
+    return found
+
+
+def _group_of(
+    group: ConsumerGroup | ClassicGroup, kind: str, assignor: str, coordinator: KnownBroker, members: list[GroupMember]
+) -> GroupState:
+    members.sort(key=lambda member: (member.client_id, member.member_id))
+    address = f"{coordinator.host}:{coordinator.port}"
+    return GroupState(group.group_id, _state_name(group.group_state), kind, assignor, address, members)
+
+
+def _member(member: ConsumerGroupMember) -> GroupMember:
+    assignment = tuple(
+        sorted((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)
+    )
+    host = member.client_host.removeprefix("/")
+    return GroupMember(member.member_id, member.client_id, host, member.instance_id, assignment)
+
+
+class _TopicPartitions(Struct):
+    topic: str = string()
+    partitions: list[int] = array(int32())
+
+
+class _Assignment(Message):
+    """What the leader of a classic group sends to its members, whose later versions begin like this one."""
+
+    version: int = int16()
+    topics: list[_TopicPartitions] = array(_TopicPartitions)
+
+
+def _classic_member(member: ClassicGroupMember) -> GroupMember:
+    try:
+        topics = _Assignment.decode(memoryview(member.member_assignment), 0, 0).topics
+    except MalformedMessage:  # of another protocol, or empty while the group rebalances
+        topics = []
+    assignment = tuple(sorted((each.topic, index) for each in topics for index in each.partitions))
+    host = member.client_host.removeprefix("/")
+    return GroupMember(member.member_id, member.client_id, host, member.group_instance_id, assignment)
+
+
+def delete_group(requests: BrokerRequests, name: str) -> None:
+    """With its committed offsets. Failure while it has members."""
+
+    def ask(coordinator: KnownBroker, names: list[str]) -> dict[str, int]:
+        answer = requests.ask(coordinator, DeleteGroupsRequest(groups_names=names), DeleteGroupsResponse, 1)
+        return {each.group_id: each.error_code for each in answer.results}
+
+    check(requests.ask_coordinators([name], ask)[name], None, f"group {name}", "Delete")
+
+
+def read_committed_offsets(requests: BrokerRequests, group: str) -> dict[Key, int]:
+    """Those of one group. Failure if its coordinator refuses, or does not answer."""
+    found = requests.ask_coordinators([group], lambda coordinator, names: _fetch(requests, coordinator, names, None))
+    offsets = found[group]
+    if isinstance(offsets, int):
+        raise broker_failure(offsets, None, f"group {group}", "Describe")
+    return offsets
+
+
+def read_committed_offsets_of(
+    requests: BrokerRequests, groups: Iterable[str], partitions: Iterable[Key] | None = None
+) -> dict[str, dict[Key, int]]:
+    """By group, of these partitions, or of all. Groups whose coordinator refuses, or does not answer, are left out."""
+    topics = None
+    if partitions is not None:
+        indexes = by_topic(partitions).items()
+        topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=wanted) for topic, wanted in indexes]
+
+    def ask(coordinator: KnownBroker, names: list[str]) -> dict[str, dict[Key, int] | int]:
+        found: dict[str, dict[Key, int] | int] = {}
+        for some in in_parts(names, GROUPS_PER_REQUEST):
+            try:
+                found |= _fetch(requests, coordinator, some, topics)
+            except Failure:
+                break
+        return found
+
+    found = requests.ask_coordinators(groups, ask, patience_s=0)
+    return {name: offsets for name, offsets in found.items() if not isinstance(offsets, int)}
+
+
+def _fetch(
+    requests: BrokerRequests, coordinator: KnownBroker, groups: list[str], topics: list[OffsetFetchRequestTopics] | None
+) -> dict[str, dict[Key, int] | int]:
+    """Without topics, of all partitions of the groups."""
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=each, topics=topics) for each in groups])
+    return {
+        group.group_id: group.error_code
+        or {
+            (topic.name, each.partition_index): each.committed_offset
+            for topic in group.topics
+            for each in topic.partitions
+            if not each.error_code and each.committed_offset >= 0
+        }
+        for group in requests.ask(coordinator, request, OffsetFetchResponse, 8).groups
+    }
+
+
+def read_lags(cluster: Cluster, group: GroupState) -> list[PartitionLag]:
+    """The lag of every partition with a committed offset or an owner, in order."""
+    committed = read_committed_offsets(cluster.requests, group.name)
+    return lags_of(group, committed, *read_ends(cluster, partitions_of(group, committed)))
+
+
+def partitions_of(group: GroupState, committed: Iterable[Key]) -> set[Key]:
+    """Partitions with a committed offset or an owner."""
+    return {*committed, *(key for member in group.members for key in member.assignment)}
+
+
+def lags_of(
+    group: GroupState, committed: Mapping[Key, int], ends: Mapping[Key, int], failures: Mapping[Key, str]
+) -> list[PartitionLag]:
+    owners = {key: member for member in group.members for key in member.assignment}
+    return [
+        PartitionLag(*key, committed.get(key), ends.get(key), owners.get(key), failure=failures.get(key, ""))
+        for key in sorted(partitions_of(group, committed))
+    ]
+
+
+def read_ends(cluster: Cluster, keys: Iterable[Key]) -> tuple[dict[Key, int], dict[Key, str]]:
+    """End offsets of partitions, and why those of others are not known. Partitions that do not exist, or that the user
+    may not see, are left out."""
+    wanted = list(keys)
+    # These topics alone are asked for: the names of all would come with all partitions of the cluster.
+    topics = cluster.find_topics({topic for topic, _partition in wanted})
+    existing = {(topic.name, each.id) for topic in topics for each in topic.partitions}
+    leaderless = without_leader(topics)
+    led = [key for key in wanted if key in existing and key not in leaderless]
+    listed = list_offsets(cluster.requests, led, LATEST)
+    failures = {key: NO_LEADER for key in wanted if key in leaderless}
+    for key, failure in listed.failures.items():
+        if isinstance(failure, NotAuthorized):
+            raise failure
+        if not isinstance(failure, NoSuchTopic):
+            failures[key] = failure.message
+    return listed.offsets, failures
+
+
+def unread_records(committed: Mapping[Key, int], ends: Mapping[Key, int], existing: Collection[Key]) -> int | None:
+    """Records after the committed offsets of a group, in the partitions that exist. None if the end of one of them is
+    not known, as while it has no leader: the sum of the others would fall when a broker dies."""
+    known = [(offset, ends.get(key)) for key, offset in committed.items() if key in existing]
+    lags = [max(end - offset, 0) for offset, end in known if end is not None]
+    return sum(lags) if len(lags) == len(known) else None

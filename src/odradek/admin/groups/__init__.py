@@ -1,1 +1,0 @@
-"""Consumer groups over the wire: state, members, committed offsets, lag, and plans of resets."""

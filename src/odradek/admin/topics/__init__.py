@@ -1,1 +1,0 @@
-"""Topics by name or pattern, and their settings."""
