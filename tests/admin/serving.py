@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from odradek.admin.security import SecuredAddress
+from odradek.admin.wire import SecuredAddress
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,

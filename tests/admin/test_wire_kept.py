@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.admin.errors import NoAnswer
-from odradek.admin.security import SecuredAddress, WireSecurity
-from odradek.admin.wire import KeptConnections
+from odradek.admin.security import WireSecurity
+from odradek.admin.wire import KeptConnections, SecuredAddress
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.console.fake_cluster import fake_cluster
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.admin import transactions as requests
-from odradek.admin.security import SecuredAddress
+from odradek.admin.wire import SecuredAddress
 from odradek.console.cluster.transactions import list_transactions
 from odradek.conventions.failures import Failure
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
-    from odradek.admin.security import SecuredAddress
+    from odradek.admin.wire import SecuredAddress
 
 SOFTWARE_NAME = "odradek"
 KINDS = ("counter", "gauge", "histogram")

@@ -27,8 +27,7 @@ from odradek.admin.errors import (
 )
 from odradek.admin.offsets import EARLIEST, LATEST, first_at, list_offsets
 from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
-from odradek.admin.security import SecuredAddress, wire_security
-from odradek.admin.wire import TIMEOUT_S, KeptConnections
+from odradek.admin.wire import TIMEOUT_S, KeptConnections, SecuredAddress
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -49,7 +48,8 @@ if TYPE_CHECKING:
 
     from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.offsets import Key
-    from odradek.admin.security import BearerToken, WireSecurity
+    from odradek.admin.security import WireSecurity
+    from odradek.admin.wire import BearerToken
     from odradek.protocol.messages.metadata import MetadataResponseTopic
 
 CONNECT_TIMEOUT_S = 3.0
@@ -117,7 +117,7 @@ class Cluster:
         """Connections that are opened later authenticate with this token."""
         with self._security_lock:
             self._token = token
-            self._security = wire_security(self.properties, token)
+            self._security = self._make_security(token)
 
     def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
         """Failure unless one of the brokers accepts a connection with the cluster's TLS and SASL."""
@@ -141,12 +141,23 @@ class Cluster:
 
     def address(self, host: str, port: int) -> SecuredAddress:
         """The address of a broker with the cluster's TLS and SASL."""
+        if not self._is_secured:
+            return SecuredAddress(host, port, None)
         with self._security_lock:
             fetched = self._fetched_token
             has_ended = fetched is not None and fetched.expires_s - TOKEN_MARGIN_S < time.time()
             if self._security is None or has_ended:
-                self._security = wire_security(self.properties, self._token or self._fetch_token())
+                self._security = self._make_security(self._token or self._fetch_token())
             return SecuredAddress(host, port, self._security)
+
+    @property
+    def _is_secured(self) -> bool:
+        return self.properties.get("security.protocol", "plaintext").lower() != "plaintext"
+
+    def _make_security(self, token: BearerToken | None) -> WireSecurity | None:
+        from odradek.admin.security import wire_security  # noqa: PLC0415 - plain connections work without ssl
+
+        return wire_security(self.properties, token) if self._is_secured else None
 
     def _fetch_token(self) -> BearerToken | None:
         if "sasl.oauthbearer.method" in self.properties:

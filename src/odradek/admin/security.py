@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import BadCredentials, SecurityMismatch
-from odradek.client.login import LoginRefused, SaslLogin
+from odradek.client.sasl_login import LoginRefused, SaslLogin
 from odradek.conventions.failures import Failure
 from odradek.host.tls_context import make_context
 from odradek.protocol.errors import ErrorCode
@@ -24,6 +24,7 @@ from odradek.security.tls.store_problem import StoreProblem
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from odradek.admin.wire import BearerToken
     from odradek.protocol.schema import Request, Response
 
     Ask = Callable[[socket.socket, Request, type[Response], int], Response]
@@ -35,8 +36,15 @@ SYSTEM_CERTIFICATES = "probe"  # librdkafka's word for them
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WireSecurity:
+    """TLS, if there is a context, and the user for SASL."""
+
     context: ssl.SSLContext | None
     credentials: SaslCredentials | None = field(repr=False)
+
+    @property
+    def waiting(self) -> tuple[type[OSError], ...]:
+        """Errors of a socket that has not received all of a record."""
+        return (ssl.SSLWantReadError,)
 
     def secure(self, plain: socket.socket, host: str) -> socket.socket:
         """The socket after the TLS handshake; OSError if it fails."""
@@ -69,23 +77,6 @@ class WireSecurity:
         return Failure(f"the broker is not genuine: {refusal}")
 
 
-class SecuredAddress(NamedTuple):
-    host: str
-    port: int
-    security: WireSecurity | None
-
-
-class BearerToken(NamedTuple):
-    """An access token for OAUTHBEARER, and the time at which it expires, in seconds since the epoch."""
-
-    user: str
-    value: str
-    expires_s: float
-
-    def __repr__(self) -> str:
-        return f"BearerToken({self.user!r})"
-
-
 def wire_security(properties: Mapping[str, str], token: BearerToken | None = None) -> WireSecurity | None:
     """None for a plaintext listener. Failure for a protocol or a mechanism that is not supported."""
     protocol = properties.get("security.protocol", PROTOCOLS[0]).lower()
@@ -101,8 +92,8 @@ def wire_security(properties: Mapping[str, str], token: BearerToken | None = Non
     mechanism = properties.get("sasl.mechanisms", properties.get("sasl.mechanism", "GSSAPI"))
     if mechanism not in MECHANISMS:
         raise Failure(
-            f"-X sasl.mechanisms={mechanism}: commands log in with {', '.join(MECHANISMS)}, "
-            f"and with {OauthbearerExchange.mechanism} by sasl.oauthbearer.method=oidc"
+            f"-X sasl.mechanisms={mechanism}: this command logs in with {', '.join(MECHANISMS)}, "
+            f"or {OauthbearerExchange.mechanism} by sasl.oauthbearer.method=oidc"
         )
     user, password = properties.get("sasl.username", ""), properties.get("sasl.password", "")
     return WireSecurity(context, SaslCredentials(mechanism, user, password))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.security import SecuredAddress
+    from odradek.admin.wire import SecuredAddress
     from odradek.protocol.messages.describe_transactions import TransactionState
 
 REQUEST_TIMEOUT_S = 15.0

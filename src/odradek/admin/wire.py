@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import select
 import socket
-import ssl
 import time
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from odradek.admin.errors import AnswerTimeout, LostConnection, NoAnswer, RefusedConnection, UnsupportedRequest
-from odradek.admin.security import SecuredAddress, mismatch
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import SIZE_BYTES, encode_request_frame, response_header_bytes
@@ -22,6 +20,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
+    from odradek.admin.security import WireSecurity
     from odradek.protocol.schema import Request, Response
 
 TIMEOUT_S = 15.0
@@ -31,6 +30,25 @@ LONGEST_RECEIVE_S = 60.0  # of a response, or of what is left of it, however oft
 MOST_IDLE = 4  # connections to a broker that are kept
 
 R = TypeVar("R", bound="Response")
+
+
+class SecuredAddress(NamedTuple):
+    host: str
+    port: int
+    security: WireSecurity | None
+
+
+class BearerToken(NamedTuple):
+    """An access token for OAUTHBEARER, and the time at which it expires, in seconds since the epoch."""
+
+    user: str
+    value: str
+    expires_s: float
+
+    def __repr__(self) -> str:
+        return f"BearerToken({self.user!r})"
+
+
 Address: TypeAlias = "tuple[str, int] | SecuredAddress"
 # One version, or several in the order of preference, of which the first is used that the broker has.
 Versions = int | tuple[int, ...]
@@ -71,6 +89,7 @@ class BrokerConnection:
         self._received = bytearray()  # of a response
         self._versions: dict[int, tuple[int, int]] | None = None
         host, port = address[:2]
+        self._waiting: tuple[type[OSError], ...] = (BlockingIOError,)  # for more of a response
         security = self._security = address.security if isinstance(address, SecuredAddress) else None
         try:
             self._socket = socket.create_connection((host, port), timeout=timeout_s)
@@ -81,6 +100,7 @@ class BrokerConnection:
             return
         try:
             self._socket = security.secure(self._socket, host)
+            self._waiting += security.waiting
             security.log_in(self._socket, _ask)
         except (OSError, Failure) as error:
             self.close()
@@ -108,7 +128,7 @@ class BrokerConnection:
             response = _ask(self._socket, request, response_type, chosen)
         except (OSError, Failure) as error:
             raise self._reason(error) from None
-        self._has_answered = True
+        self._has_answered |= not isinstance(request, ApiVersionsRequest)  # which every listener answers
         return response
 
     def _choose(self, request: type[Request], versions: tuple[int, ...]) -> int:
@@ -144,7 +164,7 @@ class BrokerConnection:
                     raise ConnectionResetError("the broker closed the connection")
                 received += piece
             self._socket.settimeout(self._timeout_s)
-        except (BlockingIOError, ssl.SSLWantReadError):
+        except self._waiting:
             return None
         except OSError as error:
             raise self._failure(error, LostConnection) from None
@@ -162,6 +182,8 @@ class BrokerConnection:
         if isinstance(error, TimeoutError):
             return self._failure(error, AnswerTimeout)
         if not self._has_answered and not isinstance(error, RefusedConnection):
+            from odradek.admin.security import mismatch  # noqa: PLC0415 - plain connections work without ssl
+
             found = mismatch(*self.address[:2], self._security, error, _ask, self._timeout_s)
             if found is not None:
                 return found
@@ -184,6 +206,9 @@ class KeptConnections:
     def __init__(self) -> None:
         self._idle: dict[tuple[str, int], list[BrokerConnection]] = {}
         self._lock = Lock()
+
+    def __del__(self) -> None:
+        self.close()
 
     def __call__(
         self,

@@ -9,7 +9,7 @@ from odradek.configuration.broker_credentials import broker_credentials
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.client.login import Exchange, SaslLogin
+    from odradek.client.sasl_login import Exchange, SaslLogin
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
 

@@ -19,7 +19,8 @@ from odradek.admin.records.consume_range import PartitionRange
 from odradek.admin.records.fetched_batches import PartitionReader
 from odradek.admin.records.record_fetcher import EARLIEST, LATEST, FetchSettings, RecordFetcher
 from odradek.admin.records.record_reader import RecordReader
-from odradek.admin.security import SecuredAddress, WireSecurity
+from odradek.admin.security import WireSecurity
+from odradek.admin.wire import SecuredAddress
 from odradek.conventions.failures import Failure
 from odradek.protocol.compression import Compression
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker, build_end_transaction_marker

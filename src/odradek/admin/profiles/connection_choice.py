@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.admin.profiles.java_properties import java_properties
-from odradek.admin.profiles.kafka_properties import librdkafka_properties
 from odradek.admin.profiles.profiles import read_profile
 from odradek.conventions.properties_file import read_properties_file
 
@@ -41,6 +40,10 @@ def chosen_properties(
 
 def read_client_file(path: str) -> dict[str, str]:
     """The client properties in a file with Kafka's names, under librdkafka's names."""
+    from odradek.admin.profiles.kafka_properties import (  # noqa: PLC0415 - it loads cryptography
+        librdkafka_properties,
+    )
+
     return librdkafka_properties(read_kafka_file(path), lambda location: Path(location).read_bytes())
 
 

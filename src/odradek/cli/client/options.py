@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-from odradek.admin.topics import with_similar_topics
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework.options import format_option
@@ -44,6 +43,8 @@ def cluster_options(function: F) -> F:
         try:
             return function(*arguments, cluster=cluster, **parameters)
         except Failure as failure:
+            from odradek.admin.topics import with_similar_topics
+
             message = with_similar_topics(cluster, failure).message
             raise Failure(message.replace(THIS_USER, cluster.principal)) from None
 

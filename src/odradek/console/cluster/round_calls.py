@@ -10,8 +10,7 @@ from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
-    from odradek.admin.security import SecuredAddress
-    from odradek.admin.wire import Versions
+    from odradek.admin.wire import SecuredAddress, Versions
     from odradek.protocol.schema import Request, Response
 
 FORWARDED = (DescribeQuorumRequest, ListPartitionReassignmentsRequest)  # to the controller

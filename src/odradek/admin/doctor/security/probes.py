@@ -10,8 +10,8 @@ import warnings
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.security.facts import AnonymousRights, TlsFacts
-from odradek.admin.security import SecuredAddress, wire_security
-from odradek.admin.wire import call
+from odradek.admin.security import wire_security
+from odradek.admin.wire import SecuredAddress, call
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
