@@ -53,5 +53,5 @@ def test_an_address_without_a_broker_is_a_failure() -> None:
 def test_a_peer_that_is_no_broker_is_a_failure(silent_peer: socket.socket, data: bytes, text: str) -> None:
     thread = answer_with(silent_peer, data)
     with pytest.raises(Failure, match=text.replace("?", r"\?")):
-        call(silent_peer.getsockname(), REQUEST, MetadataResponse, 1)
+        call(silent_peer.getsockname(), REQUEST, MetadataResponse, 1, timeout_s=1.0)
     thread.join()

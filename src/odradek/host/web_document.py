@@ -3,6 +3,7 @@
 import http.client
 import ssl
 import time
+import urllib.error
 import urllib.request
 from typing import Any
 
@@ -28,5 +29,8 @@ def read_start(
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"the document took longer than {timeout_s:g} s")
             return bytes(data)
+    except urllib.error.HTTPError as problem:
+        problem.close()
+        raise
     except http.client.HTTPException as problem:
         raise OSError(f"no HTTP server answers there: {problem!r}") from problem

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.admin.errors import NoAnswer
+from odradek.admin.errors import NoAnswer, UnsupportedRequest
 from odradek.admin.security import WireSecurity
 from odradek.admin.wire import KeptConnections, SecuredAddress
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.console.fake_cluster import fake_cluster
 
@@ -67,3 +71,24 @@ def test_a_late_response_is_not_that_of_the_next_request(connections: KeptConnec
     broker.goes_on.set()
     ask(connections, broker)
     assert broker.accepted == 2
+
+
+def test_a_broker_is_asked_once_for_its_versions(connections: KeptConnections, broker: FakeBroker) -> None:
+    """It has DescribeCluster up to version 2, and no ListGroups."""
+    address = SecuredAddress("127.0.0.1", broker.port, None)
+    for versions in ((7, 2, 0), (1,)):
+        assert connections(address, DescribeClusterRequest(), DescribeClusterResponse, versions).cluster_id == "fake"
+    with pytest.raises(UnsupportedRequest, match="does not support ListGroups"):
+        connections(address, ListGroupsRequest(), ListGroupsResponse, (5, 4))
+    assert broker.requests == [ApiVersionsRequest.api_key, *[DescribeClusterRequest.api_key] * 2]
+    assert broker.accepted == 1
+
+
+def test_threads_share_connections(connections: KeptConnections, broker: FakeBroker) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(ask, connections, broker) for _ in range(100)]:
+            done.result()
+    assert broker.accepted <= 100
+    accepted = broker.accepted
+    ask(connections, broker)
+    assert broker.accepted == accepted
