@@ -7,8 +7,7 @@ import time
 from collections import Counter
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import read_state
-from odradek.admin.controller_lookup import ControllerLookup
+from odradek.admin.cluster_state import ControllerLookup, read_state
 from odradek.admin.doctor.cluster.registry import CHECKS
 from odradek.admin.doctor.finding import exit_code, run_checks
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest

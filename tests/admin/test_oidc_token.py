@@ -94,6 +94,6 @@ def test_a_token_is_replaced_before_its_end(provider: Provider, monkeypatch: pyt
     first, second = (cluster.address("h", 1).security for _ in range(2))
     assert first is second
     now_s = time.time() + 600 - clusters.TOKEN_MARGIN_S
-    monkeypatch.setattr(clusters.time, "time", lambda: now_s)
+    monkeypatch.setattr(time, "time", lambda: now_s)
     assert cluster.address("h", 1).security is not first
     assert len(provider.requests) == 2

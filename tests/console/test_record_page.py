@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from odradek.admin.cluster import Cluster
-from odradek.admin.records.consume_range import PartitionRange
-from odradek.admin.records.record_fetcher import LATEST
+from odradek.admin.offsets import LATEST
+from odradek.admin.records.record_reader import PartitionRange
 from odradek.console.cluster import records
 from odradek.console.cluster.records import NotAnswering, Reading, Unreadable, follow, read_page, split_range
 from odradek.console.record import Record

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.admin.records.consume_range import PartitionRange
+from odradek.admin.records.record_reader import PartitionRange
 from odradek.console.cluster import feeds
 from odradek.console.cluster.feeds import backward_windows
 from odradek.console.cluster.records import Reading, ReadingRanges

@@ -1,21 +1,35 @@
-"""The state of a cluster as values: brokers, partitions with their leaders and in-sync replicas, reassignments.
+"""The state of a cluster as values: brokers and the controller, partitions with their leaders and in-sync replicas,
+reassignments, log directories. What begins with `read_` asks the brokers; the rest is pure.
 
-`read_state` asks the brokers; the rest is pure.
+A broker of a KRaft cluster answers DescribeCluster with the id of any live broker as the controller's, because clients
+cannot reach controllers (KIP-590). Such brokers serve DescribeQuorum, which names the leader of the quorum. They
+forward it to the controller, and do not answer for a minute while there is none.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.admin.errors import AnswerTimeout, NotAuthorized, check
 from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
+from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
+)
+from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from odradek.protocol.messages.describe_quorum import (
+    DescribeQuorumPartition,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumTopic,
 )
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -27,8 +41,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker
-    from odradek.admin.controller_lookup import ControllerLookup
 
+
+METADATA_TOPIC = "__cluster_metadata"
+AFTER_REFUSAL_S = 60.0  # DescribeQuorum needs Describe on the cluster
+AFTER_TIMEOUT_S = 15.0
 TOPIC_RESOURCE = 2
 MIN_IN_SYNC = "min.insync.replicas"
 NO_LEADER = -1
@@ -216,3 +233,101 @@ def read_reassignments(
         for topic in answer.topics
         for each in topic.partitions
     }
+
+
+class ControllerLookup:
+    """Asks once whether the brokers are those of a KRaft cluster."""
+
+    def __init__(self, requests: BrokerRequests) -> None:
+        self._requests = requests
+        self._is_kraft: bool | None = None
+        self._asks_from = -math.inf  # time.monotonic()
+
+    def complete(self, described: DescribedCluster) -> DescribedCluster:
+        """The description with the real controller, or with none if the cluster does not report it."""
+        if self._is_kraft is None:
+            answer = self._requests.ask_any(ApiVersionsRequest(), ApiVersionsResponse, 0)
+            self._is_kraft = any(each.api_key == DescribeQuorumRequest.api_key for each in answer.api_keys)
+        if not self._is_kraft:
+            return described
+        leader = self._read_leader()
+        if leader is None:
+            return described._replace(controller_id=None, knows_controller=False)
+        return described._replace(controller_id=leader if leader >= 0 else None)
+
+    def _read_leader(self) -> int | None:
+        """−1 if the quorum has no leader; None if it is not known."""
+        if time.monotonic() < self._asks_from:
+            return None
+        partitions = [DescribeQuorumPartition(partition_index=0)]
+        request = DescribeQuorumRequest(topics=[DescribeQuorumTopic(topic_name=METADATA_TOPIC, partitions=partitions)])
+        try:
+            answer = self._requests.ask_any(request, DescribeQuorumResponse, 0, is_forwarded=True)
+        except AnswerTimeout:
+            self._asks_from = time.monotonic() + AFTER_TIMEOUT_S
+            return None
+        except Failure:
+            return None
+        if answer.error_code:
+            self._asks_from = time.monotonic() + AFTER_REFUSAL_S
+            return None
+        return next(
+            (each.leader_id for topic in answer.topics for each in topic.partitions if not each.error_code), None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """`total_bytes` and `usable_bytes` are those of the volume; −1 if the broker does not report them."""
+
+    broker_id: int
+    path: str
+    error_code: int
+    partitions: int
+    stored_bytes: int
+    total_bytes: int
+    usable_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """Sizes of partitions on each broker, and the log directories."""
+
+    sizes: Mapping[tuple[int, str, int], int] = field(default_factory=dict)  # by broker, topic and partition
+    directories: tuple[LogDirectory, ...] = ()
+    is_denied: bool = False  # the user lacks Describe on the cluster
+
+
+def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
+    """The log directories of the brokers that answer."""
+    sizes: dict[tuple[int, str, int], int] = {}
+    directories: list[LogDirectory] = []
+    is_denied = False
+    for broker in state.brokers.values():
+        if broker.is_fenced:
+            continue
+        try:
+            answer = requests.ask(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
+        except Failure:
+            continue
+        is_denied = is_denied or answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        for directory in answer.results:
+            before = len(sizes)
+            stored = 0
+            for topic in directory.topics:
+                for each in topic.partitions:
+                    if not each.is_future_key:
+                        sizes[broker.broker_id, topic.name, each.partition_index] = each.partition_size
+                    stored += each.partition_size
+            directories.append(
+                LogDirectory(
+                    broker.broker_id,
+                    directory.log_dir,
+                    directory.error_code,
+                    len(sizes) - before,
+                    stored,
+                    directory.total_bytes,
+                    directory.usable_bytes,
+                )
+            )
+    return Disks(sizes, tuple(directories), is_denied)

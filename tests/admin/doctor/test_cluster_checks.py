@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.admin.cluster_state import Disks
 from odradek.admin.doctor.cluster.facts import GroupFacts, Limits
 from odradek.admin.doctor.cluster.registry import CHECKS
 from odradek.admin.doctor.finding import Severity, exit_code, run_checks
-from odradek.admin.log_directories import Disks
 from odradek.admin.transactions import Broker, OpenTransaction
 from odradek.admin.wire import SecuredAddress
 from tests.admin.doctor.cluster_facts import GB, contact, directory, healthy, partition, state

@@ -14,11 +14,11 @@ import pytest
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import BadCredentials
+from odradek.admin.offsets import EARLIEST, LATEST
 from odradek.admin.records import record_reader
-from odradek.admin.records.consume_range import PartitionRange
 from odradek.admin.records.fetched_batches import PartitionReader
-from odradek.admin.records.record_fetcher import EARLIEST, LATEST, FetchSettings, RecordFetcher
-from odradek.admin.records.record_reader import RecordReader
+from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
+from odradek.admin.records.record_reader import PartitionRange, RecordReader
 from odradek.admin.security import WireSecurity
 from odradek.admin.wire import SecuredAddress
 from odradek.conventions.failures import Failure

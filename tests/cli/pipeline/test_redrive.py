@@ -13,7 +13,7 @@ from odradek.admin.cluster import Cluster
 from odradek.admin.letters import letter_reading, redriving
 from odradek.admin.letters.redrive_plan import Selection
 from odradek.admin.letters.redriving import plan_redrive, redrive
-from odradek.admin.records.consume_range import PartitionRange
+from odradek.admin.records.record_reader import PartitionRange
 from odradek.admin.topics import delete_topics
 from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers

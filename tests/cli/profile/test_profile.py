@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from odradek.admin.profiles.connection_choice import chosen_properties
-from odradek.admin.profiles.kafka_properties import librdkafka_properties
+from odradek.admin.java_properties import librdkafka_properties
+from odradek.admin.profiles import chosen_properties
 from odradek.conventions.failures import Failure
 from tests.commands import run_odradek
 from tests.security.tls.certificates import write_certificates

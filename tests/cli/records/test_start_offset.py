@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from odradek.admin.records.consume_range import Start
+from odradek.admin.records.record_reader import Start
 from odradek.cli.records.start_offset import StartOffsetType
 
 

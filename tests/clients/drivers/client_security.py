@@ -8,7 +8,7 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from odradek.admin.profiles.connection_choice import read_client_file
+from odradek.admin.profiles import read_client_file
 from odradek.conventions.properties_file import parse_properties
 from odradek.security.sasl_client.credentials import credentials_of_jaas
 

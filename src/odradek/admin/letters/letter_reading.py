@@ -6,9 +6,8 @@ import time
 from typing import TYPE_CHECKING, NoReturn
 
 from odradek.admin.letters.redrive_plan import FoundLetter, Redrive
-from odradek.admin.records.consume_range import PartitionRange
 from odradek.admin.records.record_fetcher import FetchSettings
-from odradek.admin.records.record_reader import RecordReader
+from odradek.admin.records.record_reader import PartitionRange, RecordReader
 from odradek.conventions.failures import Failure
 from odradek.pipelines.letters import ledger as ledgers
 from odradek.pipelines.letters.ledger import Ledger

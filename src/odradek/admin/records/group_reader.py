@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 from confluent_kafka import KafkaException, TopicPartition
 
 from odradek.admin.cluster import close_consumer
-from odradek.admin.records.record_fetcher import EARLIEST, LATEST, RecordFetcher
+from odradek.admin.offsets import EARLIEST, LATEST
+from odradek.admin.records.record_fetcher import RecordFetcher
 from odradek.admin.records.record_reader import COMMAND_SETTINGS, POLL_S
 from odradek.admin.topics import topics_text
 from odradek.conventions.failures import Failure
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
     from odradek.admin.cluster import Cluster
+    from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import FetchedRecord, UnreadableBatch
-    from odradek.admin.records.record_fetcher import Key
 
 JOIN_TIMEOUT_S = 30.0
 COMMITTED_TIMEOUT_S = 0.5  # a call of the client library that Ctrl-C does not end

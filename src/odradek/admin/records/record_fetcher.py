@@ -13,35 +13,27 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from odradek.admin.errors import LostConnection, NoAnswer, NoSuchTopic, NotAuthorized, RefusedConnection, error_text
-from odradek.admin.records.fetch_requests import (
-    RETRIED_ERRORS,
-    AssignedPartition,
-    FetchedPartition,
-    LeaderConnection,
-    fetch_request,
-    offsets_request,
-)
+from odradek.admin.offsets import EARLIEST, LATEST, offsets_request
+from odradek.admin.offsets import VERSION as LIST_OFFSETS_VERSION
 from odradek.admin.records.fetched_batches import LARGEST_BATCH_BYTES, PartitionReader, UnreadableBatch
 from odradek.admin.wire import LONGEST_RECEIVE_S, BrokerConnection
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.records.fetch_requests import Address
+    from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import BatchRead, FetchedRecord
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.schema import Request
 
-Key = tuple[str, int]  # topic, partition
+Address = tuple[str, int]  # host, port
 
-LATEST, EARLIEST = -1, -2  # offsets to begin at
 FETCH_VERSION = 10  # of Kafka 2.1, the first that returns batches of zstd
-LIST_OFFSETS_VERSION = 2
 CONNECT_TIMEOUT_S = 1.0  # at first: other brokers are not read while one is connected to
 LONGEST_CONNECT_S = 4.0
 ANSWER_TIMEOUT_S = 15.0
@@ -58,6 +50,21 @@ RESETS = {"earliest": EARLIEST, "smallest": EARLIEST, "beginning": EARLIEST, "la
           "end": LATEST}  # fmt: skip
 
 
+RETRIED_ERRORS = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+
+
 class FetchSettings(NamedTuple):
     """`decompressed_limit_bytes` of one batch. `offset_reset` says where to go on in a partition that does not have the
     offset: earliest, latest, or error."""
@@ -69,6 +76,43 @@ class FetchSettings(NamedTuple):
     client_id: str = "odradek-cli"
     isolation_level: str | None = None  # None: that of the user's properties
     offset_reset: str | None = None  # the same
+
+
+class AssignedPartition:
+    __slots__ = ("high_watermark", "is_at_end", "key", "leader", "offset", "retry_at", "since", "stalled", "trouble")
+
+    def __init__(self, key: Key, offset: int) -> None:
+        self.key = key
+        self.offset = offset  # the next one, or LATEST or EARLIEST
+        self.leader: tuple[str, int] | None = None
+        self.retry_at = 0.0  # when to look up its leader
+        self.since = time.monotonic()  # when it was assigned, or the broker last knew it
+        self.stalled = 0
+        self.is_at_end = False
+        self.high_watermark = -1
+        self.trouble = ""  # until the next response
+
+
+class LeaderConnection:
+    """A connection with at most one request that waits for its response."""
+
+    def __init__(self, connection: BrokerConnection) -> None:
+        self.connection = connection
+        self.deadline: float | None = None  # of the response
+        self.is_receiving = False
+        self.is_fetch = False  # or a ListOffsets
+        # The partitions of the request and their offsets in it. A broker returns at least one batch of the first one,
+        # if it has any. The response is not for a partition that was assigned again.
+        self.asked: dict[Key, tuple[AssignedPartition, int]] = {}
+
+
+class FetchedPartition(NamedTuple):
+    """What a response has of a partition."""
+
+    address: Address
+    partition: AssignedPartition
+    batches: Iterator[BatchRead]
+    data: PartitionData
 
 
 def _raise(_key: Key, failure: Failure) -> None:
@@ -252,7 +296,8 @@ class RecordFetcher:
         unresolved = [each for each in led if each.offset < 0]
         asked = unresolved or sorted(led, key=lambda each: not each.stalled)
         if unresolved:
-            request: Request = offsets_request(asked, reads_committed=self._reads_committed)
+            times = ((each.key, each.offset) for each in asked)
+            request: Request = offsets_request(times, reads_committed=self._reads_committed)
         else:  # the partitions take turns in being the first: a response may have room for some only
             self._partitions[asked[0].key] = self._partitions.pop(asked[0].key)
             sizes = self._settings.response_bytes, self._settings.partition_bytes
@@ -397,3 +442,21 @@ class RecordFetcher:
         else:
             kind = NotAuthorized if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED else Failure
             self._fail(partition, kind(error_text(code, None, f"topic {topic}, partition {index}")))
+
+
+def fetch_request(
+    led: list[AssignedPartition], max_wait_ms: int, response_bytes: int, partition_bytes: int, *, reads_committed: bool
+) -> FetchRequest:
+    topics: dict[str, list[FetchPartition]] = {}
+    for each in led:
+        wanted_bytes = partition_bytes if not each.stalled else LARGEST_BATCH_BYTES
+        topics.setdefault(each.key[0], []).append(
+            FetchPartition(partition=each.key[1], fetch_offset=each.offset, partition_max_bytes=wanted_bytes)
+        )
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=response_bytes,
+        isolation_level=int(reads_committed),
+        topics=[FetchTopic(topic=name, partitions=partitions) for name, partitions in topics.items()],
+    )

@@ -9,7 +9,7 @@ import click
 from confluent_kafka import TopicPartition
 
 from odradek.admin.cluster import close_consumer
-from odradek.admin.records.consume_range import PartitionRange, Start, find_ranges
+from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
 from odradek.cli.bench.options import connections_option, duration_option, engine_option, topic_option
 from odradek.cli.bench.raw_consume import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from confluent_kafka import TopicPartition
 
-from odradek.admin.records.consume_range import PartitionRange, Start, find_ranges
+from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
 from odradek.cli.bench.options import (
     acks_option,
     compression_option,

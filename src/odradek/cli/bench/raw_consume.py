@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.admin.cluster import TopicDescription
-    from odradek.admin.records.consume_range import PartitionRange
+    from odradek.admin.records.record_reader import PartitionRange
 
 VERSION = 12  # the newest that names topics
 RESPONSE_HEADER_BYTES = 5

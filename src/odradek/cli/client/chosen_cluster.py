@@ -21,7 +21,7 @@ GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluster:
     """The cluster that the options name. Removes them from `parameters`."""
     from odradek.admin.cluster import Cluster
-    from odradek.admin.profiles.connection_choice import SERVERS, chosen_properties
+    from odradek.admin.profiles import SERVERS, chosen_properties
 
     server = parameters.pop("bootstrap_server", None) or DEFAULT_BOOTSTRAP_SERVER
     is_given = context.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE
@@ -44,6 +44,6 @@ def chosen_profile(context: click.Context, name: str | None) -> str | None:
     name = context.meta.get(PROFILE) or name
     if name is not None or any(context.get_parameter_source(each) in GIVEN for each in NAMING_A_CLUSTER):
         return name
-    from odradek.admin.profiles.profiles import default_profile
+    from odradek.admin.profiles import default_profile
 
     return default_profile()

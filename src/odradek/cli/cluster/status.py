@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
-from odradek.admin.controller_lookup import ControllerLookup
+from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, read_state
 from odradek.cli.client.options import cluster_options
 from odradek.cli.cluster.status_view import SHOWN_PARTITIONS, status_lines, status_object
 from odradek.cli.framework.commands import command

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from odradek.admin.cluster import Cluster
-from odradek.admin.profiles.connection_choice import SERVERS, chosen_properties
+from odradek.admin.profiles import SERVERS, chosen_properties
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.demo.local_broker import start_broker
 from odradek.cli.demo.local_cluster import LocalCluster, brokers_option, check_ports

@@ -24,7 +24,7 @@ from odradek.pipelines.examples.live_view.watching import watch
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-    from odradek.admin.records.record_fetcher import Key
+    from odradek.admin.offsets import Key
     from odradek.conventions.failures import Failure
 
 SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earliest")

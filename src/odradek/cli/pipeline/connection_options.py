@@ -68,7 +68,7 @@ def with_connection(found: Pipeline) -> Pipeline:
     chosen = connection_choices()
     if not chosen:
         return found
-    from odradek.admin.profiles.connection_choice import chosen_kafka_properties
+    from odradek.admin.profiles import chosen_kafka_properties
 
     properties = chosen_kafka_properties(
         profile=chosen.get("cluster_profile"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.profiles.profiles import (
+from odradek.admin.profiles import (
     default_profile,
     has_profile,
     profile_directory,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.admin.cluster import chosen_partitions, without_leader
-from odradek.admin.records.consume_range import Start, find_ranges
 from odradek.admin.records.group_reader import GroupReader
-from odradek.admin.records.record_reader import RecordReader
+from odradek.admin.records.record_reader import RecordReader, Start, find_ranges
 from odradek.admin.topics import choose_topics, has_pattern, topics_text
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.records.consume_range import PartitionRange
+    from odradek.admin.records.record_reader import PartitionRange
 
 FORMAT_HELP = (
     r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from odradek.admin.records.consume_range import Start
+from odradek.admin.records.record_reader import Start
 from odradek.cli.framework.parameter_types import quoted
 from odradek.conventions.figures import INT64_MAX
 

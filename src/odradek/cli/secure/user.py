@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from odradek.admin.profiles.connection_choice import CLIENT_FILE, SERVERS, read_kafka_file
+from odradek.admin.profiles import CLIENT_FILE, SERVERS, read_kafka_file
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.records.consume_range import PartitionRange
+    from odradek.admin.records.record_reader import PartitionRange
     from odradek.console.cluster.records import Reading
     from odradek.console.feed import Feed
     from odradek.console.preparation import Preparation

@@ -10,7 +10,8 @@ from odradek.admin.errors import NoSuchTopic
 from odradek.admin.letters.letter_reading import find_letters, read_ledger
 from odradek.admin.letters.redrive_plan import MOST_LETTERS, FoundLetter, Redrive, Selection
 from odradek.admin.letters.redriving import plan_redrive, redrive
-from odradek.admin.records.record_fetcher import EARLIEST, FetchSettings
+from odradek.admin.offsets import EARLIEST
+from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import Unreadable
 from odradek.console.cluster.topic_watch import LARGEST_BATCH_BYTES, TopicWatch

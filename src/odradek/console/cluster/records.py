@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.cluster import chosen_partitions, without_leader
-from odradek.admin.records.consume_range import PartitionRange, Start, find_ranges
-from odradek.admin.records.record_fetcher import LATEST, FetchSettings
-from odradek.admin.records.record_reader import RecordReader
+from odradek.admin.offsets import LATEST
+from odradek.admin.records.record_fetcher import FetchSettings
+from odradek.admin.records.record_reader import PartitionRange, RecordReader, Start, find_ranges
 from odradek.console.cluster.permissions import needs
 from odradek.console.record import Record
 from odradek.console.record_page import RecordPage

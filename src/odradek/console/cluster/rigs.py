@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from odradek.admin.records.consume_range import Start, find_ranges
 from odradek.admin.records.record_fetcher import FetchSettings
+from odradek.admin.records.record_reader import Start, find_ranges
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import record_of
 from odradek.console.cluster.topic_watch import LARGEST_BATCH_BYTES, TopicWatch

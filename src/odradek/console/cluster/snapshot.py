@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from odradek.admin.cluster_state import BrokerCounts, ClusterState, PartitionState
-from odradek.admin.log_directories import Disks, LogDirectory, read_disks
+from odradek.admin.cluster_state import BrokerCounts, ClusterState, Disks, LogDirectory, PartitionState, read_disks
 from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
 
 if TYPE_CHECKING:

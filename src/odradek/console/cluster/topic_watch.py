@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.admin.cluster import Cluster
+    from odradek.admin.offsets import Key
     from odradek.admin.records.fetched_batches import FetchedRecord
-    from odradek.admin.records.record_fetcher import Key
 
 LARGEST_BATCH_BYTES = 8 * 1024 * 1024  # when it is decompressed
 

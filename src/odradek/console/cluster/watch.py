@@ -12,8 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import MinInSync, read_state
-from odradek.admin.controller_lookup import ControllerLookup
+from odradek.admin.cluster_state import ControllerLookup, MinInSync, read_state
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.group_lags import GroupLags, read_group_lags
 from odradek.console.cluster.lag_summary import WideGroups

@@ -12,8 +12,8 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.admin.cluster_state import LogDirectory
     from odradek.admin.doctor.cluster.facts import ClusterFacts
-    from odradek.admin.log_directories import LogDirectory
 
 NEARLY_FULL_RATIO = 0.85
 FULL_RATIO = 0.95

@@ -10,8 +10,7 @@ from odradek.admin.doctor.finding import Facts
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from odradek.admin.cluster_state import ClusterState
-    from odradek.admin.log_directories import Disks
+    from odradek.admin.cluster_state import ClusterState, Disks
     from odradek.admin.transactions import OpenTransaction
 
 

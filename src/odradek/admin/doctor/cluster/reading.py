@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.broker_metrics import metrics_of, serves_metrics
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, MinInSync, read_state
-from odradek.admin.controller_lookup import ControllerLookup
+from odradek.admin.cluster_state import MIN_IN_SYNC, TOPIC_RESOURCE, ControllerLookup, MinInSync, read_disks, read_state
 from odradek.admin.doctor.cluster.facts import ClusterFacts, Contact, Limits
 from odradek.admin.doctor.cluster.reading_groups import compare, read_groups
 from odradek.admin.doctor.cluster.reading_transactions import newest_internal_records, read_hanging
 from odradek.admin.doctor.cluster.topics import SETTINGS
 from odradek.admin.doctor.reading import all_at_once
-from odradek.admin.log_directories import read_disks
 from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.conventions.addresses import is_loopback, split_addresses
 from odradek.conventions.failures import Failure

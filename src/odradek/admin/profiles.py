@@ -1,7 +1,8 @@
-"""Profiles: the address of a cluster and the client properties for it, under a name.
+"""Which cluster is meant: stored profiles, files of properties, and the options of a command. Of profile, `--secure`,
+`--command-config`, `-b` and `-X`, the later wins.
 
-Each is a JSON file in the user's configuration directory, which only the user may read. Properties have librdkafka's
-names.
+A profile has the address of a cluster and the client properties for it, with librdkafka's names. It is a JSON file in
+the user's configuration directory, which only the user may read.
 """
 
 from __future__ import annotations
@@ -10,10 +11,17 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odradek.conventions.failures import Failure
 from odradek.conventions.private_files import make_private_directory, write_private
+from odradek.conventions.properties_file import read_properties_file
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CLIENT_FILE = "client.properties"
+SERVERS = "bootstrap.servers"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SECRETS = re.compile(r"passphrase|password|secret|\.key\.pem$|token|jaas", re.IGNORECASE)
 
@@ -95,3 +103,55 @@ def _path(name: str) -> Path:
     if not _NAME.fullmatch(name):
         raise Failure(f"{name!r} is not a name of a profile; letters, digits, dots, dashes and underscores are allowed")
     return profile_directory() / f"{name}.json"
+
+
+def chosen_properties(
+    *,
+    profile: str | None,
+    secure: str | None,
+    command_config: str | None,
+    given: Mapping[str, str],
+    bootstrap_server: str | None,
+    default_server: str,
+) -> dict[str, str]:
+    """Properties with librdkafka's names, `bootstrap.servers` among them."""
+    properties = {SERVERS: default_server}
+    if profile is not None:
+        properties |= read_profile(profile)
+    if secure is not None:
+        properties |= read_client_file(str(Path(secure) / CLIENT_FILE))
+    if command_config is not None:
+        properties |= read_client_file(command_config)
+    if bootstrap_server is not None:
+        properties[SERVERS] = bootstrap_server
+    return properties | dict(given)
+
+
+def read_client_file(path: str) -> dict[str, str]:
+    """The client properties in a file with Kafka's names, under librdkafka's names."""
+    from odradek.admin.java_properties import librdkafka_properties  # noqa: PLC0415 - it loads cryptography
+
+    return librdkafka_properties(read_kafka_file(path), lambda location: Path(location).read_bytes())
+
+
+def chosen_kafka_properties(*, profile: str | None, secure: str | None, command_config: str | None) -> dict[str, str]:
+    """Properties with Kafka's names, for clients in Java; `bootstrap.servers` is among them where the choice has it."""
+    properties: dict[str, str] = {}
+    if profile is not None:
+        from odradek.admin.java_properties import java_properties  # noqa: PLC0415 - the same
+
+        properties |= java_properties(read_profile(profile), lambda location: Path(location).read_text())
+    if secure is not None:
+        properties |= read_kafka_file(str(Path(secure) / CLIENT_FILE))
+    if command_config is not None:
+        properties |= read_kafka_file(command_config)
+    return properties
+
+
+def read_kafka_file(path: str) -> dict[str, str]:
+    """The properties in a file. Stores that it names by a relative path are beside it."""
+    found = read_properties_file(path)
+    for name in ("ssl.keystore.location", "ssl.truststore.location"):
+        if name in found:
+            found[name] = str(Path(path).absolute().parent / found[name])
+    return found

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.admin.profiles.java_properties import java_properties
-from odradek.admin.profiles.kafka_properties import librdkafka_properties
+from odradek.admin.java_properties import java_properties, librdkafka_properties
 from odradek.security.sasl_client.credentials import credentials_of_jaas
 
 

@@ -1,1 +1,0 @@
-"""Which cluster is meant: stored profiles, files of properties, and their translation."""
