@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.admin import transactions
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, MinInSync, PartitionState
 from odradek.admin.partitions.plan import Move
@@ -14,7 +13,7 @@ from odradek.admin.partitions.requests import alter_reassignments, elect_leaders
 from odradek.admin.partitions.sizes import read_sizes
 from odradek.admin.partitions.throttle import remove_throttle, set_throttle
 from odradek.admin.request_parts import by_topic, in_parts
-from odradek.admin.transactions import Broker, read_open_transactions
+from odradek.admin.transactions import read_open_transactions
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
@@ -96,11 +95,10 @@ def test_a_broker_accepts_requests_about_many_partitions(name: str) -> None:
     assert requests.partitions == [(each.topic, each.index) for each in ALL]
 
 
-def test_a_broker_accepts_requests_about_the_producers_of_many_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = Decoding()
-    monkeypatch.setattr(transactions, "call", lambda _address, *rest: requests.ask_any(*rest))
-    broker: Any = Broker(1, ("host", 9092))  # type: ignore[arg-type]  # not connected to
-    read_open_transactions({(each.topic, each.index): broker for each in ALL})
+def test_a_broker_accepts_requests_about_the_producers_of_many_partitions() -> None:
+    requests: Any = Decoding()
+    broker = KnownBroker(1, "host", 9092, None, is_fenced=False)
+    read_open_transactions(requests, {(each.topic, each.index): broker for each in ALL})
     assert sorted(requests.partitions) == sorted((each.topic, each.index) for each in ALL)
 
 
@@ -141,7 +139,7 @@ def test_an_election_that_is_not_answered_says_how_many_leaders_were_elected() -
     with pytest.raises(Failure, match=rf"^no response; 2 of {len(ALL)} were elected before$"):
         elect_leaders(requests, ALL, is_unclean=False)
     with pytest.raises(Failure, match=r"^no response$"):
-        elect_leaders(Decoding((Failure("no response"),)), ALL, is_unclean=False)  # type: ignore[arg-type]
+        elect_leaders(Decoding((Failure("no response"),)), ALL, is_unclean=False)  # type: ignore[arg-type]  # it stands for brokers
 
 
 def test_parts_have_all_items_in_order() -> None:

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from odradek.admin import transactions as requests
-from odradek.admin.wire import SecuredAddress
+from odradek.admin import transactions
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.cluster import Cluster
 from odradek.console.cluster.transactions import list_transactions
 from odradek.conventions.failures import Failure
 
 
 def refuse_of(*silent: int) -> Any:
-    def answer(brokers: list[Any]) -> list[str]:
+    def answer(_requests: object, brokers: list[Any]) -> list[str]:
         (broker,) = brokers
         if broker.broker_id in silent:
             raise Failure(f"no response from kafka-{broker.broker_id}:9092")
@@ -25,27 +26,27 @@ def refuse_of(*silent: int) -> Any:
 
 def test_a_broker_that_does_not_answer_is_named_and_hides_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = {each: SimpleNamespace(broker_id=each) for each in (1, 2, 3)}
-    cluster: Any = None
-    monkeypatch.setattr(requests, "read_brokers", lambda _cluster: brokers)
-    monkeypatch.setattr(requests, "list_transactions", refuse_of(2))
+    cluster: Any = SimpleNamespace(requests=None)
+    monkeypatch.setattr(transactions, "live_brokers", lambda _requests: brokers)
+    monkeypatch.setattr(transactions, "list_transactions", refuse_of(2))
     found, failures = list_transactions(cluster)
     assert [str(each) for each in found] == ["of broker 1", "of broker 3"]
     assert failures == ["no response from kafka-2:9092"]
-    monkeypatch.setattr(requests, "list_transactions", refuse_of(1, 2, 3))
+    monkeypatch.setattr(transactions, "list_transactions", refuse_of(1, 2, 3))
     with pytest.raises(Failure, match="kafka-1"):
         list_transactions(cluster)
 
 
-def test_any_broker_that_answers_finds_a_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_broker_that_answers_finds_a_coordinator() -> None:
     def answer(address: Any, *_arguments: Any) -> Any:
         if address.host == "kafka-1":
             raise Failure("no response from kafka-1:9092")
-        found = SimpleNamespace(error_code=0, node_id=3, host="kafka-3", port=9092)
+        found = SimpleNamespace(key="orders", error_code=0, node_id=3, host="kafka-3", port=9092)
         return SimpleNamespace(coordinators=[found])
 
-    monkeypatch.setattr(requests, "call", answer)
-    brokers = {each: requests.Broker(each, SecuredAddress(f"kafka-{each}", 9092, None)) for each in (1, 2)}
-    assert requests.find_coordinator(brokers, "orders").address.host == "kafka-3"
-    del brokers[2]
+    call: Any = answer
+    coordinators, errors = BrokerRequests(Cluster("kafka-1,kafka-2", {}), 1.0, call).find_coordinators(["orders"])
+    assert [(each.host, names) for each, names in coordinators.items()] == [("kafka-3", ["orders"])]
+    assert not errors
     with pytest.raises(Failure, match="kafka-1"):
-        requests.find_coordinator(brokers, "orders")
+        BrokerRequests(Cluster("kafka-1", {}), 1.0, call).find_coordinators(["orders"])

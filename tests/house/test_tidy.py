@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "odradek"
 MODULES = sorted(SOURCE.rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
-LARGEST_MODULE_LINES = 400
+LARGEST_MODULE_LINES = 500
 ONLY_SENT = {"describe_quorum"}  # by clients, to brokers of Apache Kafka
 LARGEST_FUNCTION_LINES = 70
 UNROLLED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from odradek.admin.errors import (
     AnswerTimeout,
@@ -27,8 +27,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from odradek.admin.cluster import Cluster
-    from odradek.admin.wire import Call, Versions
+    from odradek.admin.wire import Call, KeptConnections, SecuredAddress, Versions
     from odradek.protocol.schema import Request, Response
 
 R = TypeVar("R", bound="Response")
@@ -83,11 +82,20 @@ def retry_while_loading(ask: Callable[[], T], error_of: Callable[[T], int]) -> T
         time.sleep(RETRY_PAUSE_S)
 
 
+class Reached(Protocol):
+    """Where a cluster is: `cluster.Cluster`."""
+
+    bootstrap_servers: str
+    connections: KeptConnections
+
+    def address(self, host: str, port: int) -> SecuredAddress: ...
+
+
 class BrokerRequests:
     """Knows more brokers with each description of the cluster, so that it survives the death of those that were given
     to it. Threads may share it, if the `call` allows that; without one, connections are those of the cluster."""
 
-    def __init__(self, cluster: Cluster, timeout_s: float = TIMEOUT_S, call: Call | None = None) -> None:
+    def __init__(self, cluster: Reached, timeout_s: float = TIMEOUT_S, call: Call | None = None) -> None:
         self.timeout_s = timeout_s
         self._call = cluster.connections if call is None else call
         self._bootstrap_servers = cluster.bootstrap_servers

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.admin.broker_requests import KnownBroker
 from odradek.admin.cluster_state import Disks
 from odradek.admin.doctor.cluster.facts import GroupFacts, Limits
 from odradek.admin.doctor.cluster.registry import CHECKS
 from odradek.admin.doctor.finding import Severity, exit_code, run_checks
-from odradek.admin.transactions import Broker, OpenTransaction
-from odradek.admin.wire import SecuredAddress
+from odradek.admin.transactions import OpenTransaction
 from tests.admin.doctor.cluster_facts import GB, contact, directory, healthy, partition, state
 
 if TYPE_CHECKING:
     from odradek.admin.doctor.cluster.facts import ClusterFacts
 
-HANGING = OpenTransaction("orders", 0, Broker(1, SecuredAddress("kafka-1", 9092, None)), 7, 0, 0, 42, 0)
+HANGING = OpenTransaction("orders", 0, KnownBroker(1, "kafka-1", 9092, None, is_fenced=False), 7, 0, 0, 42, 0)
 CASES: dict[str, tuple[ClusterFacts, Severity, str]] = {
     "no-broker": (healthy(unreachable="connection refused"), Severity.PROBLEM, "cluster info"),
     "broker-unreachable": (

@@ -33,10 +33,12 @@ def complete_transactional_ids(
     context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     def find(cluster: Cluster) -> list[str]:
-        from odradek.admin.transactions import list_transactions, read_brokers
+        from odradek.admin.broker_requests import BrokerRequests
+        from odradek.admin.transactions import list_transactions, live_brokers
 
-        brokers = read_brokers(cluster, TIMEOUT_S).values()
-        return [each.transactional_id for each in list_transactions(brokers)]
+        cluster.check_reachable(TIMEOUT_S)
+        requests = BrokerRequests(cluster, TIMEOUT_S)
+        return [each.transactional_id for each in list_transactions(requests, live_brokers(requests).values())]
 
     return matching_names(context, incomplete, find)
 

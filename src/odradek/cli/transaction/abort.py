@@ -39,22 +39,21 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     from odradek.admin.transactions import (
         abort_transaction,
         partition_leaders,
-        read_brokers,
         read_open_transactions,
     )
 
-    leaders = partition_leaders(cluster, read_brokers(cluster), [topic])
+    leaders = partition_leaders(cluster, [topic])
     cluster.choose_partitions(topic, [partition])
     if (topic, partition) not in leaders:
         raise Failure(f"{topic}-{partition} has no leader")
-    found = read_open_transactions({(topic, partition): leaders[topic, partition]})
+    found = read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
     chosen = next((each for each in found if each.start_offset == start_offset), None)
     if chosen is None:
         offsets = ", ".join(str(each.start_offset) for each in found)
         has = f"transactions are open from offset {offsets}" if found else "no transaction is open there"
         raise Failure(f"no transaction of {topic}-{partition} begins at offset {start_offset}; {has}")
     confirm(f"Abort the transaction of producer {chosen.producer_id} in {topic}-{partition}?", yes)
-    abort_transaction(chosen)
+    abort_transaction(cluster.requests, chosen)
     if as_json:
         print_json(
             {"topic": topic, "partition": partition, "start_offset": start_offset, "producer_id": chosen.producer_id}

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 @cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show coordinator, state, timeout, start and partitions of transactions."""
-    from odradek.admin.transactions import describe_transaction, read_brokers
+    from odradek.admin.transactions import describe_transaction
 
-    brokers = read_brokers(cluster)
     for number, name in enumerate(dict.fromkeys(names)):
-        described = transaction_object(*describe_transaction(brokers, name), now_ms=int(time.time() * 1000))
+        described = transaction_object(*describe_transaction(cluster.requests, name), now_ms=int(time.time() * 1000))
         if as_json:
             print_json(described)
         else:

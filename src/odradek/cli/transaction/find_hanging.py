@@ -54,19 +54,23 @@ def find_hanging(
     Such a transaction holds back read_committed consumers of its partition. `odradek transaction abort` ends it.
     """
     from odradek.admin.transactions import (
+        live_brokers,
         partition_leaders,
-        read_brokers,
         read_open_transactions,
     )
 
-    brokers = read_brokers(cluster)
+    brokers = live_brokers(cluster.requests)
     if broker_id is not None and broker_id not in brokers:
         raise Failure(f"there is no broker {broker_id}; `odradek cluster info` shows those that run")
-    leaders = partition_leaders(cluster, brokers, [topic] if topic is not None else cluster.topic_names())
+    leaders = partition_leaders(cluster, [topic] if topic is not None else cluster.topic_names())
     chosen = {key: leader for key, leader in leaders.items() if broker_id in (None, leader.broker_id)}
     now_ms = int(time.time() * 1000)
-    old = [each for each in read_open_transactions(chosen) if now_ms - each.last_timestamp_ms > max_timeout_ms]
-    hanging = without_known(brokers, old)
+    old = [
+        each
+        for each in read_open_transactions(cluster.requests, chosen)
+        if now_ms - each.last_timestamp_ms > max_timeout_ms
+    ]
+    hanging = without_known(cluster.requests, brokers.values(), old)
     if as_json:
         for each in hanging:
             print_json(as_object(each, now_ms))

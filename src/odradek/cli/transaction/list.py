@@ -61,11 +61,12 @@ def list_transactions(
     as_json: bool,
 ) -> None:
     """List the transactional ids of the cluster, with coordinator, producer id and state."""
-    from odradek.admin import transactions as requests
+    from odradek.admin import transactions
 
     missing: dict[int, str] = {}
-    found = requests.list_transactions(
-        requests.read_brokers(cluster).values(),
+    found = transactions.list_transactions(
+        cluster.requests,
+        transactions.live_brokers(cluster.requests).values(),
         # Brokers compare the time since the last start, also of transactions that have ended.
         states=states or (OPEN_STATES if open_for_ms is not None else ()),
         producer_ids=producer_ids,

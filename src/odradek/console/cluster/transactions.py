@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin import transactions as requests
+from odradek.admin import transactions
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.transactions import ListedTransaction, OpenTransaction, transaction_object
 from odradek.console.cluster.permissions import CLUSTER, needs
@@ -39,10 +39,10 @@ def list_transactions(cluster: Cluster) -> TransactionList:
     """Failure if no broker answers."""
     found: list[ListedTransaction] = []
     failures: list[str] = []
-    brokers = requests.read_brokers(cluster).values()
+    brokers = transactions.live_brokers(cluster.requests).values()
     for broker in brokers:
         try:
-            found += requests.list_transactions([broker])
+            found += transactions.list_transactions(cluster.requests, [broker])
         except NotAuthorized:
             raise
         except Failure as failure:
@@ -53,25 +53,26 @@ def list_transactions(cluster: Cluster) -> TransactionList:
 
 
 def describe_transaction(cluster: Cluster, name: str, now_ms: int) -> DescribedTransaction:
-    brokers = requests.read_brokers(cluster)
     with needs("Describe", f"transactional-id {name}"):
-        coordinator, state = requests.describe_transaction(brokers, name)
+        coordinator, state = transactions.describe_transaction(cluster.requests, name)
     facts = transaction_object(coordinator, state, now_ms)
     keys = {(each["topic"], each["partition"]) for each in facts["partitions"]}
-    leaders = requests.partition_leaders(cluster, brokers, {topic for topic, _ in keys}) if keys else {}
+    leaders = transactions.partition_leaders(cluster, {topic for topic, _ in keys}) if keys else {}
     with needs("Read", "the topics of the transaction"):
-        found = requests.read_open_transactions({key: leaders[key] for key in keys if key in leaders})
+        found = transactions.read_open_transactions(
+            cluster.requests, {key: leaders[key] for key in keys if key in leaders}
+        )
     return DescribedTransaction(facts, [each for each in found if each.producer_id == state.producer_id])
 
 
 def abort_in_partition(cluster: Cluster, topic: str, partition: int, start_offset: int) -> None:
     """Write an abort marker; Failure if no transaction begins there."""
-    leaders = requests.partition_leaders(cluster, requests.read_brokers(cluster), [topic])
+    leaders = transactions.partition_leaders(cluster, [topic])
     if (topic, partition) not in leaders:
         raise Failure(f"{topic}-{partition} has no leader")
-    found = requests.read_open_transactions({(topic, partition): leaders[topic, partition]})
+    found = transactions.read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
     chosen = next((each for each in found if each.start_offset == start_offset), None)
     if chosen is None:
         raise Failure(f"no open transaction of {topic}-{partition} begins at offset {start_offset:,}")
     with needs("Alter", CLUSTER):
-        requests.abort_transaction(chosen)
+        transactions.abort_transaction(cluster.requests, chosen)

@@ -62,7 +62,7 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     facts.contacts = reader.read("contacts", "connecting to each broker …", lambda: contact_all(requests, state))
     facts.disks = reader.read("disks", "reading log directories …", lambda: read_disks(requests, state))
     facts.hanging = reader.read(
-        "hanging", "looking for hanging transactions …", lambda: read_hanging(cluster, requests, state, reader)
+        "hanging", "looking for hanging transactions …", lambda: read_hanging(requests, state, reader)
     )
     facts.open_files = reader.read("open_files", "reading limits …", lambda: read_open_files(cluster, requests, state))
     facts.ahead_ms = reader.read(

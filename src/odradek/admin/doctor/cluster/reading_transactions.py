@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from odradek.admin.doctor.cluster.topics import INTERNAL_TOPICS
 from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, in_parts
 from odradek.admin.transactions import (
-    Broker,
     OpenTransaction,
     describe_producers_request,
     open_transactions_in,
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
-    from odradek.admin.cluster import Cluster
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.doctor.reading import Reader
 
@@ -37,9 +35,7 @@ MOVED_OR_DELETED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOW
 NEWEST = -3  # ListOffsets: the record with the largest timestamp
 
 
-def read_hanging(
-    cluster: Cluster, requests: BrokerRequests, state: ClusterState, reader: Reader
-) -> list[OpenTransaction]:
+def read_hanging(requests: BrokerRequests, state: ClusterState, reader: Reader) -> list[OpenTransaction]:
     now_ms = int(time.time() * 1000)
     old: list[OpenTransaction] = []
     refusals: Counter[int] = Counter()
@@ -48,20 +44,14 @@ def read_hanging(
             reader.check_time()
             old += [
                 each
-                for each in _open_transactions(cluster, requests, broker, some, refusals)
+                for each in _open_transactions(requests, broker, some, refusals)
                 if now_ms - each.last_timestamp_ms > LONGEST_TRANSACTION_MS
             ]
     reader.leave_out("hanging", refusals, "partitions' transactions")
-    brokers = {
-        each.broker_id: Broker(each.broker_id, cluster.address(each.host, each.port))
-        for each in state.brokers.values()
-        if not each.is_fenced
-    }
-    return without_known(brokers, old)
+    return without_known(requests, (each for each in state.brokers.values() if not each.is_fenced), old)
 
 
 def _open_transactions(
-    cluster: Cluster,
     requests: BrokerRequests,
     broker: KnownBroker,
     partitions: Iterable[PartitionState],
@@ -70,12 +60,11 @@ def _open_transactions(
     """Of the partitions that the broker describes; one that has moved or was deleted is left out. `refusals` counts
     other errors."""
     request = describe_producers_request((each.topic, each.index) for each in partitions)
-    leader = Broker(broker.broker_id, cluster.address(broker.host, broker.port))
     for topic in requests.ask(broker, request, DescribeProducersResponse, 0).topics:
         for partition in topic.partitions:
             if partition.error_code and partition.error_code not in MOVED_OR_DELETED:
                 refusals[partition.error_code] += 1
-            yield from open_transactions_in(topic.name, partition, leader)
+            yield from open_transactions_in(topic.name, partition, broker)
 
 
 def newest_internal_records(requests: BrokerRequests, state: ClusterState, reader: Reader) -> dict[str, int]:
