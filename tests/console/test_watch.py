@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import MinInSync
+from odradek.admin.groups import ListedGroup
 from odradek.console import app as console_app
 from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import watch as watching
@@ -58,8 +58,8 @@ def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake brokers do not serve the client library, which lists groups."""
-    monkeypatch.setattr(Cluster, "group_names", lambda _cluster: [])
+    """The fake brokers do not list groups."""
+    monkeypatch.setattr(group_lags, "list_groups", lambda _requests: ([], {}))
 
 
 @contextmanager
@@ -199,7 +199,8 @@ def test_rounds_of_lags_use_one_connection_to_each_broker(monkeypatch: pytest.Mo
 def with_group(monkeypatch: pytest.MonkeyPatch, read_offsets: Callable[[], dict[tuple[str, int], int]]) -> None:
     """The fake cluster has one group, of which lags are read again and again."""
     monkeypatch.setattr(watching, "LAGS_S", 0.05)
-    monkeypatch.setattr(Cluster, "group_names", lambda _cluster: ["readers"])
+    listed = [ListedGroup("readers", "Stable", "")]
+    monkeypatch.setattr(group_lags, "list_groups", lambda _requests: (listed, {}))
     monkeypatch.setattr(group_lags, "read_committed_offsets_of", lambda *_arguments: {"readers": read_offsets()})
 
 

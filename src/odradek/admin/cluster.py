@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 
     from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.offsets import Key
-    from odradek.admin.security import WireSecurity
-    from odradek.admin.wire import BearerToken
+    from odradek.admin.security import BearerToken, WireSecurity
     from odradek.protocol.messages.metadata import MetadataResponseTopic
 
 CONNECT_TIMEOUT_S = 3.0

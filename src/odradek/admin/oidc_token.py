@@ -10,7 +10,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from odradek.admin.wire import BearerToken
+from odradek.admin.security import BearerToken
 from odradek.conventions.addresses import is_loopback
 from odradek.conventions.failures import Failure
 from odradek.host.web_document import read_start

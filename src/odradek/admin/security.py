@@ -24,7 +24,6 @@ from odradek.security.tls.store_problem import StoreProblem
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from odradek.admin.wire import BearerToken
     from odradek.protocol.schema import Request, Response
 
     Ask = Callable[[socket.socket, Request, type[Response], int], Response]
@@ -75,6 +74,17 @@ class WireSecurity:
                 f"check user, password and mechanism ({credentials.mechanism})"
             )
         return Failure(f"the broker is not genuine: {refusal}")
+
+
+class BearerToken(NamedTuple):
+    """An access token for OAUTHBEARER, and the time at which it expires, in seconds since the epoch."""
+
+    user: str
+    value: str
+    expires_s: float
+
+    def __repr__(self) -> str:
+        return f"BearerToken({self.user!r})"
 
 
 def wire_security(properties: Mapping[str, str], token: BearerToken | None = None) -> WireSecurity | None:

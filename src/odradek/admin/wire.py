@@ -38,17 +38,6 @@ class SecuredAddress(NamedTuple):
     security: WireSecurity | None
 
 
-class BearerToken(NamedTuple):
-    """An access token for OAUTHBEARER, and the time at which it expires, in seconds since the epoch."""
-
-    user: str
-    value: str
-    expires_s: float
-
-    def __repr__(self) -> str:
-        return f"BearerToken({self.user!r})"
-
-
 Address: TypeAlias = "tuple[str, int] | SecuredAddress"
 # One version, or several in the order of preference, of which the first is used that the broker has.
 Versions = int | tuple[int, ...]

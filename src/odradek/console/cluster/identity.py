@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import BadCredentials
-from odradek.admin.wire import BearerToken
+from odradek.admin.security import BearerToken
 from odradek.conventions.failures import Failure
 from odradek.security.sasl_client.credentials import MECHANISMS
 
