@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
 import signal
+import sys
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.conventions.failures import Failure
+from odradek.conventions.failures import PROGRAM, Failure, without_prefix
 from odradek.host.logs import get_logger
-from odradek.host.service_manager import READY, STOPPING, notify_service_manager
-from odradek.local.broker_process import BrokerProcess
+from odradek.host.service_manager import READY, SOCKET_VARIABLE, STOPPING, notify_service_manager
+from odradek.local.child_process import ChildProcess, odradek_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.server.process_settings import ProcessSettings
 
@@ -25,6 +27,91 @@ FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
 STABLE_AFTER_S = 60.0  # a broker that was ready this long is started again at once when it dies
 STOP_TIMEOUT_S = 120.0  # for one broker, before it is killed
+
+
+class BrokerProcess:
+    """One broker. `report(process, has_ended)` is called by threads of this process. The log of the broker is copied to
+    that of this process, each line with the broker's id."""
+
+    def __init__(
+        self,
+        settings: ProcessSettings,
+        arguments: Sequence[str],
+        report: Callable[[BrokerProcess, bool], None],
+        *,
+        as_json: bool,
+    ) -> None:
+        self.settings = settings
+        self.last_error = ""
+        self._arguments = arguments
+        self._report = report
+        self._as_json = as_json
+        self._child = ChildProcess(on_ready=self._take_ports, on_line=self._take_line, on_output_end=self._wait)
+
+    @property
+    def node_id(self) -> int:
+        return self.settings.node_id
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Those of the ready line; empty until the broker is ready."""
+        return self._child.facts
+
+    @property
+    def is_running(self) -> bool:
+        return self._child.is_running
+
+    @property
+    def pid(self) -> int:
+        assert self._child.process is not None
+        return self._child.process.pid
+
+    def start(self) -> None:
+        overrides = [f"--override={each}" for each in self.settings.overrides()]
+        style = os.environ.get("ODRADEK_LOG_FORMAT", "json" if self._as_json else "text")
+        self._child.start(
+            odradek_command("broker", *self._arguments, *overrides, "--format=json"),
+            {**os.environ, SOCKET_VARIABLE: "", "ODRADEK_LOG_FORMAT": style},  # the supervisor notifies
+        )
+
+    def send(self, number: signal.Signals) -> None:
+        if self._child.process is not None and self.is_running:
+            self._child.process.send_signal(number)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Whether the process has ended in time."""
+        return self._child.wait(timeout_s)
+
+    def end_text(self) -> str:
+        """How the process ended: `SIGKILL`, or `exit code 1: …` with its error."""
+        assert self._child.process is not None
+        code = self._child.process.returncode
+        if code < 0:
+            return signal.Signals(-code).name
+        return f"exit code {code}" + (f": {self.last_error}" if self.last_error else "")
+
+    def _take_ports(self) -> None:
+        """A broker that is started again has the same ports."""
+        self.settings = self.settings.with_ports({each["listener"]: each["port"] for each in self.facts["endpoints"]})
+        self._report(self, False)
+
+    def _wait(self) -> None:
+        self._child.wait()
+        self._report(self, True)
+
+    def _take_line(self, line: str) -> None:
+        if line.startswith(PROGRAM):
+            self.last_error = without_prefix(line.strip())
+        else:
+            print(self._with_node_id(line), file=sys.stderr, flush=True)
+
+    def _with_node_id(self, line: str) -> str:
+        if line.startswith("{"):
+            with contextlib.suppress(ValueError):
+                return json.dumps({"node_id": self.node_id, **json.loads(line)})
+        if self._as_json:  # a line of Python itself, such as a warning
+            return json.dumps({"node_id": self.node_id, "level": "warning", "event": line})
+        return f"[{self.node_id}] {line}"
 
 
 class _Event(NamedTuple):
@@ -62,15 +149,11 @@ class Supervisor:
         self._delays = RestartDelays()
         self._restarts: dict[int, float] = {}  # when to start which broker again
         self._processes = {
-            each.node_id: BrokerProcess(
-                each,
-                arguments,
-                lambda process: self._events.put(_Event(process=process)),
-                lambda process: self._events.put(_Event(process=process, has_ended=True)),
-                as_json=as_json,
-            )
-            for each in settings
+            each.node_id: BrokerProcess(each, arguments, self._put, as_json=as_json) for each in settings
         }
+
+    def _put(self, process: BrokerProcess, has_ended: bool) -> None:
+        self._events.put(_Event(process=process, has_ended=has_ended))
 
     def run(self) -> None:
         """Until SIGTERM or Ctrl-C. Failure if a broker does not start."""
@@ -102,7 +185,7 @@ class Supervisor:
 
     def _wait_until_ready(self) -> bool:
         """False after a signal."""
-        while not all(process.is_ready for process in self._processes.values()):
+        while not all(process.facts for process in self._processes.values()):
             event = self._events.get()
             if event.signal is not None:
                 log.info("stopping", signal=event.signal.name)

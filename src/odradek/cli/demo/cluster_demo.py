@@ -15,15 +15,16 @@ from odradek.cli.demo.cluster_picture import BrokerView, Happening
 from odradek.cli.demo.cluster_screens import ClusterFrame, chosen_cluster_screen
 from odradek.cli.demo.keys import Keys
 from odradek.cli.demo.load import Load, read_back
-from odradek.cli.demo.local_cluster import LocalCluster
+from odradek.cli.demo.local_brokers import local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.conventions.failures import Failure
-from odradek.testing import BrokerError
+from odradek.local.running_broker import BrokerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.cli.demo.acknowledgements import Gap, ReadBack
+    from odradek.local.running_cluster import RunningCluster
 
 TOPIC = "demo"
 PARTITIONS = 3
@@ -40,7 +41,7 @@ def run_cluster_demo(
     screen = chosen_cluster_screen(as_json=as_json)
     screen.report(f"starting ZooKeeper and {count} brokers")
     began_at = time.monotonic()
-    with Keys() as keys, LocalCluster(count, port, data_dir) as local:
+    with Keys() as keys, local_cluster(count, port, data_dir) as local:
         screen.report_ready(local.bootstrap_servers, time.monotonic() - began_at)
         demo = ClusterDemo(local, rate)
         try:
@@ -55,7 +56,7 @@ def run_cluster_demo(
 class ClusterDemo:
     """The load, what is known of the cluster, and the processes that were killed."""
 
-    def __init__(self, local: LocalCluster, rate: float) -> None:
+    def __init__(self, local: RunningCluster, rate: float) -> None:
         self._local = local
         self._cluster = Cluster(local.bootstrap_servers, {})
         self._cluster.create_topic(TOPIC, PARTITIONS)

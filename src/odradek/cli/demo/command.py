@@ -13,8 +13,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import NoSuchTopic
 from odradek.cli.demo.cluster_demo import run_cluster_demo
-from odradek.cli.demo.local_broker import check_port, start_broker
-from odradek.cli.demo.local_cluster import brokers_option, check_ports
+from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, port_option
 from odradek.cli.demo.record import sent_header
 from odradek.cli.demo.screen import Screen, chosen_screen
 from odradek.cli.framework.commands import command
@@ -47,25 +46,11 @@ LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
     ]
 )
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop N seconds after the first record.")
-@click.option(
-    "--port",
-    type=click.IntRange(min=0, max=65535),
-    default=9092,
-    show_default=True,
-    metavar="PORT",
-    help="Port of the broker; 0 for a free one.",
-)
+@port_option
 @click.option(
     "--data-dir", type=click.Path(file_okay=False), help="Data directory of the broker. Default: a temporary one."
 )
-@click.option(
-    "--rate",
-    type=POSITIVE,
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="Records per second.",
-)
+@click.option("--rate", type=POSITIVE, default=50, show_default=True, metavar="N", help="Records per second.")
 @brokers_option
 @click.option(
     "--kill-every",
@@ -87,20 +72,16 @@ def demo(
     partitions. A key kills a broker or starts it again, and the gap in the acknowledgements is shown. At the end
     everything is read back and compared with what was acknowledged.
     """
+    if brokers == 1 and kill_every is not None:
+        raise click.UsageError("--kill-every needs --brokers 2 or more")
+    check_ports(port, brokers, "demo")
     if brokers > 1:
-        check_ports(port, brokers, "demo")
         run_cluster_demo(brokers, port, data_dir, rate, seconds, kill_every, as_json=as_json)
         return
-    if kill_every is not None:
-        raise click.UsageError("--kill-every needs --brokers 2 or more")
-    check_port(port, "demo")
     began_at = time.monotonic()
-    running = start_broker(port, data_dir)
-    try:
+    with local_broker(port, data_dir) as running:
         screen = chosen_screen(running.bootstrap_servers, TOPIC, time.monotonic() - began_at, as_json)
         stream(Cluster(running.bootstrap_servers, {}), screen, seconds, rate)
-    finally:
-        running.close()
     screen.print_summary()
 
 

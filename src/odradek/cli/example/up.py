@@ -15,8 +15,7 @@ from confluent_kafka import KafkaException
 from odradek.admin.cluster import Cluster
 from odradek.admin.profiles.connection_choice import SERVERS, chosen_properties
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
-from odradek.cli.demo.local_broker import start_broker
-from odradek.cli.demo.local_cluster import LocalCluster, brokers_option, check_ports
+from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, local_cluster, port_option
 from odradek.cli.example.console_process import INSTALL, ConsoleProcess, choose_port, missing_package
 from odradek.cli.example.loading import chosen_example, read_simulation, read_view
 from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
@@ -37,8 +36,6 @@ from odradek.pipelines.examples.simulator.population import Population
 from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings, sending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from odradek.pipelines.examples.live_view.definition import ViewDefinition
     from odradek.pipelines.examples.live_view.screens import LineScreen
 
@@ -61,14 +58,7 @@ if TYPE_CHECKING:
 @click.option(
     "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Use this cluster instead of starting a broker."
 )
-@click.option(
-    "--port",
-    type=click.IntRange(min=0, max=65535),
-    default=9092,
-    show_default=True,
-    metavar="PORT",
-    help="Port of the broker; 0 for a free one.",
-)
+@port_option
 @connection_options
 @brokers_option
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077.")
@@ -117,7 +107,9 @@ def up(
         screen.open()
         starting.begin()
         if properties is None:
-            cluster = Cluster(stack.enter_context(own_brokers(port, brokers)), {})
+            one = stack.enter_context(local_broker(port)) if brokers == 1 else None
+            running = one or stack.enter_context(local_cluster(brokers, port))
+            cluster = Cluster(running.bootstrap_servers, {})
         else:
             cluster = Cluster(properties.pop(SERVERS), properties)
         is_new = cluster.create_topic(simulation.topic, simulation.partitions)
@@ -183,20 +175,6 @@ def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) ->
         lambda address: screen.show_console(f"{address}{page}"),
         lambda reason: report(f"console: {reason}"),
     )
-
-
-@contextlib.contextmanager
-def own_brokers(port: int, count: int) -> Iterator[str]:
-    """One broker, or several with a ZooKeeper."""
-    if count > 1:
-        with LocalCluster(count, port) as cluster:
-            yield cluster.bootstrap_servers
-        return
-    running = start_broker(port, None)
-    try:
-        yield running.bootstrap_servers
-    finally:
-        running.close()
 
 
 def show(
