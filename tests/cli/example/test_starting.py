@@ -10,7 +10,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from odradek.cli.example.loading import chosen_example, read_view
+from odradek.cli.example.examples import chosen_example, read_view
 from odradek.cli.example.starting import OUTPUT, Starting
 from odradek.cli.example.up import up
 from odradek.conventions.failures import Failure

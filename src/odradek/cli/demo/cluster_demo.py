@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import select
+import sys
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
-from odradek.cli.demo.acknowledgements import Acknowledgements
-from odradek.cli.demo.cluster_picture import BrokerView, Happening
-from odradek.cli.demo.cluster_screens import ClusterFrame, chosen_cluster_screen
-from odradek.cli.demo.keys import Keys
-from odradek.cli.demo.load import Load, read_back
+from odradek.cli.demo.cluster_screen import BrokerView, ClusterFrame, Happening, chosen_cluster_screen
+from odradek.cli.demo.load import Acknowledgements, Load, read_back
 from odradek.cli.demo.local_brokers import local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.conventions.failures import Failure
@@ -23,7 +23,7 @@ from odradek.local.running_broker import BrokerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.cli.demo.acknowledgements import Gap, ReadBack
+    from odradek.cli.demo.load import Gap, ReadBack
     from odradek.local.running_cluster import RunningCluster
 
 TOPIC = "demo"
@@ -71,11 +71,7 @@ class ClusterDemo:
         self._actions: list[threading.Thread] = []
 
     def run(
-        self,
-        show: Callable[[ClusterFrame], None],
-        keys: Keys,
-        seconds: float | None,
-        kill_every_s: float | None,
+        self, show: Callable[[ClusterFrame], None], keys: Keys, seconds: float | None, kill_every_s: float | None
     ) -> None:
         """Until the time is over, Ctrl-C or q."""
         with stop_on_interrupt(self._is_stopped):
@@ -220,3 +216,31 @@ class ClusterDemo:
                 self._note(f"partition {each.index}: acknowledges nothing: {minimum}", "red")
         if after.cluster.controller_id != before.cluster.controller_id:
             self._note(f"broker {after.cluster.controller_id} is the controller")
+
+
+class Keys:
+    """Single keys that were pressed on the terminal, without Enter; none if standard input is no terminal."""
+
+    def __enter__(self) -> Self:
+        self._saved: list[Any] | None = None
+        if sys.stdin.isatty():
+            import termios
+            import tty
+
+            self._saved = termios.tcgetattr(sys.stdin)
+            tty.setcbreak(sys.stdin)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._saved is not None:
+            import termios
+
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._saved)
+
+    def pressed(self, timeout_s: float) -> str:
+        """Keys within this time; waits for it only where there are no keys."""
+        if self._saved is None:
+            select.select([], [], [], timeout_s)
+            return ""
+        readable, _, _ = select.select([sys.stdin], [], [], timeout_s)
+        return os.read(sys.stdin.fileno(), 64).decode(errors="ignore") if readable else ""

@@ -14,8 +14,7 @@ from odradek.admin.cluster import Cluster
 from odradek.admin.errors import NoSuchTopic
 from odradek.cli.demo.cluster_demo import run_cluster_demo
 from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, port_option
-from odradek.cli.demo.record import sent_header
-from odradek.cli.demo.screen import Screen, chosen_screen
+from odradek.cli.demo.screen import Screen, chosen_screen, sent_header
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
