@@ -93,10 +93,19 @@ class ChildProcess:
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        assert self.process is not None, "the process was not started"
+        return self.process.pid
+
     def wait_until_ready(self, timeout_s: float | None = None) -> bool:
         """False if the output has ended, or the time is over."""
         self._is_settled.wait(timeout_s)
         return bool(self.facts)
+
+    def send(self, number: signal.Signals) -> None:
+        if self.process is not None and self.is_running:
+            self.process.send_signal(number)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Whether the process has ended in time."""

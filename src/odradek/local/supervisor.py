@@ -9,7 +9,7 @@ import queue
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.conventions.failures import PROGRAM, Failure, without_prefix
 from odradek.host.logs import get_logger
@@ -46,57 +46,36 @@ class BrokerProcess:
         self._arguments = arguments
         self._report = report
         self._as_json = as_json
-        self._child = ChildProcess(on_ready=self._take_ports, on_line=self._take_line, on_output_end=self._wait)
+        self.child = ChildProcess(on_ready=self._take_ports, on_line=self._take_line, on_output_end=self._wait)
 
     @property
     def node_id(self) -> int:
         return self.settings.node_id
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Those of the ready line; empty until the broker is ready."""
-        return self._child.facts
-
-    @property
-    def is_running(self) -> bool:
-        return self._child.is_running
-
-    @property
-    def pid(self) -> int:
-        assert self._child.process is not None
-        return self._child.process.pid
-
     def start(self) -> None:
         overrides = [f"--override={each}" for each in self.settings.overrides()]
         style = os.environ.get("ODRADEK_LOG_FORMAT", "json" if self._as_json else "text")
-        self._child.start(
+        self.child.start(
             odradek_command("broker", *self._arguments, *overrides, "--format=json"),
             {**os.environ, SOCKET_VARIABLE: "", "ODRADEK_LOG_FORMAT": style},  # the supervisor notifies
         )
 
-    def send(self, number: signal.Signals) -> None:
-        if self._child.process is not None and self.is_running:
-            self._child.process.send_signal(number)
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Whether the process has ended in time."""
-        return self._child.wait(timeout_s)
-
     def end_text(self) -> str:
         """How the process ended: `SIGKILL`, or `exit code 1: …` with its error."""
-        assert self._child.process is not None
-        code = self._child.process.returncode
+        assert self.child.process is not None
+        code = self.child.process.returncode
         if code < 0:
             return signal.Signals(-code).name
         return f"exit code {code}" + (f": {self.last_error}" if self.last_error else "")
 
     def _take_ports(self) -> None:
         """A broker that is started again has the same ports."""
-        self.settings = self.settings.with_ports({each["listener"]: each["port"] for each in self.facts["endpoints"]})
+        ports = {each["listener"]: each["port"] for each in self.child.facts["endpoints"]}
+        self.settings = self.settings.with_ports(ports)
         self._report(self, False)
 
     def _wait(self) -> None:
-        self._child.wait()
+        self.child.wait()
         self._report(self, True)
 
     def _take_line(self, line: str) -> None:
@@ -185,7 +164,7 @@ class Supervisor:
 
     def _wait_until_ready(self) -> bool:
         """False after a signal."""
-        while not all(process.facts for process in self._processes.values()):
+        while not all(process.child.facts for process in self._processes.values()):
             event = self._events.get()
             if event.signal is not None:
                 log.info("stopping", signal=event.signal.name)
@@ -221,7 +200,7 @@ class Supervisor:
         now = time.monotonic()
         if not event.has_ended:
             self._delays.is_ready(process.node_id, now)
-            log.info("broker is ready", node_id=process.node_id, pid=process.pid)
+            log.info("broker is ready", node_id=process.node_id, pid=process.child.pid)
             return
         delay_s = self._delays.after_death(process.node_id, now)
         self._restarts[process.node_id] = now + delay_s
@@ -230,17 +209,17 @@ class Supervisor:
     def _stop(self) -> None:
         """One after another, the last first, so that each hands over what it leads to those that remain."""
         for process in reversed(self._processes.values()):
-            if not process.is_running:
+            if not process.child.is_running:
                 continue
-            process.send(signal.SIGTERM)
+            process.child.send(signal.SIGTERM)
             deadline = time.monotonic() + STOP_TIMEOUT_S
-            while not process.wait(0):
+            while process.child.is_running:
                 try:
                     event = self._events.get(timeout=max(deadline - time.monotonic(), 0))
                 except queue.Empty:
                     log.warning("broker is killed: it did not stop in time", node_id=process.node_id)
-                    process.send(signal.SIGKILL)
-                    process.wait()
+                    process.child.send(signal.SIGKILL)
+                    process.child.wait()
                     break
                 if event.signal is not None:
                     self._stop_at_once(event.signal)
@@ -248,14 +227,14 @@ class Supervisor:
     def _stop_at_once(self, number: signal.Signals) -> None:
         """A second signal: every broker exits without a clean shutdown."""
         log.warning("stopping all brokers at once", signal=number.name)
-        for process in self._processes.values():
-            process.send(signal.SIGKILL)
-        for process in self._processes.values():
-            if process.is_running:
-                process.wait()
+        running = [process.child for process in self._processes.values() if process.child.is_running]
+        for child in running:
+            child.send(signal.SIGKILL)
+        for child in running:
+            child.wait()
 
     def _ready_text(self) -> str:
-        brokers = [{**process.facts, "pid": process.pid} for process in self._processes.values()]
+        brokers = [{**process.child.facts, "pid": process.child.pid} for process in self._processes.values()]
         if self._as_json:
             return json.dumps(
                 {
