@@ -125,14 +125,11 @@ class ClusterDemo:
             if key == "q":
                 self._is_stopped.set()
             elif key.isdecimal() and int(key) in self._processes:
-                self._toggle(int(key))
-
-    def _toggle(self, node_id: int) -> None:
-        process, _ = self._processes[node_id]
-        if process == "running":
-            self._kill(node_id)
-        elif process == "killed":
-            self._revive(node_id)
+                process, _ = self._processes[int(key)]
+                if process == "running":
+                    self._kill(int(key))
+                elif process == "killed":
+                    self._revive(int(key))
 
     def _kill_a_leader(self) -> None:
         partitions = self._state.of_topics([TOPIC]) if self._state is not None else []
