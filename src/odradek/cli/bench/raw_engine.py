@@ -1,7 +1,7 @@
 """The raw engine of `odradek bench`: requests that are encoded once, on non-blocking sockets, without a client.
 
-It takes less CPU than a client. A produce request is sent over and over, with several in flight; the answers of fetches
-are read by their batch headers alone.
+It takes less CPU than a client. A produce request is sent over and over, with several in flight; the responses to
+fetches are read by their batch headers alone.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class RawConnection:
             except BlockingIOError:
                 return
 
-    def answers(self) -> Iterator[memoryview]:
+    def responses(self) -> Iterator[memoryview]:
         """Receive once, and yield every complete response without its length. Each is valid until the next one."""
         self._make_room()
         try:
@@ -95,8 +95,8 @@ class RawConnection:
             after = self._start + 4 + size_bytes
             if after > self._end:
                 return
-            with memoryview(self._received) as buffer, buffer[self._start + 4 : after] as answer:
-                yield answer
+            with memoryview(self._received) as buffer, buffer[self._start + 4 : after] as response:
+                yield response
             self._start = after
 
     def _make_room(self) -> None:
@@ -201,8 +201,8 @@ class RawProducer:
 
     def _serve(self, connection: ProduceConnection, mask: int) -> None:
         if mask & selectors.EVENT_READ:
-            for answer in connection.answers():
-                check_answer(answer)
+            for response in connection.responses():
+                check_response(response)
                 self.latencies_ms.append((time.perf_counter() - connection.sent_at.popleft()) * 1000)
         if not mask & selectors.EVENT_WRITE:
             return
@@ -221,8 +221,8 @@ class RawProducer:
                 return
 
 
-def check_answer(answer: memoryview) -> None:
-    for topic in ProduceResponse.decode(answer, RESPONSE_HEADER_BYTES, PRODUCE_VERSION).responses:
+def check_response(response: memoryview) -> None:
+    for topic in ProduceResponse.decode(response, RESPONSE_HEADER_BYTES, PRODUCE_VERSION).responses:
         for partition in topic.partition_responses:
             if partition.error_code:
                 name = ErrorCode(partition.error_code).name
@@ -262,7 +262,7 @@ class FetchConnection(RawConnection):
         self.records = 0
         self.size_bytes = 0
 
-    def ask(self) -> None:
+    def send_fetch(self) -> None:
         """Fetch every partition that is not at its end. Partitions rotate, so that each is first in turn."""
         partitions = [
             FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=self.fetch_size)
@@ -278,8 +278,8 @@ class FetchConnection(RawConnection):
         )
         self.send(encode_frame(request, FETCH_VERSION, CLIENT_ID))
 
-    def take(self, answer: memoryview) -> None:
-        response = FetchResponse.decode(answer, RESPONSE_HEADER_BYTES, FETCH_VERSION)
+    def take(self, frame: memoryview) -> None:
+        response = FetchResponse.decode(frame, RESPONSE_HEADER_BYTES, FETCH_VERSION)
         check(response.error_code, self.topic)
         for topic in response.responses:
             for partition in topic.partitions:
@@ -340,7 +340,7 @@ def consume_raw(
         with selectors.DefaultSelector() as selector:
             for connection in connections:
                 selector.register(connection, selectors.EVENT_READ, connection)
-                connection.ask()
+                connection.send_fetch()
             while selector.get_map() and count < total:
                 if duration_ms is not None and (time.perf_counter() - began_at) * 1000 >= duration_ms:
                     break
@@ -359,9 +359,9 @@ def consume_raw(
 
 
 def serve(connection: FetchConnection, selector: selectors.BaseSelector) -> None:
-    for answer in connection.answers():
-        connection.take(answer)
+    for response in connection.responses():
+        connection.take(response)
         if connection.offsets:
-            connection.ask()
+            connection.send_fetch()
         else:
             selector.unregister(connection)

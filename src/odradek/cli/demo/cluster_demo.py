@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
-from odradek.cli.demo.cluster_screen import BrokerView, ClusterFrame, Happening, chosen_cluster_screen
+from odradek.cli.demo.cluster_screen import BrokerView, ClusterFrame, Event, chosen_cluster_screen
 from odradek.cli.demo.load import Acknowledgements, Load, read_back
 from odradek.cli.demo.local_brokers import local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 TOPIC = "demo"
 PARTITIONS = 3
 FRAME_S = 0.1
-LOOK_S = 0.15  # between two looks at the metadata
-LOOK_TIMEOUT_S = 1.0
+METADATA_INTERVAL_S = 0.15
+METADATA_TIMEOUT_S = 1.0
 KEPT_EVENTS = 200
 
 
@@ -62,7 +62,7 @@ class ClusterDemo:
         self._cluster.create_topic(TOPIC, PARTITIONS)
         now_s = time.monotonic()
         self.acks = Acknowledgements(PARTITIONS, now_s)
-        self.happenings: deque[Happening] = deque(maxlen=KEPT_EVENTS)
+        self.events: deque[Event] = deque(maxlen=KEPT_EVENTS)
         self._processes = dict.fromkeys(local.brokers, ("running", now_s))
         self._state: ClusterState | None = None
         self._is_stopped = threading.Event()
@@ -104,7 +104,7 @@ class ClusterDemo:
             BrokerView(node_id, broker.bootstrap_servers, *self._processes[node_id])
             for node_id, broker in self._local.brokers.items()
         ]
-        return ClusterFrame(brokers, self._state, self.acks, list(self.happenings), TOPIC, now_s)
+        return ClusterFrame(brokers, self._state, self.acks, list(self.events), TOPIC, now_s)
 
     def finish(self) -> ReadBack:
         """Start what was killed, wait for the acknowledgements that are outstanding, and read everything back."""
@@ -183,10 +183,10 @@ class ClusterDemo:
         self._note(f"partition {gap.partition}: acknowledged again after {gap.milliseconds:,} ms", "bold yellow")
 
     def _note(self, text: str, style: str = "") -> None:
-        self.happenings.append(Happening(time.strftime("%H:%M:%S"), text, style))
+        self.events.append(Event(time.strftime("%H:%M:%S"), text, style))
 
     def _watch(self) -> None:
-        requests = BrokerRequests(self._cluster, LOOK_TIMEOUT_S)
+        requests = BrokerRequests(self._cluster, METADATA_TIMEOUT_S)
         min_in_sync = MinInSync(requests)
         while not self._is_stopped.is_set():
             before = self._state
@@ -195,7 +195,7 @@ class ClusterDemo:
             except Failure:
                 continue  # every broker may be killed
             finally:
-                self._is_stopped.wait(LOOK_S)
+                self._is_stopped.wait(METADATA_INTERVAL_S)
             self._report_changes(before, self._state)
 
     def _report_changes(self, before: ClusterState | None, after: ClusterState) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 1.0
 RATE_FRAMES = 20
-EVENTS = 6  # so that the picture fits 24 lines
+SHOWN_EVENTS = 6  # so that the picture fits 24 lines
 COLOURS = (
     "cyan", "magenta", "yellow", "blue", "green", "bright_cyan", "bright_magenta", "bright_yellow", "bright_blue"
 )  # fmt: skip
@@ -40,7 +40,7 @@ class BrokerView(NamedTuple):
     since_s: float
 
 
-class Happening(NamedTuple):
+class Event(NamedTuple):
     time: str
     text: str
     style: str = ""
@@ -50,7 +50,7 @@ class ClusterFrame(NamedTuple):
     brokers: Sequence[BrokerView]
     state: ClusterState | None
     acks: Acknowledgements
-    happenings: Sequence[Happening]
+    events: Sequence[Event]
     topic: str
     now_s: float
 
@@ -79,16 +79,16 @@ class ClusterScreen:
         say(f"brokers on {address}, started in {seconds:.1f} s; Ctrl-C stops")
 
     def show(self, frame: ClusterFrame) -> None:
-        for happening in frame.happenings[self._shown_events :]:
-            self.show_event(happening)
-        self._shown_events = len(frame.happenings)
+        for event in frame.events[self._shown_events :]:
+            self.show_event(event)
+        self._shown_events = len(frame.events)
         if frame.now_s - self._shown_at >= LINE_EVERY_S:
             rate = (frame.acks.total - self._shown_total) / (frame.now_s - self._shown_at)
             self._shown_at, self._shown_total = frame.now_s, frame.acks.total
             self.show_line(frame, rate)
 
-    def show_event(self, happening: Happening) -> None:
-        say(f"{happening.time}  {happening.text}")
+    def show_event(self, event: Event) -> None:
+        say(f"{event.time}  {event.text}")
 
     def show_line(self, frame: ClusterFrame, rate: float) -> None:
         leaders = " ".join(str(each.leader) if each.leader >= 0 else "none" for each in frame.partitions())
@@ -108,8 +108,8 @@ class JsonClusterScreen(ClusterScreen):
     def report_ready(self, address: str, seconds: float) -> None:
         print_json({"kind": "ready", "bootstrap_servers": address, "seconds": round(seconds, 3)})
 
-    def show_event(self, happening: Happening) -> None:
-        print_json({"kind": "event", "text": happening.text})
+    def show_event(self, event: Event) -> None:
+        print_json({"kind": "event", "text": event.text})
 
     def show_line(self, frame: ClusterFrame, rate: float) -> None:
         partitions = [
@@ -168,14 +168,14 @@ def draw(frame: ClusterFrame, rate: float) -> RenderableType:
         ("   worst gap ", "dim"), (gap_text(acks.longest_s), "bold"),
         ("   refused ", "dim"), (f"{acks.failed:,}", "bold red" if acks.failed else "bold"),
     )  # fmt: skip
-    events = [
+    event_lines = [
         Text.assemble((f"{each.time}  ", "dim"), (each.text, each.style), no_wrap=True, overflow="ellipsis")
-        for each in frame.happenings[-EVENTS:]
+        for each in frame.events[-SHOWN_EVENTS:]
     ]
     keys = ", ".join(str(broker.node_id) for broker in frame.brokers)
     return Group(
         head, Text(), *_broker_lines(frame, partitions), Text(), *_partition_lines(frame, partitions), Text(), total,
-        Text(), *events, *[Text()] * (EVENTS - len(events)), Text(),
+        Text(), *event_lines, *[Text()] * (SHOWN_EVENTS - len(event_lines)), Text(),
         Text(f"Keys {keys}: kill a broker with SIGKILL, or start it again. q or Ctrl-C: quit.", "dim"),
     )  # fmt: skip
 
