@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,10 +65,7 @@ def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
         },
     }
     with broker(properties) as process:
-        found = re.search(r"is ready on (\S+, \S+, \S+, \S+) ", process.output)
-        assert found is not None
-        ports = [int(each.rpartition(":")[2]) for each in found[1].split(", ")]
-        yield Listeners(dict(zip(LISTENERS, ports, strict=True)), files)
+        yield Listeners(process.ports, files)
 
 
 @pytest.mark.parametrize("command", ["topic list", "produce t", "cluster status", "user list"])

@@ -17,8 +17,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.admin.cluster import Cluster
-from odradek.cli.metrics.files import asset
-from odradek.cli.metrics.grafana import build_dashboard
+from odradek.cli.metrics.files import asset, build_dashboard
 from tests.console.waiting import wait_for
 from tests.metrics.alert_cases import CASES, RULES, promtool_file
 from tests.metrics.exposed import page

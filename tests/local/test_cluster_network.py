@@ -25,7 +25,7 @@ def test_a_port_refuses_connections_while_its_broker_does() -> None:
         broker_port = found.getsockname()[1]
     command = {"do": "open", "name": "broker-2", "source": "broker-1", "port": 0, "target_port": broker_port}
     with subprocess.Popen(
-        [sys.executable, "-m", "odradek.local.network_proxy"],
+        [sys.executable, "-m", "odradek.local.cluster_network"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

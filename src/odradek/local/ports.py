@@ -1,4 +1,4 @@
-"""Ports that stay free while a broker is down."""
+"""Ports of 127.0.0.1: whether one can be listened on, and ports that stay free while a broker is down."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ _PORT_RANGE_FILE = "/proc/sys/net/ipv4/ip_local_port_range"
 _MOST_RESERVED = 100  # a broker listens on its port long before this many others are found
 _reserved: collections.deque[int] = collections.deque()  # descriptors of UDP sockets, oldest first
 _draws = random.Random()  # tests may seed the shared generator, or expect its numbers
+
+
+def listening_error(port: int) -> OSError | None:
+    """Why a process cannot listen on the port; None if it can."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return error
+    return None
 
 
 def find_stable_port() -> int:
