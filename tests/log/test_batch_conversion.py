@@ -94,9 +94,9 @@ def test_a_small_batch_that_unpacks_to_much_is_refused(compression: Compression)
     header = read_batch_header(batch)
     assert len(batch) < LogConfig().max_message_bytes
     other = "uncompressed" if compression is Compression.GZIP else "gzip"
-    assert convert_batch(batch, header, LogConfig(compression_type=other)) is ErrorCode.INVALID_RECORD
-    assert convert_batch(batch, header, LogConfig(is_compacted=True)) is ErrorCode.INVALID_RECORD
-    assert convert_batch(batch, header, LogConfig()) is batch, "no conversion is needed"
+    for config in (LogConfig(compression_type=other), LogConfig(is_compacted=True), BOUNDED, COMPLETE):
+        assert convert_batch(batch, header, config) is ErrorCode.MESSAGE_TOO_LARGE
+    assert convert_batch(batch, header, HEADER_ALONE) is batch, "no conversion is needed"
     larger = LogConfig(is_compacted=True, max_message_bytes=2 << 20)
     assert convert_batch(batch, header, larger) is batch
 

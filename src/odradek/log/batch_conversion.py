@@ -160,7 +160,7 @@ def convert_batch(
     try:
         records = _decompress(batch, header, config, config.decompressed_limit_bytes)
     except DecompressedTooLarge:
-        return ErrorCode.INVALID_RECORD if _reads_every_record(header, config) else batch
+        return ErrorCode.MESSAGE_TOO_LARGE  # the Java client then splits its batch
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
     return _convert_records(records, batch, header, config, None, pause)
