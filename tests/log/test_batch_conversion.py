@@ -159,6 +159,18 @@ def test_compressed_records_are_decompressed_and_the_first_is_checked(codec: Com
         assert isinstance(convert(records, count, HEADER_ALONE), memoryview)
 
 
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4])
+def test_compressed_records_are_one_frame(codec: Compression) -> None:
+    header = read_batch_header(make_batch([b"v"] * 3))
+    frames = compress(codec, b"") + compress(codec, records_of([b"v"] * 3))
+    batch = memoryview(replace_records(header, frames, codec))
+    for config in (BOUNDED, COMPLETE, LogConfig(compression_type="zstd")):
+        assert convert_batch(batch, read_batch_header(batch), config) is ErrorCode.INVALID_RECORD
+        answer = convert_at_append(batch, read_batch_header(batch), config, EventLoopBudget())
+        assert answer is CONVERT_FIRST, "a worker finds out what is wrong"
+    assert convert_batch(batch, read_batch_header(batch), HEADER_ALONE) is batch
+
+
 @pytest.mark.parametrize(("config", "fits"), [("bounded", False), ("header", True)])
 def test_only_validation_waits_for_a_worker_if_the_batch_is_large(config: str, fits: bool) -> None:
     batch = make_batch([b"v" * EVENT_LOOP_BYTES], compression=Compression.LZ4)
