@@ -11,6 +11,8 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import cramjam
+
 from odradek.protocol.batch import (
     CHECKSUM_POSITION,
     CURRENT_MAGIC,
@@ -33,6 +35,7 @@ CODECS: tuple[Compression, ...] = tuple(codec for codec in Compression if codec 
 TOO_LONG_VARINT = b"\xff" * 10 + b"\x01"
 HUGE = 2**31 - 1
 BOMB_BYTES = 64 * 1024 * 1024
+TRAP_BYTES = 17 * 1024 * 1024
 
 
 class Fields(NamedTuple):
@@ -245,7 +248,7 @@ def _nested(codec: Compression) -> bytes:
     return batch(compress(codec, batch(records(1), 1)), 1, attributes=codec)
 
 
-def malformed_batches(count: int = 200, seed: int = SEED) -> list[tuple[str, bytes]]:
+def malformed_batches(count: int = 500, seed: int = SEED) -> list[tuple[str, bytes]]:
     """Names and bytes. Every kind and codec comes once; then any of them, with other random parts."""
     random_ = random.Random(seed)
     kinds: list[tuple[str, Callable[[random.Random], bytes]]] = list(FRAMES.items())
@@ -259,6 +262,19 @@ def malformed_batches(count: int = 200, seed: int = SEED) -> list[tuple[str, byt
     ]
     chosen = [*kinds[:count], *random_.choices(kinds, k=max(0, count - len(kinds)))]
     return [(f"{number}: {name}", make(random_)) for number, (name, make) in enumerate(chosen)]
+
+
+def client_traps() -> Iterator[tuple[str, bytes]]:
+    """Batches that some readers read, and over which other clients end or hang."""
+    section = records(3)
+    damaged = compress(Compression.GZIP, Fields(value=encode_varlong(TRAP_BYTES) + bytes(TRAP_BYTES)).encode())[:-9]
+    yield "17 MiB cut off, GZIP", batch(damaged, 1, attributes=Compression.GZIP)
+    for codec in (Compression.GZIP, Compression.LZ4):
+        for name, size_bytes in (("empty frame first", 0), ("two frames", 9)):
+            frames = compress(codec, section[:size_bytes]) + compress(codec, section[size_bytes:])
+            yield f"{name}, {codec.name}", batch(frames, 3, attributes=codec)
+    dependent = bytes(cramjam.lz4.compress(section))
+    yield "dependent blocks, LZ4", batch(dependent, 3, attributes=Compression.LZ4)
 
 
 def hostile_batches() -> Iterator[tuple[str, bytes]]:
