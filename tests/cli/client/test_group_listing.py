@@ -38,7 +38,7 @@ def test_a_broker_that_does_not_answer_hides_only_its_own() -> None:
     assert found == [("g1", "Rebalancing", "consumer"), ("g3", "Rebalancing", "consumer")]
     assert missing == {
         2: "no response from h:2: refused",
-        4: "it is down; groups that others have taken over are listed",
+        4: "it is fenced; groups that others have taken over are listed",
     }
 
 

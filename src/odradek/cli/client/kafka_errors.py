@@ -48,7 +48,8 @@ class LostConnection(Failure):
 
 
 class RefusedConnection(Failure):
-    """The cluster and this client do not agree on security. Other brokers of the cluster would answer the same."""
+    """The cluster and this client do not agree on security, or the client's properties for it cannot be used. Another
+    broker of the cluster would be no better."""
 
 
 class BadCredentials(RefusedConnection):
