@@ -162,7 +162,8 @@ class MissingRecords:
 
     def check(self) -> None:
         if self.count:
-            raise Failure(f"{count_text(self.count, 'part')} could not be read")
+            missing = "1 partition or batch is" if self.count == 1 else f"{self.count:,} partitions or batches are"
+            raise Failure(f"not all records could be read: {missing} missing")
 
 
 def led_partitions(
@@ -185,8 +186,9 @@ def led_partitions(
 def waiting_text(ranges: Mapping[str, Sequence[PartitionRange]]) -> str:
     topics = topics_text(ranges)
     unread = sum(each.end_offset - each.start_offset for found in ranges.values() for each in found)
-    begin = f"reading {topics} from {unread:,} offsets before its end" if unread else f"waiting for records of {topics}"
-    return f"{begin}; Ctrl-C to stop"
+    if not unread:
+        return f"waiting for records of {topics}; Ctrl-C to stop"
+    return f"reading {topics} from {count_text(unread, 'offset')} before its end; Ctrl-C to stop"
 
 
 def given_starts(options: dict[str, Any]) -> list[str]:

@@ -157,13 +157,19 @@ class GroupReader:
             if error.name() == "_TIMED_OUT" or (error.retriable() and not error.fatal()):
                 return
             raise self.cluster.failure(error, f"group {self.group}") from None
+        passed_over: list[Key] = []
         for each in committed:
             if each.error is None:
                 offset = each.offset if each.offset >= 0 else self._default_offset
+                if offset == LATEST:
+                    passed_over.append((each.topic, each.partition))
                 self._fetcher.assign([((each.topic, each.partition), offset)])
                 self._unplaced.discard((each.topic, each.partition))
             elif each.error.fatal() or not each.error.retriable():
                 raise self.cluster.failure(each.error, f"group {self.group}, {each.topic}-{each.partition}")
+        if passed_over:
+            found = partitions_text(passed_over)
+            note(f"group {self.group} has no offsets of {found}: only new records are read, without --from-beginning")
 
     def _is_idle(self) -> bool:
         """Whether no record came for the idle timeout. Joining the group, which may take seconds, does not count."""
