@@ -12,8 +12,8 @@ import click
 from odradek.cli.framework.parameter_types import INT64_MAX, PairType, quoted
 from odradek.notation.sizes import parse_size_bytes
 
-UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?")
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|m|h|d|w)?")
 
 
 def parse_duration_ms(text: str) -> int:

@@ -10,6 +10,7 @@ from odradek.cli.client.kafka_errors import NoSuchTopic
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.framework.commands import OptionalArgument
 from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import count_text
 from odradek.cli.framework.parameter_types import PARTITION, TOPIC_NAME
 
 if TYPE_CHECKING:
@@ -44,5 +45,5 @@ def select_partitions(state: ClusterState, names: Sequence[str], indexes: Sequen
     found = state.of_topics(names)
     missing = sorted(set(indexes) - {partition.index for partition in found})
     if missing:
-        raise Failure(f"topic {names[0]} has no partition {missing[0]}; it has {len(found)} partitions")
+        raise Failure(f"topic {names[0]} has no partition {missing[0]}; it has {count_text(len(found), 'partition')}")
     return [partition for partition in found if not indexes or partition.index in indexes]

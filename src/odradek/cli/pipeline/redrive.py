@@ -11,7 +11,7 @@ from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.output import count_text, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.letter_reading import MOST_READ
 from odradek.cli.pipeline.redrive_plan import MOST_LETTERS, Selection
@@ -92,7 +92,7 @@ def with_ends(selection: Selection, plan: Redrive) -> Selection:
 
 def text_of(plan: Redrive) -> str:
     targets = ", ".join(f"{count:,} to {topic}" for topic, count in plan.topics.most_common())
-    return f"{plan.records:,} dead letters back ({size_text(plan.size_bytes)}): {targets}"
+    return f"{count_text(plan.records, 'dead letter')} back ({size_text(plan.size_bytes)}): {targets}"
 
 
 def omissions(plan: Redrive) -> list[str]:
