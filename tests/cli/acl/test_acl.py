@@ -131,12 +131,12 @@ def test_a_user_without_rights_is_told_who_lacks_what() -> None:
         assert listed.output.startswith("no groups that User:ANONYMOUS may describe")
         listed = run_odradek("transaction", "list", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
         assert listed.output.startswith("no transactions that User:ANONYMOUS may describe")
-        for command in ("status", "info"):
-            status = run_odradek("cluster", command, ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+        for shown in ("status", "info"):
+            status = run_odradek("cluster", shown, ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
             assert (status.code, status.errors) == (0, "")
             assert "1 broker" in status.output
             assert "this user may not see other topics\nno topics that this user may describe" in status.output
-            assert ("this user lacks Describe on the cluster" in status.output) == (command == "status")
+            assert ("this user lacks Describe on the cluster" in status.output) == (shown == "status")
 
 
 def test_a_topic_is_described_without_its_settings_to_those_who_may_not_read_them() -> None:

@@ -73,7 +73,7 @@ ADVICE = {
     "UNKNOWN_TOPIC_OR_PART": "there is no such topic or partition; `odradek topic list` shows those that exist",
     "_UNKNOWN_TOPIC": "there is no such topic; `odradek topic list` shows those that exist",
     "_UNKNOWN_PARTITION": "there is no such partition; `odradek topic describe` shows those that exist",
-    "MSG_SIZE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes (`odradek config alter topic --help`)",
+    "MSG_SIZE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes (`odradek config alter topic`)",
     "INVALID_TIMESTAMP": "a timestamp differs from the broker's clock by more than the topic allows "
     "(message.timestamp.before.max.ms and message.timestamp.after.max.ms)",
     "_MSG_TIMED_OUT": "the broker did not acknowledge in time; is it running?",

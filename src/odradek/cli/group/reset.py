@@ -120,8 +120,11 @@ def reset(
         show(name, moves, execute, as_json)
         return
     show(name, moves, execute, as_json)
-    if not any(each.change or each.before is None for each in moves):
-        return
+    if any(each.change or each.before is None for each in moves):
+        apply_or_remind(cluster, name, moves, execute)
+
+
+def apply_or_remind(cluster: Cluster, name: str, moves: Sequence[Move], execute: bool) -> None:
     if not execute:
         note("nothing was changed; add --execute to apply it")
         return
