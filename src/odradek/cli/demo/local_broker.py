@@ -22,10 +22,9 @@ def check_port(port: int, command: str) -> None:
             if error.errno != errno.EADDRINUSE:
                 raise Failure(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
             other = port + 100 if port + 100 < 65536 else 0
-            raise Failure(
-                f"127.0.0.1:{port} is in use; choose another port: {command_name()} {command} --port {other} "
-                f'(with make: make up ARGS="--port {other}")'
-            ) from None
+            with_make = f' (with make: make up ARGS="--port {other}")' if command == "up" else ""
+            advice = f"choose another port: {command_name()} {command} --port {other}{with_make}"
+            raise Failure(f"127.0.0.1:{port} is in use; {advice}") from None
 
 
 def start_broker(port: int, data_dir: str | None) -> RunningBroker:

@@ -57,7 +57,7 @@ def sasl_broker_properties(
 
 def sasl_client_properties(directory: Path, host: str, port: int, user: str, password: str) -> str:
     return _lines(
-        f"Of a Java client, of Kafka's tools (--command-config), and of odradek (--secure DIR), as User:{user}.",
+        f"Of a Java client, and of Kafka's tools and odradek (--command-config), as User:{user}.",
         {
             "bootstrap.servers": f"{_bracketed(host)}:{port}",
             "security.protocol": "SASL_SSL",
@@ -85,7 +85,7 @@ def sasl_librdkafka_file(directory: Path, host: str, port: int, user: str, passw
 
 def client_properties(directory: Path, host: str, port: int, user: str) -> str:
     return _lines(
-        f"Of a Java client, of Kafka's tools (--command-config), and of odradek (--secure DIR), as User:{user}.",
+        f"Of a Java client, and of Kafka's tools and odradek (--command-config), as User:{user}.",
         {
             "bootstrap.servers": f"{_bracketed(host)}:{port}",
             "security.protocol": "SSL",

@@ -36,8 +36,10 @@ def user(directory: str, name: str, as_json: bool) -> None:
     if "sasl.mechanism" in admin:
         raise Failure(f"users of {directory} have passwords; `odradek user add {name} --secure {directory}` adds one")
     certificate = path / f"{name}.pem"
-    if certificate.parent != path or certificate.exists():
-        raise Failure(f"{certificate} exists or is not in {directory}; give another name")
+    if certificate.parent != path:
+        raise Failure(f"{name} cannot be the name of a file; give another name")
+    if certificate.exists():
+        raise Failure(f"{certificate} exists; give another name, or remove it to make a new certificate")
     try:
         from odradek.cli.secure.authority import CertificateAuthority
     except ImportError:
