@@ -29,6 +29,7 @@ def commands_below(group: Group, path: tuple[str, ...] = ()) -> Iterator[tuple[t
 
 ALL_COMMANDS = {" ".join(path): command for path, command in commands_below(root)}
 NUMBERS = (NumberType, PositiveType, click.IntRange, click.FloatRange)
+RANGES = (click.IntRange, click.FloatRange)
 LEAVES = sorted(path for path, command in ALL_COMMANDS.items() if isinstance(command, Command))
 
 
@@ -53,6 +54,12 @@ def test_every_command_has_help_and_an_example_of_itself(path: str) -> None:
     assert command.examples
     if isinstance(command, Command):
         assert any(f"odradek {path}" in line for _meaning, line in command.examples)
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_numbers_are_named_for_what_they_are(path: str) -> None:
+    """Not `INTEGER RANGE`."""
+    assert not [each.name for each in ALL_COMMANDS[path].params if isinstance(each.type, RANGES) and not each.metavar]
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if path not in {"metrics dashboard", "metrics rules"}])

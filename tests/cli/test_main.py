@@ -224,6 +224,21 @@ def test_root_help_imports_no_client() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stderr == b"[]\n"
 
 
+def test_ctrl_c_while_modules_are_imported_is_no_traceback() -> None:
+    program = """
+import sys
+class Interrupting:
+    def find_spec(self, name, *_rest):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from odradek.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 @pytest.mark.parametrize("name", ["logger", "error_cb"])
 def test_what_the_client_takes_from_python_only_is_refused(odradek: Run, name: str) -> None:
     ran = odradek("topic", "list", "-X", f"{name}=1")

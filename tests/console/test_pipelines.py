@@ -204,7 +204,7 @@ def test_failures_come_first_with_their_reason_and_restarts() -> None:
 
 
 def test_the_overview_begins_with_pipelines_that_fail(
-    visitor: Visitor, publish: Callable[[PublishedPipeline], None], new_name: Callable[[], str]
+    visitor: Visitor, bootstrap_server: str, publish: Callable[[PublishedPipeline], None], new_name: Callable[[], str]
 ) -> None:
     name = new_name()
     failed = published(name, time.time(), state=State.FAILED)
@@ -213,6 +213,8 @@ def test_the_overview_begins_with_pipelines_that_fail(
     panel = visitor.get("/overview/panel").source
     assert "<i>" not in panel
     assert panel.index(name) < panel.index("headline")
+    with running_console(bootstrap_server) as address:  # the first page of a new console waits for the statuses
+        assert f">{name}</a>: failed" in Visitor(address).get("/").text
 
 
 @pytest.fixture

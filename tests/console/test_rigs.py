@@ -110,17 +110,21 @@ def test_without_a_pipeline_that_evaluates_readings_no_pump_is_calm(model: RigMo
         sink = GraphNode("sink/w", "sink", "w", "topic warnings", (), ("warnings",))
         return KnownPipeline(replace(known.published, nodes=(sink,)))
 
-    def trouble_of(*pipelines: KnownPipeline, is_masked: bool = False) -> str:
+    def trouble_of(*pipelines: KnownPipeline, is_masked: bool = False) -> rigs.Trouble:
         return rigs.pipeline_trouble(pipelines, 1001.0, is_masked=is_masked)
 
-    assert not trouble_of()
-    assert not trouble_of(known_with(**FAILED))  # of other topics
-    assert not trouble_of(writer(batch_s=995.0))
-    assert not trouble_of(writer(**FAILED), writer(batch_s=995.0))
-    assert "first batch running" in trouble_of(writer())
-    assert trouble_of(writer(**FAILED)).endswith("restarted, no batch finished, 7 restarts: cannot cast '4111'")
-    assert "4111" not in trouble_of(writer(**FAILED), is_masked=True)
-    assert "stopped" in trouble_of(writer(state=State.STOPPED))
+    assert not trouble_of().text
+    assert not trouble_of(known_with(**FAILED)).text  # of other topics
+    assert not trouble_of(writer(batch_s=995.0)).text
+    assert not trouble_of(writer(**FAILED), writer(batch_s=995.0)).text
+    beginning = trouble_of(writer())
+    assert beginning.text.endswith("first batch running")
+    assert beginning.tone == "warn"  # and not a failure: every start looks like this
+    failing = trouble_of(writer(**FAILED))
+    assert failing.text.endswith("restarted, no batch finished, 7 restarts: cannot cast '4111'")
+    assert failing.tone == "bad"
+    assert "4111" not in trouble_of(writer(**FAILED), is_masked=True).text
+    assert "stopped" in trouble_of(writer(state=State.STOPPED)).text
 
     for pump in (1, 2):
         take(model, "rigs", str(pump).encode(), reading(pump), NOW_S)

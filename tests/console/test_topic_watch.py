@@ -84,6 +84,9 @@ class Idle(TopicWatch[object]):
     def fetch(self, fetcher: Any) -> None:
         self._fetch(fetcher, 0.0)
 
+    def is_caught_up(self) -> bool:
+        return self._is_caught_up.is_set()
+
 
 def test_trouble_stays_until_something_is_read() -> None:
     watch = Idle(Cluster("127.0.0.1:1", {}))
@@ -94,3 +97,16 @@ def test_trouble_stays_until_something_is_read() -> None:
     fetcher.is_at_end = lambda _key: True
     watch.fetch(fetcher)
     assert watch.trouble == ""
+
+
+def test_pages_do_not_wait_less_than_the_model() -> None:
+    """A page that waits for the end of a topic sees the records before it."""
+    watch = Idle(Cluster("127.0.0.1:1", {}))
+    records = ["r1", "r2"]
+    fetcher = SimpleNamespace(
+        poll=lambda _timeout_s: [records.pop()] if records else [], trouble="", keys=[("t", 0)],
+        is_at_end=lambda _key: not records,
+    )  # fmt: skip
+    for is_caught_up in (False, False, True):
+        watch.fetch(fetcher)
+        assert watch.is_caught_up() == is_caught_up

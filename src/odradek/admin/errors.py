@@ -48,7 +48,8 @@ class LostConnection(Failure):
 
 
 class RefusedConnection(Failure):
-    """The cluster and this client do not agree on security. Other brokers of the cluster would answer the same."""
+    """The cluster and this client do not agree on security, or the client's properties for it cannot be used. Another
+    broker of the cluster would be no better."""
 
 
 class BadCredentials(RefusedConnection):
@@ -72,7 +73,7 @@ ADVICE = {
     "UNKNOWN_TOPIC_OR_PART": "there is no such topic or partition; `odradek topic list` shows those that exist",
     "_UNKNOWN_TOPIC": "there is no such topic; `odradek topic list` shows those that exist",
     "_UNKNOWN_PARTITION": "there is no such partition; `odradek topic describe` shows those that exist",
-    "MSG_SIZE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes and -X message.max.bytes",
+    "MSG_SIZE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes (`odradek config alter topic`)",
     "INVALID_TIMESTAMP": "a timestamp differs from the broker's clock by more than the topic allows "
     "(message.timestamp.before.max.ms and message.timestamp.after.max.ms)",
     "_MSG_TIMED_OUT": "the broker did not acknowledge in time; is it running?",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,9 +23,9 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
-def write(name: str, state: State, *, is_alive: bool = False) -> None:
+def write(name: str, state: State, *, is_alive: bool = False, **fields: Any) -> None:
     mark = own_mark()
-    status = PipelineStatus(name, state, pid=mark.pid, began=mark.began if is_alive else "long ago")
+    status = PipelineStatus(name, state, pid=mark.pid, began=mark.began if is_alive else "long ago", **fields)
     write_status(folder_of(name), status)
 
 
@@ -36,6 +38,13 @@ def test_an_entry_is_removed_and_its_log_stays(capsys: pytest.CaptureFixture[str
     assert run(["pipeline", "status"]) == 0
     assert "died" not in capsys.readouterr().out
     assert (folder_of("rigs") / "log").exists()
+
+
+def test_a_pipeline_that_was_restarted_shows_why_and_when(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {"last_error": "no such column", "last_error_s": time.time() - 125, "restarts": 3}
+    write("rigs", State.RUNNING, is_alive=True, **failed)
+    assert run(["pipeline", "status"]) == 0
+    assert re.search(r"^rigs failed 2:\d\d ago: no such column$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_what_runs_is_not_forgotten(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.admin.records.consume_range import PartitionRange
+from odradek.cli.records.consume import waiting_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -92,6 +95,13 @@ def test_records_of_several_topics_have_their_topic(odradek: Run, new_name: Call
     assert odradek("consume", *topics, "-g", prefix, "-e").output == ""
     lags = odradek("group", "describe", prefix, "--format", "json").row["partitions"]
     assert [(each["topic"], each["lag"]) for each in lags] == [(topic, 0) for topic in topics]
+
+
+def test_what_is_read_is_counted() -> None:
+    ranges = {"t": [PartitionRange(0, 4, 5)]}
+    assert waiting_text(ranges) == "reading t from 1 offset before its end; Ctrl-C to stop"
+    assert waiting_text({**ranges, "u": [PartitionRange(0, 0, 1999)]}).startswith("reading t, u from 2,000 offsets")
+    assert waiting_text({"t": [PartitionRange(0, 5, 5)]}) == "waiting for records of t; Ctrl-C to stop"
 
 
 def test_max_records(odradek: Run, filled: str) -> None:

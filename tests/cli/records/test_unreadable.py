@@ -31,7 +31,7 @@ def test_unreadable_batches_are_named_and_the_others_are_read(offline: Run) -> N
         assert (ran.code, ran.output) == (1, "0  value\n2 \\xc3(\\xff=v value\n")
         assert "not read: poisoned-0, offset 1: compressed records are corrupt" in ran.errors
         assert "not read: poisoned-0, offset 3: offset delta 77 after -1" in ran.errors
-        assert "2 parts could not be read" in ran.errors
+        assert "not all records could be read: 2 partitions or batches are missing" in ran.errors
         assert odradek("consume", "poisoned", "-n", "1", "--from-beginning").code == 0
 
         ran = odradek("consume", "poisoned", "-g", "readers", "--from-beginning", "-f", r"%o\n")
@@ -49,7 +49,7 @@ def test_partitions_without_a_leader_are_named_and_not_read() -> None:
     )
     missing = MissingRecords()
     assert led_partitions(cluster, ["t"], (), missing) == {"t": [0, 2]}
-    with pytest.raises(Failure, match="1 part could not be read"):
+    with pytest.raises(Failure, match="1 partition or batch is missing"):
         missing.check()
     with pytest.raises(Failure, match="no partition of t has a leader"):
         led_partitions(cluster, ["t"], (1,), missing)

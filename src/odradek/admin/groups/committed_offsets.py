@@ -35,7 +35,7 @@ GROUPS_PER_REQUEST = 10  # so that the answer for large groups is not too large
 def read_committed_offsets(requests: BrokerRequests, group: str) -> dict[Key, int]:
     """Those of one group. Failure if its coordinator refuses, or does not answer."""
     answer = retry_while_loading(lambda: _ask_coordinator(requests, group), lambda answer: answer.error_code)
-    check(answer.error_code, None, f"group {group}")
+    check(answer.error_code, None, f"group {group}", "Describe")
     return _offsets_of(answer)
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.groups.group_listing import TIMEOUT_S, list_groups
+from odradek.admin.kafka_admin import AclOperation
 from odradek.cli.client.options import cluster_options
+from odradek.cli.cluster.status_view import NO_TOPICS, RESTRICTED
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import print_columns, print_json, say, strong
 from odradek.conventions.failures import Failure
@@ -57,7 +59,9 @@ class PartitionCounts:
 @cluster_options
 def info(cluster: Cluster, as_json: bool) -> None:
     """Show the brokers of a cluster, and the state of its partitions."""
-    described = cluster.finish(cluster.admin().describe_cluster(request_timeout=REQUEST_TIMEOUT_S), "cluster")
+    asked = cluster.admin().describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S)
+    described = cluster.finish(asked, "cluster")
+    is_restricted = AclOperation.DESCRIBE not in (described.authorized_operations or ())
     counts = count_partitions(cluster)
     controller = described.controller.id if described.controller is not None else None
     facts: dict[str, Any] = {
@@ -86,7 +90,7 @@ def info(cluster: Cluster, as_json: bool) -> None:
     if as_json:
         print_json(facts)
     else:
-        print_facts(facts)
+        print_facts(facts, is_restricted=is_restricted)
 
 
 def count_partitions(cluster: Cluster) -> PartitionCounts:
@@ -111,17 +115,19 @@ def with_internal(count: int, noun: str, internal: int) -> str:
     return count_text(count, noun) + (f" ({internal:,} internal)" if internal else "")
 
 
-def print_facts(facts: dict[str, Any]) -> None:
+def print_facts(facts: dict[str, Any], *, is_restricted: bool) -> None:
     shown = [
         count_text(len(facts["brokers"]), "broker"),
         with_internal(facts["topics"], "topic", facts["internal_topics"]),
         with_internal(facts["partitions"], "partition", facts["internal_partitions"]),
     ]
     shown += [] if facts["groups"] is None else [count_text(facts["groups"], "group")]
+    shown += [RESTRICTED] if is_restricted else []
     say(f"{strong(facts['cluster_id'] or 'cluster')}  {' · '.join(shown)}")
     problems = {"without a leader": "partitions_without_leader", "under-replicated": "under_replicated_partitions"}
     found = [f"{count_text(facts[key], 'partition')} {words}" for words, key in problems.items() if facts[key]]
-    say(", ".join(found) or "all partitions have a leader and all their replicas in sync")
+    is_blind = is_restricted and not facts["partitions"]
+    say(", ".join(found) or (NO_TOPICS if is_blind else "all partitions have a leader and all their replicas in sync"))
     say()
     print_columns(
         ["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "ROLE"],

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from odradek.admin.cluster_state import ClusterState, PartitionState
 
 SHOWN_PARTITIONS = 10
+RESTRICTED = "this user may not see other topics"  # without Describe on the cluster
+NO_TOPICS = "no topics that this user may describe; an admin allows it with `odradek acl add`"
 PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferred leader")
 
 
@@ -70,11 +72,12 @@ def status_lines(state: ClusterState, shown_partitions: int | None = SHOWN_PARTI
     total = len(state.brokers)
     brokers = count_text(total, "broker") if running == total else f"{running} of {count_text(total, 'broker')} running"
     facts = [brokers, count_text(topics, "topic"), count_text(len(state.partitions), "partition")]
+    facts += [RESTRICTED] if state.is_restricted else []
     lines = [f"{strong(state.cluster.cluster_id or 'cluster')}  {' · '.join(facts)}", _summary(state), ""]
     lines += _broker_lines(state)
     lines += _problem_lines([each for each in state.partitions if each.problems], shown_partitions)
     if not state.knows_reassignments:
-        reason = "no controller answers, or this user lacks Describe on the cluster"
+        reason = "this user lacks Describe on the cluster" if state.is_restricted else "no controller answers"
         lines += ["", click.style(f"running reassignments are not known: {reason}", fg="red")]
     lines += _reassignment_lines([each for each in state.partitions if each.is_reassigned], shown_partitions)
     return lines
@@ -91,6 +94,8 @@ def _summary(state: ClusterState) -> str:
     found += [f"{count_text(moving, 'partition')} being reassigned"] if moving else []
     if found:
         return ", ".join(found)
+    if state.is_restricted and not state.partitions:
+        return NO_TOPICS
     return click.style("all partitions have a leader and all their replicas in sync", fg="green")
 
 

@@ -45,7 +45,7 @@ def unregister(broker_id: int, yes: bool, cluster: Cluster, as_json: bool) -> No
         )
     confirm(f"Unregister broker {broker_id}?", yes, refusal="nothing was changed")
     answer = requests.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse, 0)
-    check(answer.error_code, answer.error_message, f"broker {broker_id}")
+    check(answer.error_code, answer.error_message, f"broker {broker_id}", "Alter")
     if as_json:
         print_json({"broker": broker_id, "unregistered": True})
     else:

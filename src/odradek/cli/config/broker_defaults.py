@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.admin.broker_requests import check
 from odradek.admin.topics.settings import Setting, source_name
-from odradek.conventions.failures import Failure
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -40,7 +39,7 @@ def read_broker_defaults(requests: BrokerRequests) -> list[Setting]:
     request = DescribeConfigsRequest(resources=[asked])
     response = requests.ask_any(request, DescribeConfigsResponse, DESCRIBE_VERSION)
     (result,) = response.results
-    _check(result.error_code, result.error_message)
+    check(result.error_code, result.error_message, "broker-default", "DescribeConfigs")
     return [
         Setting(each.name, each.value, source_name(each.config_source), False, each.read_only, each.is_sensitive)
         for each in sorted(result.configs, key=lambda each: each.name)
@@ -57,10 +56,4 @@ def alter_broker_defaults(requests: BrokerRequests, changes: Sequence[ConfigEntr
     request = IncrementalAlterConfigsRequest(resources=[asked])
     response = requests.ask_any(request, IncrementalAlterConfigsResponse, ALTER_VERSION)
     (result,) = response.responses
-    _check(result.error_code, result.error_message)
-
-
-def _check(error_code: int, message: str | None) -> None:
-    if error_code:
-        name = ErrorCode(error_code).name
-        raise Failure(f"broker-default: {f'{message} ({name})' if message else name}")
+    check(result.error_code, result.error_message, "broker-default", "AlterConfigs")

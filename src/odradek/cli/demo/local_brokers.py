@@ -47,10 +47,9 @@ def check_ports(first: int, count: int, command: str) -> None:
             raise Failure(f"cannot listen on 127.0.0.1:{port}: {error.strerror}")
         if error is not None:
             other = port + 100 if port + 100 < 65536 else 0
-            raise Failure(
-                f"127.0.0.1:{port} is in use; choose another port: {command_name()} {command} --port {other} "
-                f'(with make: make up ARGS="--port {other}")'
-            )
+            with_make = f' (with make: make up ARGS="--port {other}")' if command == "up" else ""
+            advice = f"choose another port: {command_name()} {command} --port {other}{with_make}"
+            raise Failure(f"127.0.0.1:{port} is in use; {advice}")
 
 
 @contextlib.contextmanager

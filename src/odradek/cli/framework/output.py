@@ -68,7 +68,7 @@ def column_lines(titles: Sequence[str], rows: Sequence[Sequence[object]], *, ind
 
 
 VALUE_CHARACTERS = 200
-RIGHT_ALIGNED = frozenset({"SIZE", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
+RIGHT_ALIGNED = frozenset({"SIZE", "EARLIEST", "LATEST", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
 
 
 def one_line(text: str | None) -> str:

@@ -28,9 +28,10 @@ REQUEST_TIMEOUT_S = 15.0
 @cluster_options
 def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
     """Delete groups and their committed offsets. A group with members is not deleted."""
-    confirm(f"Delete {', '.join(names)} and their committed offsets?", yes)
-    failures = []
     unique = list(dict.fromkeys(names))
+    whose = "its" if len(unique) == 1 else "their"
+    confirm(f"Delete {', '.join(unique)} and {whose} committed offsets?", yes)
+    failures = []
     for name, future in cluster.admin().delete_consumer_groups(unique, request_timeout=REQUEST_TIMEOUT_S).items():
         try:
             cluster.finish(future, f"group {name}", "Delete")

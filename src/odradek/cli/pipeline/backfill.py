@@ -16,7 +16,7 @@ from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.loading import choose, load
 from odradek.cli.pipeline.options import overridden, plain_override_options
-from odradek.cli.pipeline.run import launch, require_spark
+from odradek.cli.pipeline.run import check_brokers, launch, require_spark
 from odradek.cli.pipeline.start_positions import parse_range
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -57,6 +57,7 @@ def backfill(
     """
     found = overridden(choose(file, load(file, "batch"), name), overrides)
     require_spark()
+    check_brokers(found)
     span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
     from odradek.pipelines.operating.effects import backfill_effects
@@ -115,6 +116,7 @@ def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict
     """
     found = overridden(choose(file, load(file, "standard"), name), overrides)
     require_spark()
+    check_brokers(found)
     from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
 

@@ -54,10 +54,11 @@ def preview(
     Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read. With
     --follow, a group is shown whenever it changes, and a session or an unmatched row of a join once it is final.
     """
-    from odradek.cli.pipeline.run import require_spark
+    from odradek.cli.pipeline.run import check_brokers, require_spark
 
     found = overridden(choose(file, load(file, None), name), overrides)
     require_spark()
+    check_brokers(found)
     from odradek.cli.pipeline.sql import SETTINGS, print_table
     from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.previewing import follow as followed

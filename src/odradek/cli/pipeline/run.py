@@ -77,12 +77,14 @@ def run(
             "use --seconds N, or --engine standard"
         )
     require_spark()
+    if from_positions and found.engine == "batch":
+        raise Failure(
+            "a batch has no checkpoints to discard; for a part of the log: "
+            f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
+        )
+    if events is None and not restart:
+        check_brokers(found)
     if from_positions:
-        if found.engine == "batch":
-            raise Failure(
-                "a batch has no checkpoints to discard; for a part of the log: "
-                f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
-            )
         from odradek.cli.pipeline.reset import forget_and_begin
 
         forget_and_begin(found, from_positions, is_sure)
@@ -109,6 +111,23 @@ def require_spark() -> None:
     require_packages(SPARK_PACKAGES)
 
 
+def check_brokers(found: Pipeline) -> None:
+    """Failure with the reason if the brokers cannot be reached with the pipeline's settings: the Kafka clients of a run
+    retry, and report none."""
+    from odradek.admin.errors import RefusedConnection
+    from odradek.cli.pipeline.status_topic import cluster_of
+
+    cluster = cluster_of(found)
+    if cluster is None:
+        return
+    try:
+        cluster.check_reachable()
+    except RefusedConnection as refused:
+        advice = "a pipeline has such properties from --command-config, --cluster-profile or `kafka` in its definition"
+        reason = found.without_secrets(refused.message).replace("-X ", "")
+        raise Failure(f"{reason}; {advice}") from None
+
+
 def batch_event(report: BatchReport) -> Event:
     return {"kind": "batch", "text": str(report), **dataclasses.asdict(report)}
 
@@ -117,11 +136,16 @@ def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Ev
     """Run as the child of a supervisor, which gets all events, failures included."""
     from odradek.pipelines.spark.healing import healing_of
     from odradek.pipelines.spark.launching import RunCallbacks
+    from odradek.pipelines.spark.topics import BrokersUnavailable
 
     callbacks = RunCallbacks(
         lambda line: pipe.send(note(line)), lambda report: pipe.send(batch_event(report)), pipe.send
     )
     try:
+        try:
+            check_brokers(found)
+        except Failure as failure:
+            raise failure from BrokersUnavailable(failure.message)  # another attempt may succeed
         launch(found, options, is_stopped, callbacks)
     except Exception as error:
         text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"

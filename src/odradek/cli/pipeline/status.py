@@ -45,7 +45,8 @@ def status(names: tuple[str, ...], as_json: bool) -> None:
     print_columns(titles, [status_row(each, now_s) for each in found])
     for each in found:
         if each.last_error is not None and each.state is not State.STOPPED:
-            say(f"{each.name}: {each.last_error}")
+            ago = "" if each.last_error_s is None else f" {clock_text(now_s - each.last_error_s)} ago"
+            say(f"{each.name} failed{ago}: {each.last_error}")
     for each in found if names else ():
         print_details(each)
 

@@ -118,7 +118,7 @@ def consume(
         reader = GroupReader(
             cluster, topics, group,
             from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
-            until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying, on_assigned=note,
+            until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying, notify=note,
         )  # fmt: skip
     else:
         led = led_partitions(cluster, topics, partitions, missing)
@@ -163,7 +163,8 @@ class MissingRecords:
 
     def check(self) -> None:
         if self.count:
-            raise Failure(f"{count_text(self.count, 'part')} could not be read")
+            missing = "1 partition or batch is" if self.count == 1 else f"{self.count:,} partitions or batches are"
+            raise Failure(f"not all records could be read: {missing} missing")
 
 
 def led_partitions(
@@ -186,8 +187,9 @@ def led_partitions(
 def waiting_text(ranges: Mapping[str, Sequence[PartitionRange]]) -> str:
     topics = topics_text(ranges)
     unread = sum(each.end_offset - each.start_offset for found in ranges.values() for each in found)
-    begin = f"reading {topics} from {unread:,} offsets before its end" if unread else f"waiting for records of {topics}"
-    return f"{begin}; Ctrl-C to stop"
+    if not unread:
+        return f"waiting for records of {topics}; Ctrl-C to stop"
+    return f"reading {topics} from {count_text(unread, 'offset')} before its end; Ctrl-C to stop"
 
 
 def given_starts(options: dict[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.cli.records.record_input import InputRecord
 
+WARNS_AFTER_S = 2.0
 GIVES_UP_AFTER_S = 30.0  # without an acknowledgement, while the broker does not throttle
 LARGEST_RECORD_BYTES = 64_000_000  # the broker decides; this is what the client's queue holds
 UNKNOWN_TOPIC_TIMEOUT_MS = 5_000
@@ -43,7 +44,7 @@ class RecordWriter:
         self._since_poll = 0
         self._reason = ""  # for which the rest was given up
         self._progressed_s = time.monotonic()
-        self._is_throttled = False
+        self._is_throttled = self._has_warned = False
         defaults = {
             "message.timeout.ms": 0,
             "message.max.bytes": LARGEST_RECORD_BYTES,
@@ -118,10 +119,16 @@ class RecordWriter:
             note("a quota of the cluster throttles this client, so that writing takes longer (`odradek quota list`)")
 
     def _may_wait(self) -> bool:
-        """Gives up the records that are not acknowledged if there was no progress for a while."""
+        """Gives up the records that are not acknowledged if there was no progress for a while; a note says before what
+        is in the way."""
         if self._reason:
             return False
-        if time.monotonic() - self._progressed_s < GIVES_UP_AFTER_S:
+        waited_s = time.monotonic() - self._progressed_s
+        if waited_s < GIVES_UP_AFTER_S:
+            if waited_s > WARNS_AFTER_S and not self._has_warned:
+                self._has_warned = True
+                if (obstacle := self._obstacle()) is not None:
+                    note(f"waiting for up to {GIVES_UP_AFTER_S:.0f} s: {obstacle}")
             return True
         self._reason = self._obstacle() or "the broker did not acknowledge in time; is it running?"
         self.producer.purge()

@@ -96,8 +96,10 @@ def user(directory: str, name: str, as_json: bool) -> None:
     if "sasl.mechanism" in admin:
         raise Failure(f"users of {directory} have passwords; `odradek user add {name} --secure {directory}` adds one")
     certificate = path / f"{name}.pem"
-    if certificate.parent != path or certificate.exists():
-        raise Failure(f"{certificate} exists or is not in {directory}; give another name")
+    if certificate.parent != path:
+        raise Failure(f"{name} cannot be the name of a file; give another name")
+    if certificate.exists():
+        raise Failure(f"{certificate} exists; give another name, or remove it to make a new certificate")
     authority = _authority_class().of((path / "ca.pem").read_text(), (path / "ca-key.pem").read_text())
     properties = path / f"{name}.properties"
     write_private(certificate, authority.issue(name))
@@ -174,7 +176,7 @@ def client_properties(path: Path, address: str, user: str, password: str | None 
         "sasl.jaas.config": f'{PLAIN_MODULE} required username="{user}" password="{password}";',
     }
     return _lines(
-        f"Of a Java client, of Kafka's tools (--command-config), and of odradek (--secure DIR), as User:{user}.",
+        f"Of a Java client, and of Kafka's tools and odradek (--command-config), as User:{user}.",
         {
             "bootstrap.servers": address,
             "security.protocol": "SSL" if password is None else "SASL_SSL",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.admin.kafka_admin import AclOperation
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import state_option
@@ -89,6 +90,8 @@ def list_transactions(
             ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],
             [(each.transactional_id, each.coordinator.broker_id, each.producer_id, each.state) for each in found],
         )
+    elif not cluster.may(AclOperation.DESCRIBE):
+        say(f"no transactions that {cluster.principal} may describe; an admin allows it with `odradek acl add`")
     else:
         is_filtered = bool(states or producer_ids or open_for_ms is not None or pattern)
         say(

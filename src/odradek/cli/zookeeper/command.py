@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="Port; 0 chooses a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    default=2181,
+    show_default=True,
+    help="Port; 0 chooses a free one.",
 )
 @click.option(
     "--data-dir",

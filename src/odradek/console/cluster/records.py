@@ -275,7 +275,9 @@ def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Re
         return record
     if unreadable.notice:
         raise Failure(unreadable.notice)
-    raise NoSuchRecord(f"{topic}-{partition} has no record at offset {offset:,}; it was deleted, or compacted away")
+    raise NoSuchRecord(
+        f"{topic}-{partition} has no record at offset {offset}: it is past the end, deleted or compacted away"
+    )
 
 
 def read_selected(

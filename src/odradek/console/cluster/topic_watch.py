@@ -42,6 +42,7 @@ class TopicWatch(ABC, Generic[M]):
         self._began_at = self._wanted_until = float("-inf")
         self._unreadable = Unreadable()
         self._is_caught_up = threading.Event()
+        self._has_reached_end = False
         self._is_stopped = threading.Event()
         self.trouble = ""
 
@@ -98,6 +99,7 @@ class TopicWatch(ABC, Generic[M]):
     @contextlib.contextmanager
     def _fetching(self, settings: FetchSettings) -> Iterator[RecordFetcher]:
         self._unreadable = Unreadable()
+        self._has_reached_end = False
         fetcher = RecordFetcher(self._cluster, settings, self._unreadable.add, _raise)
         try:
             yield fetcher
@@ -107,9 +109,11 @@ class TopicWatch(ABC, Generic[M]):
     def _fetch(self, fetcher: RecordFetcher, timeout_s: float) -> list[FetchedRecord]:
         """Records, if some have arrived. NotAllowed without Read; Failure for other errors that are not retried. What
         ended the last reading stays as trouble until something is read."""
+        if self._has_reached_end:  # the model has what was returned by the last call
+            self._is_caught_up.set()
         records = fetcher.poll(timeout_s)
-        is_at_end = any(fetcher.is_at_end(key) for key in fetcher.keys)
-        if is_at_end:
+        is_at_end = self._has_reached_end = any(fetcher.is_at_end(key) for key in fetcher.keys)
+        if is_at_end and not records:
             self._is_caught_up.set()
         trouble = joined(fetcher.trouble, self._unreadable.notice)
         if trouble or records or is_at_end:

@@ -72,6 +72,6 @@ def abort_in_partition(cluster: Cluster, topic: str, partition: int, start_offse
     found = requests.read_open_transactions({(topic, partition): leaders[topic, partition]})
     chosen = next((each for each in found if each.start_offset == start_offset), None)
     if chosen is None:
-        raise Failure(f"no open transaction of {topic}-{partition} begins at offset {start_offset:,}")
+        raise Failure(f"no open transaction of {topic}-{partition} begins at offset {start_offset}")
     with needs("Alter", CLUSTER):
         requests.abort_transaction(chosen)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from odradek.console.views.pipelines import PipelineRow
 
 POLL_S = 0.5
+FIRST_READ_S = 1.0  # of the statuses of pipelines, by the first page
 KEEP_ALIVE_POLLS = 30
 
 
@@ -38,6 +39,7 @@ async def show(request: Request) -> Response:
     charts = MEASURED_CHARTS if snapshot.traffic else CHARTS
     failing: list[PipelineRow] = []
     if STATUS_TOPIC in snapshot.topics:
+        await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
         is_masked = bool(console.settings.preparation.masks)
         with console.pipelines.reading() as pipelines:
             rows = pipeline_rows(pipelines.all(), time.time(), is_masked=is_masked)

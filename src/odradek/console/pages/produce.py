@@ -47,7 +47,7 @@ async def produce(request: Request) -> Response:
         text = str(failure)
         return await show(request, text, {field: form.raw(field) or "" for field in PRODUCE_FIELDS})
     await console.run(console.watch.look_again)  # so that the page counts it
-    notice = f"Wrote a record to partition {written.partition} at offset {written.offset:,}."
+    notice = f"Wrote a record to partition {written.partition} at offset {written.offset}."
     return console.renderer.redirect(f"/topics/{name}", notice)
 
 

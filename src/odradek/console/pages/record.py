@@ -72,7 +72,7 @@ async def step(request: Request, *, is_forward: bool) -> Response:
     page = await console.call(read_page, reading)
     for record in page.records:
         return console.renderer.redirect(at._replace(offset=record.offset).address(), page.notice)
-    missing = f"There is no record {word} offset {at.offset:,} of partition {at.partition}."
+    missing = f"There is no record {word} offset {at.offset} of partition {at.partition}."
     return console.renderer.redirect(at.address(), joined(missing, page.notice))
 
 

@@ -49,7 +49,7 @@ async def show(request: Request) -> Response:
     now_s = time.time()
     trouble = _pipeline_trouble(console, now_s)
     with console.rigs.reading() as model:
-        pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble)
+        pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble.text)
         view = {
             "pumps": pumps,
             "counts": rigs.state_counts(pumps),
@@ -62,7 +62,7 @@ async def show(request: Request) -> Response:
     )
 
 
-def _pipeline_trouble(console: Console, now_s: float) -> str:
+def _pipeline_trouble(console: Console, now_s: float) -> rigs.Trouble:
     with console.pipelines.reading() as pipelines:
         return rigs.pipeline_trouble(pipelines.all(), now_s, is_masked=bool(console.settings.preparation.masks))
 
@@ -83,7 +83,7 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
         snapshot = console.watch.latest
         trouble = _pipeline_trouble(console, now_s)
         with console.rigs.reading() as model:
-            pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble)
+            pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble.text)
             chosen = chosen or rigs.first_choice(pumps)
             points = model.points_since(chosen, last_second)
             turn: dict[str, Any] = {
@@ -102,7 +102,8 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
                 "chosen": chosen,
                 "now": now_s,
                 "points": rigs.chart_points(points),
-                "trouble": console.rigs.trouble or trouble,
+                "trouble": console.rigs.trouble or trouble.text,
+                "tone": "bad" if console.rigs.trouble else trouble.tone,
             }
             | changed,
         )

@@ -16,6 +16,11 @@ def number(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
+def offset(value: int | None) -> str:
+    """Without separators, so that it can be pasted into a form, an address or a command."""
+    return DASH if value is None else str(value)
+
+
 def compact(value: float | None) -> str:
     """`982`, `12.4 k`, `3.1 M`: three digits at most."""
     if value is None:
@@ -111,6 +116,7 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
+    "offset": offset,
     "compact": compact,
     "rate": rate,
     "size": size,

@@ -40,20 +40,29 @@ def tone_of(rule: str) -> str:
     return "rising" if rule.endswith("rising") else "over"
 
 
-def pipeline_trouble(pipelines: Iterable[KnownPipeline], now_s: float, *, is_masked: bool) -> str:
-    """Why no pipeline evaluates the readings; empty if one does, or if none is known."""
+class Trouble(NamedTuple):
+    text: str
+    tone: str
+
+
+NO_TROUBLE = Trouble("", "")
+
+
+def pipeline_trouble(pipelines: Iterable[KnownPipeline], now_s: float, *, is_masked: bool) -> Trouble:
+    """Why no pipeline evaluates the readings; NO_TROUBLE if one does, or if none is known."""
     writers = [
         each
         for each in pipelines
         if any(node.kind == "sink" and WARNINGS in node.topics for node in each.published.nodes)
     ]
     if not writers or any(is_processing(each, now_s) for each in writers):
-        return ""
+        return NO_TROUBLE
     latest = max(writers, key=lambda each: each.published.published_s)
     row = pipeline_row(latest, now_s, is_masked=is_masked)
+    restarts = f", {plural(row.restarts, 'restart')}" if row.restarts else ""
     reason = f": {row.reason}" if row.reason else ""
-    text = f"Readings are not evaluated. Pipeline {row.name}: {row.state}, {plural(row.restarts, 'restart')}{reason}"
-    return visible(text)
+    text = f"Readings are not evaluated. Pipeline {row.name}: {row.state}{restarts}{reason}"
+    return Trouble(visible(text), "bad" if row.tone == "bad" else "warn")
 
 
 def pump_states(model: RigModel, now_s: float, *, is_evaluated: bool = True) -> list[tuple[str, str]]:

@@ -51,7 +51,7 @@ def read_hanging(
                 for each in _open_transactions(cluster, requests, broker, some, refusals)
                 if now_ms - each.last_timestamp_ms > LONGEST_TRANSACTION_MS
             ]
-    reader.leave_out("hanging", refusals, "partitions' transactions")
+    reader.leave_out("hanging", refusals, "partition", "transactions of {}")
     brokers = {
         each.broker_id: Broker(each.broker_id, cluster.address(each.host, each.port))
         for each in state.brokers.values()
@@ -100,7 +100,7 @@ def newest_internal_records(requests: BrokerRequests, state: ClusterState, reade
                     refusals[found.error_code] += 1
                 elif not found.error_code and found.timestamp >= 0:
                     ahead[f"{topic.name}-{found.partition_index}"] = found.timestamp - now_ms
-    reader.leave_out("ahead_ms", refusals, "partitions of internal topics")
+    reader.leave_out("ahead_ms", refusals, "partition", "{} of internal topics")
     return ahead
 
 
