@@ -12,7 +12,7 @@ from odradek.admin.cluster_state import read_state
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.sample_sources import from_offsets_and_sizes, from_traffic
 from odradek.console.cluster.watch import ClusterWatch
-from odradek.console.traffic import Traffic
+from odradek.console.models.traffic import Traffic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_broker_metrics import (
     DescribeBrokerMetricsRequest,

@@ -10,10 +10,10 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]  # without types
 
-from odradek.console.decoding import SchemaError, load_decoder
-from odradek.console.masking import HIDDEN, parse_rule
-from odradek.console.preparation import Preparation
-from odradek.console.record import Record
+from odradek.console.records.decoding import SchemaError, load_decoder
+from odradek.console.records.masking import HIDDEN, parse_rule
+from odradek.console.records.preparation import Preparation
+from odradek.console.records.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,9 +18,9 @@ from odradek.admin.partition_offsets import LATEST, read_offsets
 from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import lag_summary as summaries
 from odradek.console.cluster.lag_summary import MOST_LISTED, WideGroups, summarize_lags
+from odradek.console.cluster.pacing import Round, pause_s
 from odradek.console.cluster.watch import LAGS_S
-from odradek.console.history import Series
-from odradek.console.pacing import Round, pause_s
+from odradek.console.models.history import Series
 from odradek.console.views.groups import group_row, last_value
 from tests.console.conftest import Visitor, running_console
 from tests.console.waiting import wait_for

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odradek.console.pipelines import Pipelines
-from odradek.console.rendering import Renderer, event
-from odradek.console.safety import Tokens
+from odradek.console.models.pipelines import Pipelines
 from odradek.console.views.pipelines import columns, pipeline_row, pipeline_view
+from odradek.console.web.rendering import Renderer, event
+from odradek.console.web.safety import Tokens
 from odradek.pipelines.operating.status_record import LARGEST_RECORD_BYTES, LONGEST_TEXT, MOST_FLOWS, encode, parse
 from tests.console.test_pipelines import published, take
 

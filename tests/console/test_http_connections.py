@@ -12,8 +12,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from odradek.console.context import Console, Threads, TooManyStreams
-from odradek.console.http_connections import BoundedConnection, ProxiedConnection
 from odradek.console.settings import ConsoleSettings
+from odradek.console.web.http_connections import BoundedConnection, ProxiedConnection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,9 +11,9 @@ from odradek.console.cluster.identity import cluster_of_token, cluster_of_user
 from odradek.console.context import Threads
 from odradek.console.login.identities import UNWATCHED_S, Identities, TooManyIdentities
 from odradek.console.login.logins import Logins
-from odradek.console.rendering import Renderer
-from odradek.console.safety import Tokens
 from odradek.console.settings import ConsoleSettings, SaslLogin
+from odradek.console.web.rendering import Renderer
+from odradek.console.web.safety import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.console.pacing import Freshness, Round, old_after_s, pause_s
+from odradek.console.cluster.pacing import Freshness, Round, old_after_s, pause_s
 from odradek.console.views.state_notice import state_notice
 
 

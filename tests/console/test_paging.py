@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.console.cluster.records import PageRead, Reading
-from odradek.console.forms import FormError
-from odradek.console.record import Record
-from odradek.console.record_page import RecordPage
+from odradek.console.pages.forms import FormError
+from odradek.console.records.record import Record
+from odradek.console.records.record_page import RecordPage
 from odradek.console.views.page_links import MOST_OFFSETS, TOO_MANY, page_links, parse_offsets
 
 if TYPE_CHECKING:

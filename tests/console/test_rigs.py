@@ -12,10 +12,10 @@ import pytest
 
 from odradek.admin.cluster import Cluster
 from odradek.console.cluster.rigs import RigWatch
+from odradek.console.models.pipelines import KnownPipeline
+from odradek.console.models.rigs import MOST_PUMPS, RigModel, parse_record
 from odradek.console.pages.rigs import has_rigs
-from odradek.console.pipelines import KnownPipeline
-from odradek.console.preparation import Preparation
-from odradek.console.rigs import MOST_PUMPS, RigModel, parse_record
+from odradek.console.records.preparation import Preparation
 from odradek.console.views import rigs
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view

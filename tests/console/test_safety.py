@@ -10,11 +10,11 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from odradek.console.masking import parse_rule
-from odradek.console.preparation import Preparation
-from odradek.console.safety import COOKIE, POLICY, Safety, Tokens, refusal, session_of
+from odradek.console.records.masking import parse_rule
+from odradek.console.records.preparation import Preparation
 from odradek.console.server import listen
 from odradek.console.settings import ConsoleSettings
+from odradek.console.web.safety import COOKIE, POLICY, Safety, Tokens, refusal, session_of
 from odradek.conventions.failures import Failure
 from tests.console.conftest import Visitor, running_console
 

@@ -8,19 +8,19 @@ import pytest
 
 from odradek.admin.records.consume_range import PartitionRange
 from odradek.console.cluster import feeds
+from odradek.console.cluster.feed import KEPT_BYTES, Feed
 from odradek.console.cluster.feeds import backward_windows
 from odradek.console.cluster.records import Reading, ReadingRanges
-from odradek.console.feed import KEPT_BYTES, Feed
-from odradek.console.preparation import Preparation
-from odradek.console.record import Record, cut_to_row
-from odradek.console.record_filter import parse_filter
+from odradek.console.records.preparation import Preparation
+from odradek.console.records.record import Record, cut_to_row
+from odradek.console.records.record_filter import parse_filter
 from odradek.console.views.records import FORMATS, row
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from odradek.console.feed import Taken
+    from odradek.console.cluster.feed import Taken
 
 RECORDS = 20_000
 EVERY = 1_000  # one record in as many matches

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.console.masking import HIDDEN, parse_rule
-from odradek.console.preparation import Preparation
+from odradek.console.records.masking import HIDDEN, parse_rule
+from odradek.console.records.preparation import Preparation
 from odradek.console.views.page_links import RecordAddress
 from tests.console.conftest import Visitor, running_console
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console import pipelines
 from odradek.console.cluster.pipelines import PipelineWatch
 from odradek.console.cluster.rigs import RigWatch
 from odradek.console.cluster.topic_watch import TopicWatch
-from odradek.console.preparation import Preparation
+from odradek.console.models import pipelines
+from odradek.console.records.preparation import Preparation
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.console.traffic import BrokerLoad, Traffic, loads_between, percentile_s, values_between
+from odradek.console.models.traffic import BrokerLoad, Traffic, loads_between, percentile_s, values_between
 
 
 def records(time_ms: int, started_s: float = 0.5, **topics: float) -> Traffic:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.console.cluster import feeds, records
+from odradek.console.cluster.feed import Feed
 from odradek.console.cluster.feeds import search, tail
 from odradek.console.cluster.records import Reading, Unreadable, read_page, read_selected
-from odradek.console.feed import Feed
-from odradek.console.preparation import Preparation
-from odradek.console.record_filter import RecordFilter
+from odradek.console.records.preparation import Preparation
+from odradek.console.records.record_filter import RecordFilter
 from odradek.conventions.failures import Failure
 from tests.admin.records.test_record_fetcher import Unreadable as UnreadableLog
 from tests.admin.records.test_record_fetcher import corrupt, good

@@ -21,17 +21,17 @@ from odradek.console.cluster.snapshot import (
     rates_by_topic,
     summarize,
 )
-from odradek.console.history import Samples, Series
-from odradek.console.masking import mask, parse_rule
-from odradek.console.record import Record
-from odradek.console.record_filter import parse_filter
-from odradek.console.rendering import Renderer
-from odradek.console.safety import Tokens
+from odradek.console.models.history import Samples, Series
+from odradek.console.records.masking import mask, parse_rule
+from odradek.console.records.record import Record
+from odradek.console.records.record_filter import parse_filter
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
 from odradek.console.views.groups import MOST_TOPICS, assignment_text, group_view, trend_of
 from odradek.console.views.overview import overview
 from odradek.console.views.records import RecordRow, consume_command, decode, detail, one_line, row
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
+from odradek.console.web.rendering import Renderer
+from odradek.console.web.safety import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ from odradek.console import app as console_app
 from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import watch as watching
 from odradek.console.cluster.watch import ClusterWatch, PollingShare
-from odradek.console.history import Samples, Series
+from odradek.console.models.history import Samples, Series
 from odradek.console.pages import overview as overview_page
 from odradek.console.views.brokers import broker_rows
 from odradek.console.views.charts import columns

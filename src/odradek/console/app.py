@@ -12,21 +12,21 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from odradek.console.asset_files import Assets, read_assets, version_of
-from odradek.console.changes import Forbidden
 from odradek.console.cluster.connection import BadCredentials, Failure, NoSuchTopic, NotAllowed, NotAuthorized
 from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS, Console, Threads, TooManyStreams, console_of, has_console
-from odradek.console.forms import FormError
 from odradek.console.login.gate import Gate
 from odradek.console.login.logins import Logins
 from odradek.console.pages import PAGES
+from odradek.console.pages.changes import Forbidden
+from odradek.console.pages.forms import FormError
 from odradek.console.pages.rigs import has_rigs
 from odradek.console.pages.topic import MissingTopic
-from odradek.console.rendering import Renderer
-from odradek.console.safety import Safety, Tokens
 from odradek.console.views.state_notice import state_notice
+from odradek.console.web.asset_files import Assets, read_assets, version_of
+from odradek.console.web.rendering import Renderer
+from odradek.console.web.safety import Safety, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

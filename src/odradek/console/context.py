@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.cluster.watch import ClusterWatch
-    from odradek.console.rendering import Renderer
     from odradek.console.settings import ConsoleSettings
+    from odradek.console.web.rendering import Renderer
 
 CALLS = 8  # that block at the same time; further ones wait
 STREAMS = 12  # live tails, searches and exports at the same time; further ones are refused

@@ -9,8 +9,8 @@ import uvicorn
 
 from odradek.console.app import build_app
 from odradek.console.cluster.connection import Failure
-from odradek.console.http_connections import MOST_CONNECTIONS, BoundedConnection, ProxiedConnection
 from odradek.console.settings import problem_of
+from odradek.console.web.http_connections import MOST_CONNECTIONS, BoundedConnection, ProxiedConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

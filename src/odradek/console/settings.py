@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from odradek.console.preparation import Preparation
+from odradek.console.records.preparation import Preparation
 from odradek.conventions.addresses import is_loopback
 
 DEFAULT_PORT = 8484

@@ -83,10 +83,10 @@ def console(
     the given client properties. With --login, users log in and have their own rights.
     """
     try:
-        from odradek.console.decoding import SchemaError, load_decoder
-        from odradek.console.json_path import PathError
-        from odradek.console.masking import parse_rule
-        from odradek.console.preparation import Preparation
+        from odradek.console.records.decoding import SchemaError, load_decoder
+        from odradek.console.records.json_path import PathError
+        from odradek.console.records.masking import parse_rule
+        from odradek.console.records.preparation import Preparation
         from odradek.console.server import serve
         from odradek.console.settings import ConsoleSettings
     except ModuleNotFoundError as error:

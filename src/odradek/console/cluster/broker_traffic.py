@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odradek.admin.broker_metrics import broker_serves_metrics, metrics_of
 from odradek.admin.errors import NotAuthorized
-from odradek.console.traffic import CONNECTIONS, COUNTERS, LATENCIES, PRODUCE, REQUESTS, STARTED, Traffic
+from odradek.console.models.traffic import CONNECTIONS, COUNTERS, LATENCIES, PRODUCE, REQUESTS, STARTED, Traffic
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.console.cluster.feed import BATCH_RECORDS, KEPT_BYTES
 from odradek.console.cluster.records import (
     WINDOW_GROWTH,
     Unreadable,
@@ -18,10 +19,9 @@ from odradek.console.cluster.records import (
     scan,
     split_range,
 )
-from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
-from odradek.console.kept_records import NewestRecords
-from odradek.console.record import cut_to_row, incomplete_line, json_line
-from odradek.console.record_page import in_page_order
+from odradek.console.records.kept_records import NewestRecords
+from odradek.console.records.record import cut_to_row, incomplete_line, json_line
+from odradek.console.records.record_page import in_page_order
 from odradek.console.views.figures import plural
 from odradek.conventions.failures import Failure
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.consume_range import PartitionRange
+    from odradek.console.cluster.feed import Feed
     from odradek.console.cluster.records import Reading
-    from odradek.console.feed import Feed
-    from odradek.console.preparation import Preparation
-    from odradek.console.record import Record
-    from odradek.console.record_filter import RecordFilter
+    from odradek.console.records.preparation import Preparation
+    from odradek.console.records.record import Record
+    from odradek.console.records.record_filter import RecordFilter
 
 Matching = Callable[["list[Record]"], "list[Record]"]
 

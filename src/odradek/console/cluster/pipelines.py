@@ -14,13 +14,13 @@ from odradek.admin.records.record_fetcher import EARLIEST, FetchSettings
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import Unreadable
 from odradek.console.cluster.topic_watch import LARGEST_BATCH_BYTES, TopicWatch
-from odradek.console.pipelines import Pipelines, parse_update
+from odradek.console.models.pipelines import Pipelines, parse_update
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import FetchedRecord
-    from odradek.console.pipelines import StatusUpdate
+    from odradek.console.models.pipelines import StatusUpdate
 
 __all__ = ["MOST_LETTERS", "FoundLetter", "Redrive", "Selection", "plan_redrive", "redrive"]
 

@@ -11,8 +11,8 @@ from odradek.admin.records.consume_range import PartitionRange, Start, find_rang
 from odradek.admin.records.record_fetcher import LATEST, FetchSettings
 from odradek.admin.records.record_reader import RecordReader
 from odradek.console.cluster.permissions import needs
-from odradek.console.record import Record
-from odradek.console.record_page import RecordPage
+from odradek.console.records.record import Record
+from odradek.console.records.record_page import RecordPage
 from odradek.console.views.figures import plural
 from odradek.conventions.failures import Failure
 

@@ -10,7 +10,7 @@ from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.console.cluster.permissions import needs
 from odradek.console.cluster.records import record_of
 from odradek.console.cluster.topic_watch import LARGEST_BATCH_BYTES, TopicWatch
-from odradek.console.rigs import FOLLOWED, RigModel, parse_record
+from odradek.console.models.rigs import FOLLOWED, RigModel, parse_record
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.fetched_batches import FetchedRecord
     from odradek.admin.records.record_fetcher import RecordFetcher
-    from odradek.console.preparation import Preparation
+    from odradek.console.records.preparation import Preparation
     from odradek.pipelines.examples.live_view.definition import ViewDefinition
     from odradek.pipelines.examples.live_view.records import SeenRecord
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from odradek.console.cluster.snapshot import Snapshot, growth_bytes, rates_by_topic
-from odradek.console.traffic import values_between
+from odradek.console.models.traffic import values_between
 
 SampleSource = Callable[[Snapshot, Snapshot], Mapping[str, float | None]]  # None: the value is not known
 

@@ -14,7 +14,7 @@ from odradek.admin.partition_offsets import EARLIEST, LATEST, read_offsets
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.console.traffic import BrokerLoad, Traffic
+    from odradek.console.models.traffic import BrokerLoad, Traffic
 
 __all__ = [
     "EARLIEST",

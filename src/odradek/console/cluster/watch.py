@@ -17,6 +17,7 @@ from odradek.admin.controller_lookup import ControllerLookup
 from odradek.console.cluster.broker_traffic import TrafficReader
 from odradek.console.cluster.group_lags import GroupLags, read_group_lags
 from odradek.console.cluster.lag_summary import WideGroups
+from odradek.console.cluster.pacing import Freshness, Round, old_after_s, pause_s
 from odradek.console.cluster.round_calls import RoundCalls
 from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes, from_traffic
 from odradek.console.cluster.snapshot import (
@@ -29,9 +30,8 @@ from odradek.console.cluster.snapshot import (
     read_offsets,
     summarize,
 )
-from odradek.console.history import Sample, Samples, Series
-from odradek.console.pacing import Freshness, Round, old_after_s, pause_s
-from odradek.console.traffic import loads_between
+from odradek.console.models.history import Sample, Samples, Series
+from odradek.console.models.traffic import loads_between
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.console.cluster.lag_summary import LagSummary
     from odradek.console.cluster.snapshot import ClusterState, Key
-    from odradek.console.traffic import BrokerLoad
+    from odradek.console.models.traffic import BrokerLoad
 
 REQUEST_TIMEOUT_S = 5.0
 FIRST_SNAPSHOT_S = 10.0

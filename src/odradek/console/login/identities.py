@@ -23,8 +23,8 @@ from odradek.console.context import STREAMS_OF_SESSION, Console
 if TYPE_CHECKING:
     from odradek.console.cluster.connection import Cluster
     from odradek.console.context import Threads
-    from odradek.console.rendering import Renderer
     from odradek.console.settings import ConsoleSettings
+    from odradek.console.web.rendering import Renderer
 
 MOST_IDENTITIES = 25
 UNWATCHED_S = 60.0  # the cluster is not polled for a user who has requested no page for so long

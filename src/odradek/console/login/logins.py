@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from odradek.console.context import Console, Threads
     from odradek.console.login.oidc_provider import TokenGrant
     from odradek.console.login.sessions import Session
-    from odradek.console.rendering import Renderer
     from odradek.console.settings import ConsoleSettings
+    from odradek.console.web.rendering import Renderer
 
 HOUSEKEEPING_S = 5.0
 LOGINS_AT_ONCE = 4  # further ones are refused, so that guesses do not occupy the threads of users

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import access
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError
+from odradek.console.pages.changes import checked_form, make_change
+from odradek.console.pages.forms import Form, FormError
 from odradek.console.pages.listing import choose_template, list_or_denial, page_number
 from odradek.console.views import access as views
 from odradek.console.views.figures import plural

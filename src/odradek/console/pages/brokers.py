@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import moves
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError, parse_number
+from odradek.console.pages.changes import checked_form, make_change
+from odradek.console.pages.forms import Form, FormError, parse_number
 from odradek.console.views.brokers import broker_rows, bytes_to_copy, used_percent
 from odradek.console.views.figures import plural
 

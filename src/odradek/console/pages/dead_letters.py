@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, log_change, make_change
 from odradek.console.cluster import pipelines
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError
+from odradek.console.pages.changes import checked_form, log_change, make_change
+from odradek.console.pages.forms import Form, FormError
 from odradek.console.pages.produce import parse_positions
-from odradek.console.record import Record
+from odradek.console.records.record import Record
 from odradek.console.views.figures import plural
 from odradek.console.views.letters import choices, letter_row
 

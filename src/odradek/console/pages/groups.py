@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import groups
 from odradek.console.cluster.connection import Failure, parse_time_ms
+from odradek.console.cluster.pacing import OLD_AFTER
 from odradek.console.cluster.watch import GROUP_SERIES, LAGS_S
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError, parse_number
-from odradek.console.pacing import OLD_AFTER
+from odradek.console.pages.changes import checked_form, make_change
+from odradek.console.pages.forms import Form, FormError, parse_number
 from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.views.figures import plural
 from odradek.console.views.groups import find_groups, group_row, group_view, tone_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from odradek.console.cluster.connection import Failure
-from odradek.console.forms import parse_number
+from odradek.console.pages.forms import parse_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable

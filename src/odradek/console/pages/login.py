@@ -16,7 +16,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, client_address, log_change
 from odradek.console.cluster import identity
 from odradek.console.cluster.connection import Failure
 from odradek.console.login.gate import LOGIN_PATH, local_path
@@ -24,6 +23,7 @@ from odradek.console.login.identities import TooManyIdentities
 from odradek.console.login.logins import LOGINS_AT_ONCE
 from odradek.console.login.oidc_rules import LoginRefused, authorization_address
 from odradek.console.login.sessions import TooManySessions
+from odradek.console.pages.changes import checked_form, client_address, log_change
 from odradek.console.settings import OidcLogin, SaslLogin
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from odradek.console.cluster.connection import Cluster
     from odradek.console.login.logins import Logins
     from odradek.console.login.oidc_provider import TokenGrant
-    from odradek.console.rendering import Renderer
+    from odradek.console.web.rendering import Renderer
 
 T = TypeVar("T")
 

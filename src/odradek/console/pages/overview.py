@@ -10,10 +10,10 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from odradek.console.context import console_of
-from odradek.console.rendering import event
 from odradek.console.views.charts import CHARTS, MEASURED_CHARTS, columns
 from odradek.console.views.overview import overview
 from odradek.console.views.pipelines import pipeline_rows
+from odradek.console.web.rendering import event
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 
 if TYPE_CHECKING:

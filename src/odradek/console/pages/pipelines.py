@@ -11,8 +11,8 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from odradek.console.context import console_of
-from odradek.console.rendering import event
 from odradek.console.views.pipelines import CHARTS, columns, pipeline_rows, pipeline_view
+from odradek.console.web.rendering import event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster.connection import Failure
 from odradek.console.cluster.writing import CHOSEN_BY_KEY, NewRecord, replay, write_records
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError, parse_number
+from odradek.console.pages.changes import checked_form, make_change
+from odradek.console.pages.forms import Form, FormError, parse_number
 from odradek.console.pages.records import show
 from odradek.console.views.figures import plural
 from odradek.console.views.page_links import INT32_MAX, INT64_MAX

@@ -10,9 +10,9 @@ from starlette.routing import Route
 
 from odradek.console.cluster.records import Reading, joined, read_page, read_record
 from odradek.console.context import console_of
-from odradek.console.forms import parse_number
+from odradek.console.pages.forms import parse_number
 from odradek.console.pages.records import attachment
-from odradek.console.record import json_line
+from odradek.console.records.record import json_line
 from odradek.console.views.page_links import INT32_MAX, INT64_MAX, RecordAddress
 from odradek.console.views.records import FORMATS, detail
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from odradek.console.record import Record
+    from odradek.console.records.record import Record
 
 
 class Part(NamedTuple):

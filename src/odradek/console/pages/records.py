@@ -16,16 +16,14 @@ from starlette.routing import Route
 
 from odradek.console.cluster import feeds
 from odradek.console.cluster.connection import Failure, NotAllowed, parse_time_ms
+from odradek.console.cluster.feed import Feed
 from odradek.console.cluster.records import PageRead, Reading, joined, read_page
 from odradek.console.context import console_of
-from odradek.console.feed import Feed
-from odradek.console.forms import FormError, parse_number
-from odradek.console.json_path import PathError
+from odradek.console.pages.forms import FormError, parse_number
 from odradek.console.pages.listing import choose_template
 from odradek.console.pages.topic import find_topic
-from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
-from odradek.console.rendering import event
-from odradek.console.safety import AbortedResponse
+from odradek.console.records.json_path import PathError
+from odradek.console.records.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
 from odradek.console.views.page_links import (
     INT32_MAX,
     further_search,
@@ -33,14 +31,16 @@ from odradek.console.views.page_links import (
     parse_offsets,
 )
 from odradek.console.views.records import FORMATS, consume_command, row
+from odradek.console.web.rendering import event
+from odradek.console.web.safety import AbortedResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from starlette.requests import Request
 
+    from odradek.console.cluster.feed import Taken
     from odradek.console.context import Console
-    from odradek.console.feed import Taken
 
 STARTS = {"newest": "newest", "oldest": "oldest", "offset": "offset", "before": "before offset", "time": "time"}
 LIMITS = (25, 50, 100, 200)

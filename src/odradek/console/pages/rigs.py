@@ -11,9 +11,9 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from odradek.console.context import console_of, has_console
-from odradek.console.rendering import event
-from odradek.console.rigs import READINGS
+from odradek.console.models.rigs import READINGS
 from odradek.console.views import rigs
+from odradek.console.web.rendering import event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster.connection import Failure, NoSuchTopic, similar_names
 from odradek.console.cluster.snapshot import is_internal
 from odradek.console.cluster.topics import (
@@ -20,7 +19,8 @@ from odradek.console.cluster.topics import (
     topic_settings,
 )
 from odradek.console.context import console_of
-from odradek.console.forms import FormError
+from odradek.console.pages.changes import checked_form, make_change
+from odradek.console.pages.forms import FormError
 from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.pages.topics import MOST_PARTITIONS
 from odradek.console.views.figures import plural, sparkline

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster.connection import Failure
 from odradek.console.cluster.topics import create_topic
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError
+from odradek.console.pages.changes import checked_form, make_change
+from odradek.console.pages.forms import Form, FormError
 from odradek.console.pages.listing import choose_template
 from odradek.console.views.figures import plural
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import transactions
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import FormError
+from odradek.console.pages.changes import checked_form, make_change
+from odradek.console.pages.forms import FormError
 from odradek.console.pages.listing import choose_template, page_number, search_text
 from odradek.console.views.paging import page_of
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.moves import Move
     from odradek.console.cluster.snapshot import LogDirectory, Snapshot
-    from odradek.console.traffic import BrokerLoad
+    from odradek.console.models.traffic import BrokerLoad
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.history import Sample
+    from odradek.console.models.history import Sample
 
 
 class Chart(NamedTuple):

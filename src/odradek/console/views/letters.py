@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.console.cluster.pipelines import ListedLetter
-    from odradek.console.record import Record
+    from odradek.console.records.record import Record
 
 LONGEST_VALUE = 160
 LONGEST_REASON = 300

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.console.cluster.snapshot import ClusterState, PartitionState, Snapshot, TopicSummary
-    from odradek.console.history import Samples, Series
+    from odradek.console.models.history import Samples, Series
 
 SHOWN_PROBLEMS = 8
 BUSIEST = 8

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
-from odradek.console.forms import FormError, parse_number
+from odradek.console.pages.forms import FormError, parse_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.console.cluster.snapshot import TopicSummary
-    from odradek.console.history import Sample
-    from odradek.console.pipelines import KnownPipeline
+    from odradek.console.models.history import Sample
+    from odradek.console.models.pipelines import KnownPipeline
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
 
 SPARK_POINTS = 60

@@ -7,16 +7,16 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.masking import NOT_JSON, indent_json, parse_json
-from odradek.console.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
+from odradek.console.records.masking import NOT_JSON, indent_json, parse_json
+from odradek.console.records.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
 from odradek.console.views.figures import moment, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.console.cluster.records import Reading
-    from odradek.console.record import Record
-    from odradek.console.record_filter import RecordFilter
+    from odradek.console.records.record import Record
+    from odradek.console.records.record_filter import RecordFilter
 
 FULL_CHARACTERS = 200_000
 HEX_BYTES = 16_384

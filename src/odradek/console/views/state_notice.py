@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.console.views.figures import age
 
 if TYPE_CHECKING:
-    from odradek.console.pacing import Freshness
+    from odradek.console.cluster.pacing import Freshness
 
 
 def state_notice(freshness: Freshness) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.snapshot import PartitionState, Snapshot, TopicSummary
     from odradek.console.cluster.topics import Setting
-    from odradek.console.history import Series
+    from odradek.console.models.history import Series
 
 SORTS: Mapping[str, Callable[[TopicSummary], float | str]] = {
     "name": lambda topic: topic.name,

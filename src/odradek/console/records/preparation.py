@@ -6,13 +6,13 @@ import contextlib
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from odradek.console.masking import MaskRule, mask
+from odradek.console.records.masking import MaskRule, mask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.console.decoding import Decoder
-    from odradek.console.record import Record
+    from odradek.console.records.decoding import Decoder
+    from odradek.console.records.record import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from odradek.console.safety import Tokens
+    from odradek.console.web.safety import Tokens
 
 FLASH_COOKIE = "odradek_notice"
 THEME_COOKIE = "odradek_theme"  # written by the page

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.console.record import Record
+    from odradek.console.records.record import Record
 
 Rank = tuple[int, int, int]
 

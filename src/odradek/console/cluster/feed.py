@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.console.record import Record
+    from odradek.console.records.record import Record
 
 BATCH_RECORDS = 100
 KEPT_BYTES = 2 * 1024 * 1024

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from odradek.console import context
 from odradek.console.cluster.connection import Cluster, Failure
 from odradek.console.context import console_of
-from odradek.console.forms import read_form
-from odradek.console.safety import TOKEN_FIELD, TOKEN_HEADER
+from odradek.console.pages.forms import read_form
+from odradek.console.web.safety import TOKEN_FIELD, TOKEN_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from odradek.console.forms import Form
+    from odradek.console.pages.forms import Form
 
 AUDIT = logging.getLogger("odradek.console.audit")
 
