@@ -10,7 +10,7 @@ import pytest
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import read_state
 from odradek.console.cluster.broker_traffic import TrafficReader
-from odradek.console.cluster.sample_sources import from_offsets_and_sizes, from_traffic
+from odradek.console.cluster.snapshot import from_offsets_and_sizes, from_traffic
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.models.traffic import Traffic
 from odradek.protocol.errors import ErrorCode

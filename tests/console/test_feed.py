@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.console.cluster.feed import BATCH_RECORDS, KEPT_BYTES, Feed
+from odradek.console.cluster.feeds import BATCH_RECORDS, KEPT_BYTES, Feed
 from odradek.console.records.record import Record
 
 

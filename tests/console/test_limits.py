@@ -11,10 +11,9 @@ import pytest
 from odradek.cli.log import rows
 from odradek.cli.records import record_output
 from odradek.console.cluster import feeds, writing
-from odradek.console.cluster.feed import KEPT_BYTES, Feed
+from odradek.console.cluster.feeds import KEPT_BYTES, Feed
 from odradek.console.records import record
-from odradek.console.records.kept_records import NewestRecords
-from odradek.console.records.record import Record
+from odradek.console.records.record import NewestRecords, Record
 from odradek.console.views.records import FULL_CHARACTERS, decode
 from odradek.conventions.failures import Failure
 from tests.memory import memory_of

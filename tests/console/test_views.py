@@ -9,8 +9,8 @@ import pytest
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.admin.groups.state import GroupMember
+from odradek.console.cluster.group_lags import LagSummary
 from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
-from odradek.console.cluster.lag_summary import LagSummary
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
     Disks,

@@ -12,21 +12,22 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from odradek.console.cluster.connection import BadCredentials, Failure, NoSuchTopic, NotAllowed, NotAuthorized
+from odradek.console.cluster.connection import BadCredentials, NoSuchTopic, NotAllowed, NotAuthorized
 from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS, Console, Threads, TooManyStreams, console_of, has_console
 from odradek.console.login.gate import Gate
 from odradek.console.login.logins import Logins
 from odradek.console.pages import PAGES
-from odradek.console.pages.changes import Forbidden
-from odradek.console.pages.forms import FormError
+from odradek.console.pages.forms import Forbidden
 from odradek.console.pages.rigs import has_rigs
-from odradek.console.pages.topic import MissingTopic
-from odradek.console.views.state_notice import state_notice
+from odradek.console.pages.topics import MissingTopic
+from odradek.console.views.figures import FormError
+from odradek.console.views.overview import state_notice
 from odradek.console.web.asset_files import Assets, read_assets, version_of
-from odradek.console.web.rendering import Renderer
+from odradek.console.web.rendering import Renderer, render
 from odradek.console.web.safety import Safety, Tokens
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -57,9 +58,9 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     console: Console | None = None
     logins: Logins | None = None
     if settings.login is None:
-        console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer, threads)
+        console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), threads)
     else:
-        logins = Logins(settings, cluster, renderer, threads)
+        logins = Logins(settings, cluster, threads)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -115,8 +116,7 @@ def _state_notice(request: Request) -> str:
 async def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if isinstance(error, MissingTopic):
-        renderer: Renderer = request.app.state.renderer
-        return renderer.page(request, "topic_missing.html", 404, section="topics", text=error.detail, missing=error)
+        return render(request, "topic_missing.html", 404, section="topics", text=error.detail, missing=error)
     has_detail = error.detail != HTTPStatus(error.status_code).phrase
     text = error.detail if has_detail else MESSAGES.get(error.status_code, error.detail)
     return _error_page(request, error.status_code, text)
@@ -142,5 +142,4 @@ async def _show_failure(request: Request, error: Exception) -> Response:
 
 
 def _error_page(request: Request, status: int, text: str) -> Response:
-    renderer: Renderer = request.app.state.renderer
-    return renderer.page(request, "error.html", status, section="", code=status, text=text)
+    return render(request, "error.html", status, section="", code=status, text=text)

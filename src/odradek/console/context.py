@@ -6,8 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
-from odradek.console.cluster.pipelines import PipelineWatch
-from odradek.console.cluster.rigs import RigWatch
+from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from odradek.console.cluster.connection import Cluster
     from odradek.console.cluster.watch import ClusterWatch
     from odradek.console.settings import ConsoleSettings
-    from odradek.console.web.rendering import Renderer
 
 CALLS = 8  # that block at the same time; further ones wait
 STREAMS = 12  # live tails, searches and exports at the same time; further ones are refused
@@ -67,7 +65,6 @@ class Console:
         settings: ConsoleSettings,
         cluster: Cluster,
         watch: ClusterWatch,
-        renderer: Renderer,
         threads: Threads | None = None,
         most_streams: int = STREAMS,
         pipelines: PipelineWatch | None = None,
@@ -76,9 +73,8 @@ class Console:
         self.settings = settings
         self.cluster = cluster
         self.watch = watch
-        self.renderer = renderer
         self.pipelines = pipelines or PipelineWatch(cluster)  # these start with the first page that shows them
-        self.rigs = rigs or RigWatch(cluster, settings.preparation)
+        self.rigs = rigs or RigWatch(cluster, settings.decode_and_mask)
         self._threads = threads or Threads()
         self._most_streams = most_streams
         self._running_streams = 0

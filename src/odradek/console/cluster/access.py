@@ -21,7 +21,7 @@ from odradek.admin.acls.rules import (
 )
 from odradek.admin.quotas import KEYS_BY_TYPE, UNITS, Entity, Part, alter_quotas, entity_text, read_quotas
 from odradek.admin.users import DEFAULT_ITERATIONS, MECHANISMS, Credential, read_users, remove_credentials, set_password
-from odradek.console.cluster.permissions import CLUSTER, needs
+from odradek.console.cluster.connection import CLUSTER, needs
 from odradek.conventions.failures import Failure
 from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
 from odradek.security.authorizer import CLUSTER_NAME, Operation, ResourceType

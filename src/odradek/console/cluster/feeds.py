@@ -1,14 +1,15 @@
-"""The threads behind live parts of the records page: the tail of a topic, a search, and an export."""
+"""The threads behind live parts of the records page: the tail of a topic, a search, an export; and the feed of each."""
 
 from __future__ import annotations
 
 import queue
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.cluster.feed import BATCH_RECORDS, KEPT_BYTES
 from odradek.console.cluster.records import (
     WINDOW_GROWTH,
     Unreadable,
@@ -19,22 +20,85 @@ from odradek.console.cluster.records import (
     scan,
     split_range,
 )
-from odradek.console.records.kept_records import NewestRecords
-from odradek.console.records.record import cut_to_row, incomplete_line, json_line
-from odradek.console.records.record_page import in_page_order
-from odradek.console.views.figures import plural
+from odradek.console.records.record import NewestRecords, cut_to_row, in_page_order, incomplete_line, json_line
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.consume_range import PartitionRange
-    from odradek.console.cluster.feed import Feed
     from odradek.console.cluster.records import Reading
-    from odradek.console.records.preparation import Preparation
+    from odradek.console.records.decoding import DecodeAndMask
     from odradek.console.records.record import Record
     from odradek.console.records.record_filter import RecordFilter
+
+BATCH_RECORDS = 100
+KEPT_BYTES = 2 * 1024 * 1024
+
+
+class Taken(NamedTuple):
+    """`skipped` records were dropped, because more arrived than a page shows."""
+
+    records: list[Record]
+    seen: int
+    matched: int
+    skipped: int
+    total: int
+    is_done: bool
+    failure: str
+    notice: str  # what is not shown; the feed goes on
+    rest: Mapping[int, int]  # the offset of each partition at which another search goes on; empty without a limit
+
+
+class Feed:
+    """One writer, one reader. Beyond its size the oldest records are dropped, or, in a search, the writer stops."""
+
+    def __init__(self, limit: int = BATCH_RECORDS) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[Record] = deque()
+        self._waiting_bytes = 0
+        self._limit = limit
+        self._seen = self._matched = self._skipped = 0
+        self.total = 0
+        self.notice = ""
+        self.rest: Mapping[int, int] = {}
+        self._failure = ""
+        self._is_done = False
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """The reader has gone away."""
+        self.is_stopped = True
+
+    def add(self, seen: int, matching: list[Record], dropped: int = 0) -> None:
+        """`dropped` further records match, and are older than these."""
+        with self._lock:
+            self._seen += seen
+            self._matched += len(matching) + dropped
+            self._skipped += dropped
+            for record in matching:
+                self._waiting.append(record)
+                self._waiting_bytes += record.size_bytes
+                while len(self._waiting) > self._limit or (self._waiting_bytes > KEPT_BYTES and len(self._waiting) > 1):
+                    self._waiting_bytes -= self._waiting.popleft().size_bytes
+                    self._skipped += 1
+
+    def end(self, failure: str = "") -> None:
+        with self._lock:
+            self._failure = failure
+            self._is_done = True
+
+    def take(self) -> Taken:
+        """The records since the last call; counts are of the whole time."""
+        with self._lock:
+            records = list(self._waiting)
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            counts = self._seen, self._matched, self._skipped, self.total
+            return Taken(records, *counts, self._is_done, self._failure, self.notice, self.rest)
+
 
 Matching = Callable[["list[Record]"], "list[Record]"]
 
@@ -50,14 +114,14 @@ CHUNK_BYTES = 256 * 1024  # a queue of chunks is bounded in bytes by their size
 EXPORT_S = 600.0
 
 
-def tail(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, wanted: RecordFilter) -> None:
+def tail(cluster: Cluster, feed: Feed, reading: Reading, decode_and_mask: DecodeAndMask, wanted: RecordFilter) -> None:
     """Until the reader of the feed goes away. Without a filter only the newest records are masked and kept."""
     unreadable = Unreadable()
     try:
         for batch in follow(cluster, reading.topic, reading.partition, lambda: feed.is_stopped, unreadable):
             newest = batch if wanted.is_active else batch[-BATCH_RECORDS:]
             feed.notice = unreadable.notice
-            feed.add(len(batch), _matching(newest, prepare, wanted), len(batch) - len(newest))
+            feed.add(len(batch), _matching(newest, decode_and_mask, wanted), len(batch) - len(newest))
         feed.end()
     except Failure as failure:
         feed.end(failure.message)
@@ -65,7 +129,9 @@ def tail(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, w
         feed.end(f"{type(error).__name__}: {error}")
 
 
-def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, wanted: RecordFilter) -> None:
+def search(
+    cluster: Cluster, feed: Feed, reading: Reading, decode_and_mask: DecodeAndMask, wanted: RecordFilter
+) -> None:
     """From the start of the reading to the end of the topic, or from the newest records back to the oldest; until a
     limit is reached. All matches among the records that were read are shown, whatever ends the search."""
     try:
@@ -73,7 +139,7 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
         scanned = _Scanned(cluster, feed, reading, time.monotonic() + SEARCH_S)
         search_ranges = _search_backward if reading.is_backward else _search_forward
-        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching_rows(batch, prepare, wanted))
+        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching_rows(batch, decode_and_mask, wanted))
         limit = limit or scanned.limit
         feed.rest = scanned.rest if limit else {}
         feed.end(joined(limit, notice, scanned.unreadable.notice, uncommitted))
@@ -107,7 +173,7 @@ class _Scanned:
     def is_over(self) -> bool:
         """Whether a limit is reached, or the reader has gone away."""
         if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
-            self.limit = f"stopped after {plural(self.records, 'record')}"
+            self.limit = f"stopped after {count_text(self.records, 'record')}"
         return bool(self.limit) or self.feed.is_stopped
 
 
@@ -171,15 +237,15 @@ def backward_windows(ranges: Sequence[PartitionRange], remaining: Callable[[], i
         length *= WINDOW_GROWTH
 
 
-def _matching(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
-    if not wanted.is_active and not (batch and prepare.changes(batch[0].topic)):
+def _matching(batch: Sequence[Record], decode_and_mask: DecodeAndMask, wanted: RecordFilter) -> list[Record]:
+    if not wanted.is_active and not (batch and decode_and_mask.changes(batch[0].topic)):
         return list(batch)
-    return [record for record in map(prepare, batch) if wanted.matches(record)]
+    return [record for record in map(decode_and_mask, batch) if wanted.matches(record)]
 
 
-def _matching_rows(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
+def _matching_rows(batch: Sequence[Record], decode_and_mask: DecodeAndMask, wanted: RecordFilter) -> list[Record]:
     """Cut to what their rows show, so that all matches of a search fit into the memory of a page."""
-    return [cut_to_row(record) for record in _matching(batch, prepare, wanted)]
+    return [cut_to_row(record) for record in _matching(batch, decode_and_mask, wanted)]
 
 
 Chunks = queue.Queue["bytes | ExportEnd"]
@@ -194,7 +260,7 @@ class ExportEnd(NamedTuple):
 def export(
     cluster: Cluster,
     reading: Reading,
-    prepare: Preparation,
+    decode_and_mask: DecodeAndMask,
     wanted: RecordFilter,
     chunks: Chunks,
     is_stopped: Callable[[], bool],
@@ -213,7 +279,7 @@ def export(
     written = 0
     failure = ""
     try:
-        for chunk, records in _chunks(cluster, reading, prepare, wanted, is_stopped):
+        for chunk, records in _chunks(cluster, reading, decode_and_mask, wanted, is_stopped):
             put(chunk)
             written += records
     except Failure as problem:
@@ -244,7 +310,7 @@ def _batches(
 def _chunks(
     cluster: Cluster,
     reading: Reading,
-    prepare: Preparation,
+    decode_and_mask: DecodeAndMask,
     wanted: RecordFilter,
     is_stopped: Callable[[], bool],
 ) -> Iterator[tuple[bytes, int]]:
@@ -256,7 +322,7 @@ def _chunks(
     for batch in _batches(cluster, reading, wanted, is_stopped, unreadable):
         chunk = bytearray()
         records = 0
-        for record in _matching(batch, prepare, wanted):
+        for record in _matching(batch, decode_and_mask, wanted):
             if written + records >= EXPORT_RECORDS:
                 limit = f"{EXPORT_RECORDS:,} records"
             elif size_bytes >= EXPORT_BYTES:

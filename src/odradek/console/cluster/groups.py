@@ -27,9 +27,8 @@ from odradek.admin.groups.state import GroupState, PartitionLag, partitions_of, 
 from odradek.admin.groups.time_lag import add_time_lags
 from odradek.admin.kept_connections import KeptConnections
 from odradek.admin.partition_offsets import LATEST, read_offsets_of
-from odradek.console.cluster.group_lags import failures_of
-from odradek.console.cluster.lag_summary import LagSummary, summarize_lags
-from odradek.console.cluster.permissions import needs
+from odradek.console.cluster.connection import needs
+from odradek.console.cluster.group_lags import LagSummary, failures_of, summarize_lags
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

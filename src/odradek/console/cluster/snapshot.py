@@ -1,8 +1,9 @@
-"""The state of the cluster at one moment: brokers, partitions, offsets and sizes."""
+"""The state of the cluster at one moment: brokers, partitions, offsets and sizes; and samples between two of them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
@@ -10,10 +11,9 @@ from typing import TYPE_CHECKING
 from odradek.admin.cluster_state import BrokerCounts, ClusterState, PartitionState
 from odradek.admin.log_directories import Disks, LogDirectory, read_disks
 from odradek.admin.partition_offsets import EARLIEST, LATEST, read_offsets
+from odradek.console.models.traffic import values_between
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.console.models.traffic import BrokerLoad, Traffic
 
 __all__ = [
@@ -158,3 +158,27 @@ def growth_bytes(before: Disks, after: Disks) -> int:
         if previous is not None and size_bytes > previous:
             total += size_bytes - previous
     return total
+
+
+SampleSource = Callable[[Snapshot, Snapshot], Mapping[str, float | None]]  # None: the value is not known
+
+
+def from_offsets_and_sizes(before: Snapshot, after: Snapshot) -> dict[str, float | None]:
+    seconds = after.seconds_since(before)
+    return {
+        "records": sum(rates_by_topic(before.ends, after.ends, seconds).values()),
+        "bytes": growth_bytes(before.disks, after.disks) / seconds,
+        "stored": float(sum(directory.stored_bytes for directory in after.disks.directories)),
+        "under_replicated": float(after.health.under_replicated),
+    }
+
+
+def from_traffic(before: Snapshot, after: Snapshot) -> dict[str, float | None]:
+    """What brokers of Odradek count themselves; it replaces the values of the same names that others are asked for.
+
+    While a running broker lacks, the sums would be too small. Records are those of the offsets then. The growth of logs
+    is no replacement for bytes: it counts every replica.
+    """
+    running = [broker.broker_id for broker in after.state.brokers.values() if not broker.is_fenced]
+    measured = values_between(before.traffic, after.traffic, running)
+    return {**measured} if measured or not after.traffic else {"bytes": None}

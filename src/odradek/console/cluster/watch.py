@@ -15,16 +15,16 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import MinInSync, read_state
 from odradek.admin.controller_lookup import ControllerLookup
 from odradek.console.cluster.broker_traffic import TrafficReader
-from odradek.console.cluster.group_lags import GroupLags, read_group_lags
-from odradek.console.cluster.lag_summary import WideGroups
-from odradek.console.cluster.pacing import Freshness, Round, old_after_s, pause_s
-from odradek.console.cluster.round_calls import RoundCalls
-from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes, from_traffic
+from odradek.console.cluster.group_lags import GroupLags, WideGroups, read_group_lags
+from odradek.console.cluster.rounds import Freshness, PollingShare, Round, RoundCalls, old_after_s, pause_s
 from odradek.console.cluster.snapshot import (
     EARLIEST,
     LATEST,
+    SampleSource,
     Snapshot,
     examine,
+    from_offsets_and_sizes,
+    from_traffic,
     rates_by_topic,
     read_disks,
     read_offsets,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.console.cluster.lag_summary import LagSummary
+    from odradek.console.cluster.group_lags import LagSummary
     from odradek.console.cluster.snapshot import ClusterState, Key
     from odradek.console.models.traffic import BrokerLoad
 
@@ -51,22 +51,6 @@ FIRST_LAGS_S = 5.0  # a page waits so long for them
 SOURCES: tuple[SampleSource, ...] = (from_offsets_and_sizes, from_traffic)
 TOPIC_SERIES = 2_000
 GROUP_SERIES = 200
-
-
-class PollingShare:
-    """Counts the watches that make rounds at the same time, and so share the processor time of polling."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.watches = 0
-
-    def join(self) -> None:
-        with self._lock:
-            self.watches += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self.watches -= 1
 
 
 class ClusterWatch:

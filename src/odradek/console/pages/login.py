@@ -9,22 +9,22 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from odradek.console.cluster import identity
-from odradek.console.cluster.connection import Failure
+from odradek.console.cluster import connection as identity
 from odradek.console.login.gate import LOGIN_PATH, local_path
-from odradek.console.login.identities import TooManyIdentities
-from odradek.console.login.logins import LOGINS_AT_ONCE
-from odradek.console.login.oidc_rules import LoginRefused, authorization_address
+from odradek.console.login.logins import LOGINS_AT_ONCE, TooManyIdentities
+from odradek.console.login.oidc import LoginRefused, authorization_address
 from odradek.console.login.sessions import TooManySessions
-from odradek.console.pages.changes import checked_form, client_address, log_change
+from odradek.console.pages.forms import checked_form, client_address, log_change
 from odradek.console.settings import OidcLogin, SaslLogin
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.login.logins import Logins
-    from odradek.console.login.oidc_provider import TokenGrant
-    from odradek.console.web.rendering import Renderer
+    from odradek.console.login.oidc import TokenGrant
 
 T = TypeVar("T")
 
@@ -60,9 +59,8 @@ def _logins_of(request: Request) -> Logins:
 
 def _page(request: Request, error: str = "", status: int = 200, *, user: str = "", next_path: str = "/") -> Response:
     logins = _logins_of(request)
-    renderer = cast("Renderer", request.app.state.renderer)
     issuer = urlsplit(logins.method.issuer).netloc if isinstance(logins.method, OidcLogin) else ""
-    return renderer.page(
+    return render(
         request,
         "login.html",
         status,
@@ -198,8 +196,7 @@ async def log_out(request: Request) -> Response:
     logins.sessions.end(request.state.session)
     request.state.session = request.app.state.tokens.new_session()
     request.state.user = ""
-    renderer = cast("Renderer", request.app.state.renderer)
-    return renderer.redirect(LOGIN_PATH, "You are logged out.")
+    return redirect(request, LOGIN_PATH, "You are logged out.")
 
 
 ROUTES = [

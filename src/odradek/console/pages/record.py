@@ -10,11 +10,13 @@ from starlette.routing import Route
 
 from odradek.console.cluster.records import Reading, joined, read_page, read_record
 from odradek.console.context import console_of
-from odradek.console.pages.forms import parse_number
 from odradek.console.pages.records import attachment
 from odradek.console.records.record import json_line
-from odradek.console.views.page_links import INT32_MAX, INT64_MAX, RecordAddress
+from odradek.console.views.figures import parse_number
+from odradek.console.views.paging import RecordAddress
 from odradek.console.views.records import FORMATS, detail
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.figures import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +53,7 @@ def record_of(request: Request) -> RecordAddress:
 async def read_prepared(request: Request, at: RecordAddress) -> Record:
     console = console_of(request)
     record = await console.call(read_record, at.topic, at.partition, at.offset)
-    return await console.run(lambda: console.settings.preparation(record))
+    return await console.run(lambda: console.settings.decode_and_mask(record))
 
 
 async def show_record(request: Request) -> Response:
@@ -60,7 +62,7 @@ async def show_record(request: Request) -> Response:
     record = await read_prepared(request, at)
     view = await console.run(lambda: detail(record, at.form))
     template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
-    return console.renderer.page(request, template, section="topics", view=view, formats=FORMATS, at=at)
+    return render(request, template, section="topics", view=view, formats=FORMATS, at=at)
 
 
 async def step(request: Request, *, is_forward: bool) -> Response:
@@ -71,9 +73,9 @@ async def step(request: Request, *, is_forward: bool) -> Response:
     reading = Reading(at.topic, at.partition, start, limit=1, offsets={at.partition: at.offset + is_forward})
     page = await console.call(read_page, reading)
     for record in page.records:
-        return console.renderer.redirect(at._replace(offset=record.offset).address(), page.notice)
+        return redirect(request, at._replace(offset=record.offset).address(), page.notice)
     missing = f"There is no record {word} offset {at.offset:,} of partition {at.partition}."
-    return console.renderer.redirect(at.address(), joined(missing, page.notice))
+    return redirect(request, at.address(), joined(missing, page.notice))
 
 
 async def download_record(request: Request, *, part: str) -> Response:

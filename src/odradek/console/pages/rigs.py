@@ -13,7 +13,7 @@ from starlette.routing import Route
 from odradek.console.context import console_of, has_console
 from odradek.console.models.rigs import READINGS
 from odradek.console.views import rigs
-from odradek.console.web.rendering import event
+from odradek.console.web.rendering import event, render, render_fragment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ async def show(request: Request) -> Response:
     snapshot = await console.run(console.watch.snapshot)
     if READINGS not in snapshot.topics:
         raise HTTPException(404)
-    await console.run(console.rigs.prepare)
+    await console.run(console.rigs.load_view)
     await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
     now_s = time.time()
     trouble = _pipeline_trouble(console, now_s)
@@ -57,19 +57,17 @@ async def show(request: Request) -> Response:
             "warnings": rigs.warnings(model, now_s),
         }
     chosen = request.query_params.get("pump", "")[:LONGEST_NAME] or rigs.first_choice(pumps)
-    return console.renderer.page(
-        request, "rigs.html", section="rigs", view=view, chosen=chosen, charts=rigs.CHARTS, trouble=trouble
-    )
+    return render(request, "rigs.html", section="rigs", view=view, chosen=chosen, charts=rigs.CHARTS, trouble=trouble)
 
 
 def _pipeline_trouble(console: Console, now_s: float) -> str:
     with console.pipelines.reading() as pipelines:
-        return rigs.pipeline_trouble(pipelines.all(), now_s, is_masked=bool(console.settings.preparation.masks))
+        return rigs.pipeline_trouble(pipelines.all(), now_s, is_masked=console.settings.is_masked)
 
 
 async def stream(request: Request) -> Response:
     console = console_of(request)
-    await console.run(console.rigs.prepare)
+    await console.run(console.rigs.load_view)
     return StreamingResponse(console.update_page(_turns(request, console)), media_type="text/event-stream")
 
 
@@ -90,7 +88,7 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
                 "pumps": pumps,
                 "counts": rigs.state_counts(pumps),
                 "figures": rigs.figures(model, {} if snapshot is None else snapshot.topics, now_s),
-                "warnings": console.renderer.fragment("rigs_warnings.html", warnings=rigs.warnings(model, now_s)),
+                "warnings": render_fragment(request, "rigs_warnings.html", warnings=rigs.warnings(model, now_s)),
             }
         if points:
             last_second = points[-1].second

@@ -23,6 +23,7 @@ from odradek.console.cluster.access import (
     describe,
     entity_text,
 )
+from odradek.console.views.figures import FormError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from odradek.console.cluster.access import Credential, Entity
 
 ENTITY_TYPES = (("user", "User"), ("client-id", "Client id"), ("ip", "Address"))
-
-
-class AccessFormError(ValueError):
-    """A field of the Access pages that cannot be used; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +71,9 @@ def rule_row(rule: AclBinding) -> RuleRow:
 
 
 def parse_rules(codes: Sequence[str], most: int) -> list[AclBinding]:
-    """AccessFormError for anything but codes of `rule_row`."""
+    """FormError for anything but codes of `rule_row`."""
     if not 0 < len(codes) <= most:
-        raise AccessFormError(f"select 1 to {most} rules")
+        raise FormError(f"select 1 to {most} rules")
     rules = []
     for code in codes:
         try:
@@ -91,11 +88,11 @@ def parse_rules(codes: Sequence[str], most: int) -> list[AclBinding]:
                 Permission(permission),
             )
         except (ValueError, TypeError):
-            raise AccessFormError("a selected rule cannot be read; reload the page") from None
+            raise FormError("a selected rule cannot be read; reload the page") from None
         is_exact = rule.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED) and rule.operation > Operation.ANY
         is_exact = is_exact and rule.permission in (Permission.ALLOW, Permission.DENY)
         if not is_exact or not all(isinstance(text, str) and text for text in (name, principal, host)):
-            raise AccessFormError("a selected rule cannot be read; reload the page")
+            raise FormError("a selected rule cannot be read; reload the page")
         rules.append(rule)
     return rules
 
@@ -112,7 +109,7 @@ def rule_filters(fields: Mapping[str, str]) -> list[AclFilter]:
 def parse_principal(text: str) -> str:
     kind, colon, name = text.partition(":")
     if not (kind and colon and name) or not text.isprintable():
-        raise AccessFormError(f"{text[:60]!r} is not TYPE:NAME, such as User:alice or User:*")
+        raise FormError(f"{text[:60]!r} is not TYPE:NAME, such as User:alice or User:*")
     return text
 
 
@@ -122,7 +119,7 @@ def parse_access(role: str, operation: str) -> Access:
     if role == "consumer":
         return Access(consumer=True)
     if operation not in OPERATIONS:
-        raise AccessFormError("choose an operation")
+        raise FormError("choose an operation")
     return Access((OPERATIONS[operation],))
 
 
@@ -156,7 +153,7 @@ def quota_rows(quotas: Mapping[Entity, Mapping[str, float]], search: str) -> lis
 
 
 def parse_entity(code: str) -> Entity:
-    """The entity of a row; AccessFormError for anything else."""
+    """The entity of a row; FormError for anything else."""
     try:
         parts = tuple(Part(str(kind), None if name is None else str(name)) for kind, name in json.loads(code))
     except (ValueError, TypeError):
@@ -170,7 +167,7 @@ def new_entity(names: Mapping[str, str], defaults: Mapping[str, Any]) -> Entity:
     for kind, title in ENTITY_TYPES:
         name, is_default = names.get(kind, ""), bool(defaults.get(kind))
         if name and is_default:
-            raise AccessFormError(f"{title}: give a name, or choose the default of all others")
+            raise FormError(f"{title}: give a name, or choose the default of all others")
         if name or is_default:
             parts.append(Part(kind, name or None))
     return checked_entity(tuple(parts))
@@ -179,7 +176,7 @@ def new_entity(names: Mapping[str, str], defaults: Mapping[str, Any]) -> Entity:
 def checked_entity(parts: Entity) -> Entity:
     kinds = [part.type for part in parts]
     if not parts or not set(kinds) <= {kind for kind, _ in ENTITY_TYPES} or len(set(kinds)) < len(kinds):
-        raise AccessFormError("say whom the quota limits: a user, a client id, both, or an address")
+        raise FormError("say whom the quota limits: a user, a client id, both, or an address")
     if "ip" in kinds and len(kinds) > 1:
-        raise AccessFormError("an address cannot be combined with a user or a client id")
+        raise FormError("an address cannot be combined with a user or a client id")
     return parts

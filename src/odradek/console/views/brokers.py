@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.cluster.moves import Move
     from odradek.console.cluster.snapshot import LogDirectory, Snapshot
+    from odradek.console.cluster.topics import Move
     from odradek.console.models.traffic import BrokerLoad
 
 

@@ -8,7 +8,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.models.history import BUCKET_S
-from odradek.console.views.figures import plural, ranges, sparkline
+from odradek.console.views.figures import ranges, sparkline
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,5 +106,5 @@ def assignment_text(assignment: Sequence[tuple[str, int]]) -> str:
     ]
     topics = len({topic for topic, _index in assignment})
     if topics > MOST_TOPICS:
-        parts.append(f"… {plural(len(assignment), 'partition')} of {plural(topics, 'topic')}")
+        parts.append(f"… {count_text(len(assignment), 'partition')} of {count_text(topics, 'topic')}")
     return " · ".join(parts)

@@ -1,24 +1,26 @@
-"""What the pages of pipelines show: a row of the list, and the tiles, flows and expectations of one. Pure."""
+"""What the pages of pipelines show: a row of the list; tiles, flows and expectations of one; dead letters. Pure."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.charts import Chart
-from odradek.console.views.figures import DASH, age, compact, number, plural, rate, size, sparkline
-from odradek.console.views.overview import Tile
+from odradek.console.views.figures import DASH, age, compact, moment, number, rate, size, sparkline
+from odradek.console.views.overview import Chart, Tile
 from odradek.console.views.pipeline_graph import Drawing, draw
+from odradek.conventions.figures import count_text
 from odradek.pipelines.operating.status import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from odradek.console.cluster.letters import ListedLetter
     from odradek.console.cluster.snapshot import TopicSummary
-    from odradek.console.models.history import Sample
     from odradek.console.models.pipelines import KnownPipeline
+    from odradek.console.records.record import Record
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
 
 SPARK_POINTS = 60
@@ -224,13 +226,13 @@ def pipeline_view(
     row = pipeline_row(known, now_s, is_masked=is_masked)
     dead = topics.get(known.published.dead_letters or "")
     running = status.running_since_s
-    counted = "" if status.state_rows is None else f"{plural(status.state_rows, 'row')} "
+    counted = "" if status.state_rows is None else f"{count_text(status.state_rows, 'row')} "
     up_for = age((now_s - running) * 1000) if running is not None and status.state == "running" else DASH
     tiles = (
         Tile("Processed", rate(row.processed_per_s), f"records per second, {rate(row.input_per_s)} arrive"),
         Tile("Batch time", row.batch, "of the slowest flow"),
         Tile("Lag", row.lag, "records, of the slowest flow"),
-        Tile("Watermark", row.watermark, f"behind the clock, {plural(row.late, 'late row')}"),
+        Tile("Watermark", row.watermark, f"behind the clock, {count_text(row.late, 'late row')}"),
         Tile("State", row.state_size, f"{counted}in memory"),
         Tile(
             "Expectations",
@@ -239,7 +241,7 @@ def pipeline_view(
             "warn" if row.violations else "good",
         ),
         Tile("Dead letters", number(None if dead is None else dead.records), "in their topic"),
-        Tile("Running for", up_for, plural(status.restarts, "restart"), row.tone if status.restarts else ""),
+        Tile("Running for", up_for, count_text(status.restarts, "restart"), row.tone if status.restarts else ""),
     )
     return PipelineView(
         row,
@@ -256,9 +258,48 @@ def pipeline_view(
     )
 
 
-def columns(samples: Sequence[Sample]) -> dict[str, list[Any]]:
-    """As `views/charts.columns`, for the charts of a pipeline."""
-    found: dict[str, list[Any]] = {"time": [round(sample.time_s, 1) for sample in samples]}
-    for chart in CHARTS:
-        found[chart.name] = [sample.values.get(chart.name) for sample in samples]
-    return found
+LONGEST_VALUE = 160
+LONGEST_REASON = 300
+
+
+class LetterRow(NamedTuple):
+    position: str
+    partition: int
+    offset: int
+    time: str
+    step: str
+    reason: str
+    origin: str
+    value: str
+    is_redriven: bool
+    can_be_redriven: bool
+
+
+def letter_row(listed: ListedLetter, shown: Record, *, is_masked: bool) -> LetterRow:
+    """Details of a reason are an excerpt of the value: with masks, only its kind is shown."""
+    found = listed.found
+    letter = found.letter
+    partition, offset = found.position
+    value = (shown.value or b"")[: LONGEST_VALUE * 4].decode(errors="replace")[:LONGEST_VALUE]
+    return LetterRow(
+        f"{partition}:{offset}",
+        partition,
+        offset,
+        moment(found.timestamp_ms),
+        letter.step,
+        (letter.kind if is_masked else letter.reason)[:LONGEST_REASON],
+        f"{letter.source_topic}-{letter.source.replace(':', ' at ')}" if letter.source_topic else "",
+        "null" if found.value is None else value,
+        listed.is_redriven,
+        letter.can_be_redriven,
+    )
+
+
+def choices(listed: Sequence[ListedLetter]) -> dict[str, list[tuple[str, int]]]:
+    """Pipelines, steps and kinds of reasons, the most frequent first."""
+    letters = [each.found.letter for each in listed]
+    return {
+        "pipeline": Counter(letter.pipeline for letter in letters).most_common(50),
+        "step": Counter(letter.step for letter in letters).most_common(50),
+        "reason": Counter(letter.kind for letter in letters).most_common(50),
+    }

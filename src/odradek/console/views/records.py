@@ -1,15 +1,17 @@
-"""Records as they are shown: decoded, cut to what a row holds, or in full. Pure."""
+"""Records as they are shown: decoded, coloured, cut to what a row holds, or in full. Pure."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.records.masking import NOT_JSON, indent_json, parse_json
 from odradek.console.records.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
-from odradek.console.views.figures import moment, plural
+from odradek.console.views.figures import moment
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,10 +174,10 @@ def consume_command(
         return _filtered(words, wanted)
     if reading.partition is None and reading.start == "newest":
         return CopiedCommand(
-            shlex.join(words), f"It prints the newest {plural(reading.limit, 'record')} of each partition."
+            shlex.join(words), f"It prints the newest {count_text(reading.limit, 'record')} of each partition."
         )
     words += ["--max-records", str(limit)]
-    note = f"It prints the first {plural(limit, 'record')} that arrive, of any partition."
+    note = f"It prints the first {count_text(limit, 'record')} that arrive, of any partition."
     return CopiedCommand(shlex.join(words), note if reading.partition is None else "")
 
 
@@ -188,3 +190,31 @@ def _filtered(words: list[str], wanted: RecordFilter) -> CopiedCommand:
     else:
         note = f"It prints the lines that have the text anywhere, not in the {wanted.field} only."
     return CopiedCommand(f"{shlex.join(words)} | grep -i -F -- {shlex.quote(wanted.text)}", note)
+
+
+LONGEST_TEXT = 20_000  # longer documents are shown in one colour: each part is an element of the page
+PARTS = re.compile(
+    r'(?P<name>"(?:[^"\\]|\\.)*"(?=:))|(?P<string>"(?:[^"\\]|\\.)*")'
+    r"|(?P<number>-?\d[\d.eE+-]*)|(?P<literal>true|false|null|NaN|-?Infinity)"
+)
+
+
+class JsonPart(NamedTuple):
+    kind: str  # name, string, number, literal; empty for the text between them
+    text: str
+
+
+def json_parts(text: str) -> list[JsonPart]:
+    """The parts in their order: joined they are the text."""
+    if len(text) > LONGEST_TEXT:
+        return [JsonPart("", text)]
+    parts: list[JsonPart] = []
+    end = 0
+    for found in PARTS.finditer(text):
+        if found.start() > end:
+            parts.append(JsonPart("", text[end : found.start()]))
+        parts.append(JsonPart(found.lastgroup or "", found[0]))
+        end = found.end()
+    if end < len(text):
+        parts.append(JsonPart("", text[end:]))
+    return parts

@@ -6,9 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.console.models.rigs import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
-from odradek.console.views.figures import DASH, age, number, plural, rate
+from odradek.console.views.figures import DASH, age, number, rate
 from odradek.console.views.pipelines import is_processing, pipeline_row
 from odradek.console.views.records import visible
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +53,9 @@ def pipeline_trouble(pipelines: Iterable[KnownPipeline], now_s: float, *, is_mas
     latest = max(writers, key=lambda each: each.published.published_s)
     row = pipeline_row(latest, now_s, is_masked=is_masked)
     reason = f": {row.reason}" if row.reason else ""
-    text = f"Readings are not evaluated. Pipeline {row.name}: {row.state}, {plural(row.restarts, 'restart')}{reason}"
+    text = (
+        f"Readings are not evaluated. Pipeline {row.name}: {row.state}, {count_text(row.restarts, 'restart')}{reason}"
+    )
     return visible(text)
 
 
