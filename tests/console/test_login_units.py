@@ -19,7 +19,7 @@ from odradek.console.login.attempts import (
     LoginAttempts,
     network_of,
 )
-from odradek.console.login.gate import is_open, local_path
+from odradek.console.login.logins import is_open, local_path
 from odradek.console.login.oidc import (
     MOST_PENDING,
     MOST_PENDING_OF_ADDRESS,

@@ -15,9 +15,8 @@ from starlette.routing import Route
 from odradek.console.cluster.connection import BadCredentials, NoSuchTopic, NotAllowed, NotAuthorized
 from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.watch import ClusterWatch
-from odradek.console.context import STREAMS, Console, Threads, TooManyStreams, console_of, has_console
-from odradek.console.login.gate import Gate
-from odradek.console.login.logins import Logins
+from odradek.console.context import Console, Threads, TooManyStreams, console_of, has_console
+from odradek.console.login.logins import Gate, Logins
 from odradek.console.pages import PAGES
 from odradek.console.pages.forms import Forbidden
 from odradek.console.pages.rigs import has_rigs
@@ -38,6 +37,18 @@ if TYPE_CHECKING:
     from odradek.console.cluster.connection import Cluster
     from odradek.console.settings import ConsoleSettings
 
+STATUSES: dict[type[Exception], int] = {  # the first kind counts
+    Forbidden: 403,
+    FormError: 400,
+    TooManyStreams: 503,
+    NotAllowed: 403,
+    NotAuthorized: 403,
+    NoSuchTopic: 404,
+    NoSuchRecord: 404,
+    Failure: 502,
+    TimeoutError: 504,
+}
+AGAIN = "; log out, and log in again"
 MESSAGES = {404: "There is no such page.", 405: "This address takes no such request."}
 
 
@@ -90,14 +101,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
             ),
             *([Middleware(Gate, logins=logins)] if logins is not None else []),
         ],
-        exception_handlers={
-            HTTPException: _show_http_error,
-            Failure: _show_failure,
-            FormError: _show_failure,
-            Forbidden: _show_failure,
-            TimeoutError: _show_failure,
-            TooManyStreams: _show_failure,
-        },
+        exception_handlers={HTTPException: _show_http_error, **dict.fromkeys(STATUSES, _show_failure)},
         lifespan=lifespan,
     )
     app.state.console = console
@@ -123,22 +127,10 @@ async def _show_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _show_failure(request: Request, error: Exception) -> Response:
-    if isinstance(error, Forbidden):
-        return _error_page(request, 403, str(error))
-    if isinstance(error, FormError):
-        return _error_page(request, 400, str(error))
-    if isinstance(error, TooManyStreams):
-        text = f"{STREAMS} tails, searches and exports are running; close one of them, and try again"
-        return _error_page(request, 503, str(error) or text)
-    if isinstance(error, NotAllowed | NotAuthorized):
-        return _error_page(request, 403, error.message)
-    if isinstance(error, BadCredentials):
-        return _error_page(request, 502, f"{error.message}; log out, and log in again")
-    if isinstance(error, NoSuchTopic | NoSuchRecord):
-        return _error_page(request, 404, error.message)
-    if isinstance(error, Failure):
-        return _error_page(request, 502, error.message)
-    return _error_page(request, 504, "the cluster did not answer in time")
+    status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+    if isinstance(error, TimeoutError):
+        return _error_page(request, status, "the cluster did not answer in time")
+    return _error_page(request, status, f"{error}{AGAIN if isinstance(error, BadCredentials) else ''}")
 
 
 def _error_page(request: Request, status: int, text: str) -> Response:

@@ -115,7 +115,7 @@ class Console:
     def start_stream(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
         """Run a function that ends when its reader goes away; TooManyStreams when as many run as are allowed."""
         if self._threads.running_streams >= STREAMS or self._running_streams >= self._most_streams:
-            raise TooManyStreams
+            raise TooManyStreams(f"{STREAMS} tails, searches and exports are running; close one of them, and try again")
         self._threads.running_streams += 1
         self._running_streams += 1
         future = asyncio.get_running_loop().run_in_executor(self._threads.streams, function)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 200
 MOST_CONNECTIONS_OF_ADDRESS = 100  # so that one address leaves some to the others
+BACKLOG = 128
+STOP_S = 2  # for pages that are being sent; streams end at once
 
 
 class BoundedConnection(H11Protocol):
@@ -102,10 +104,6 @@ class ProxiedConnection(BoundedConnection):
     """Behind a proxy all connections come from one address."""
 
     most_of_address = None
-
-
-BACKLOG = 128
-STOP_S = 2  # for pages that are being sent; streams end at once
 
 
 def listen(settings: ConsoleSettings) -> socket.socket:

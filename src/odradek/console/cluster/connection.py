@@ -26,6 +26,11 @@ class NotAllowed(Failure):
     """The user's access rules do not allow it; the message names the permission."""
 
 
+def trouble_of(error: Exception) -> str:
+    """The message of a failure; of any other exception also its type."""
+    return error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+
+
 @contextmanager
 def needs(operation: str, resource: str) -> Iterator[None]:
     """Within the block, a refusal by the access rules becomes NotAllowed with the operation and the resource."""

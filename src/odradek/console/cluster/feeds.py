@@ -5,11 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.console.cluster.connection import trouble_of
 from odradek.console.cluster.records import (
     WINDOW_GROWTH,
     Unreadable,
@@ -36,6 +36,18 @@ if TYPE_CHECKING:
 
 BATCH_RECORDS = 100
 KEPT_BYTES = 2 * 1024 * 1024
+Matching = Callable[["list[Record]"], "list[Record]"]
+MOST_MATCHES = 500
+TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches"
+TOO_LARGE_MATCHES = "stopped: the matches are too large for a page"
+FIRST_WINDOW = 1_000  # offsets of each partition
+MOST_SCANNED = 5_000_000
+SEARCH_S = 120.0
+EXPORT_RECORDS = 100_000
+EXPORT_BYTES = 512 * 1024 * 1024
+CHUNK_BYTES = 256 * 1024  # a queue of chunks is bounded in bytes by their size
+EXPORT_S = 600.0
+Chunks = queue.Queue["bytes | ExportEnd"]
 
 
 class Taken(NamedTuple):
@@ -57,9 +69,7 @@ class Feed:
 
     def __init__(self, limit: int = BATCH_RECORDS) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[Record] = deque()
-        self._waiting_bytes = 0
-        self._limit = limit
+        self._waiting = NewestRecords(limit, KEPT_BYTES)
         self._seen = self._matched = self._skipped = 0
         self.total = 0
         self.notice = ""
@@ -78,12 +88,7 @@ class Feed:
             self._seen += seen
             self._matched += len(matching) + dropped
             self._skipped += dropped
-            for record in matching:
-                self._waiting.append(record)
-                self._waiting_bytes += record.size_bytes
-                while len(self._waiting) > self._limit or (self._waiting_bytes > KEPT_BYTES and len(self._waiting) > 1):
-                    self._waiting_bytes -= self._waiting.popleft().size_bytes
-                    self._skipped += 1
+            self._waiting.add(matching)
 
     def end(self, failure: str = "") -> None:
         with self._lock:
@@ -93,25 +98,9 @@ class Feed:
     def take(self) -> Taken:
         """The records since the last call; counts are of the whole time."""
         with self._lock:
-            records = list(self._waiting)
-            self._waiting.clear()
-            self._waiting_bytes = 0
-            counts = self._seen, self._matched, self._skipped, self.total
+            records = self._waiting.take()
+            counts = self._seen, self._matched, self._skipped + self._waiting.dropped, self.total
             return Taken(records, *counts, self._is_done, self._failure, self.notice, self.rest)
-
-
-Matching = Callable[["list[Record]"], "list[Record]"]
-
-MOST_MATCHES = 500
-TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches"
-TOO_LARGE_MATCHES = "stopped: the matches are too large for a page"
-FIRST_WINDOW = 1_000  # offsets of each partition
-MOST_SCANNED = 5_000_000
-SEARCH_S = 120.0
-EXPORT_RECORDS = 100_000
-EXPORT_BYTES = 512 * 1024 * 1024
-CHUNK_BYTES = 256 * 1024  # a queue of chunks is bounded in bytes by their size
-EXPORT_S = 600.0
 
 
 def tail(cluster: Cluster, feed: Feed, reading: Reading, decode_and_mask: DecodeAndMask, wanted: RecordFilter) -> None:
@@ -123,10 +112,8 @@ def tail(cluster: Cluster, feed: Feed, reading: Reading, decode_and_mask: Decode
             feed.notice = unreadable.notice
             feed.add(len(batch), _matching(newest, decode_and_mask, wanted), len(batch) - len(newest))
         feed.end()
-    except Failure as failure:
-        feed.end(failure.message)
     except Exception as error:
-        feed.end(f"{type(error).__name__}: {error}")
+        feed.end(trouble_of(error))
 
 
 def search(
@@ -143,10 +130,8 @@ def search(
         limit = limit or scanned.limit
         feed.rest = scanned.rest if limit else {}
         feed.end(joined(limit, notice, scanned.unreadable.notice, uncommitted))
-    except Failure as failure:
-        feed.end(failure.message)
     except Exception as error:
-        feed.end(f"{type(error).__name__}: {error}")
+        feed.end(trouble_of(error))
 
 
 @dataclass(slots=True)
@@ -248,9 +233,6 @@ def _matching_rows(batch: Sequence[Record], decode_and_mask: DecodeAndMask, want
     return [cut_to_row(record) for record in _matching(batch, decode_and_mask, wanted)]
 
 
-Chunks = queue.Queue["bytes | ExportEnd"]
-
-
 class ExportEnd(NamedTuple):
     """`failure` is empty at the end of an export that has not failed."""
 
@@ -282,10 +264,8 @@ def export(
         for chunk, records in _chunks(cluster, reading, decode_and_mask, wanted, is_stopped):
             put(chunk)
             written += records
-    except Failure as problem:
-        failure = problem.message
     except Exception as error:
-        failure = f"{type(error).__name__}: {error}"
+        failure = trouble_of(error)
     if failure:
         put(incomplete_line(failure, written))
     put(ExportEnd(failure))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from odradek.admin.partition_offsets import Key
 
 MOST_LISTED = 500  # partitions
+NO_END = "end not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,6 @@ class WideGroups:
         self._changed.add(name)
 
 
-NO_END = "end not known"
-
-
 class GroupLags(NamedTuple):
     totals: dict[str, int]  # records that groups have not read; without groups with a partition whose end is not known
     wide: dict[str, LagSummary]  # of groups with more partitions than a page lists
@@ -133,7 +131,7 @@ def read_group_lags(cluster: Cluster, requests: BrokerRequests, state: ClusterSt
     totals = {name: lag for name, lag in lags.items() if lag is not None}
     failures = failures_of(partitions, ends)
     wide = {
-        name: summarize_lags(offsets, ends, _of_group(failures, offsets), read_at_s)
+        name: summarize_lags(offsets, ends, {key: failures[key] for key in failures if key in offsets}, read_at_s)
         for name, offsets in committed.items()
         if len(offsets) > MOST_LISTED
     }
@@ -147,7 +145,3 @@ def failures_of(partitions: Iterable[PartitionState], ends: Mapping[Key, int]) -
         for each in partitions
         if (each.topic, each.index) not in ends
     }
-
-
-def _of_group(failures: Mapping[Key, str], committed: Mapping[Key, int]) -> dict[Key, str]:
-    return {key: failure for key, failure in failures.items() if key in committed}

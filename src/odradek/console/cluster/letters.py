@@ -23,12 +23,9 @@ READ_BYTES = 64 * 1024 * 1024
 LONGEST_VALUE = 16 * 1024
 
 
-class ListedLetter:
-    """A dead letter, and whether it was written back."""
-
-    def __init__(self, found: FoundLetter, *, is_redriven: bool) -> None:
-        self.found = found
-        self.is_redriven = is_redriven
+class ListedLetter(NamedTuple):
+    found: FoundLetter
+    is_redriven: bool
 
 
 class ListedLetters(NamedTuple):
@@ -59,7 +56,7 @@ def _list_letters(cluster: Cluster, selection: Selection) -> ListedLetters:
         found += 1
         size_bytes += each.size_bytes
         short = replace(each, value=None if each.value is None else each.value[:LONGEST_VALUE])
-        newest.append(ListedLetter(short, is_redriven=each.position in ledger))
+        newest.append(ListedLetter(short, each.position in ledger))
         if len(newest) >= 2 * SHOWN_LETTERS:
             newest = _newest(newest)
         if size_bytes > READ_BYTES:

@@ -20,6 +20,9 @@ LONGEST_INTERVAL_S = 60.0  # of a watch that is the only one
 LONGEST_SHARED_INTERVAL_S = 300.0
 OLD_AFTER = 3  # intervals
 OLDEST_S = 180.0
+FORWARDED = (DescribeQuorumRequest, ListPartitionReassignmentsRequest)  # to the controller
+
+R = TypeVar("R", bound="Response")
 
 
 class Round(NamedTuple):
@@ -53,11 +56,6 @@ def _share_s(last: Round, watches: int) -> float:
     """The pause after which a number of watches with rounds like this one have used their share."""
     longest_s = min(LONGEST_INTERVAL_S * watches, LONGEST_SHARED_INTERVAL_S)
     return min(last.used_s * SHARE_OF_TIME * watches, longest_s)
-
-
-FORWARDED = (DescribeQuorumRequest, ListPartitionReassignmentsRequest)  # to the controller
-
-R = TypeVar("R", bound="Response")
 
 
 class PollingShare:

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from odradek.admin.cluster_state import BrokerCounts, ClusterState, PartitionState
-from odradek.admin.log_directories import Disks, LogDirectory, read_disks
-from odradek.admin.partition_offsets import EARLIEST, LATEST, read_offsets
-from odradek.console.models.traffic import values_between
+from odradek.admin.log_directories import Disks, LogDirectory
+from odradek.console.cluster.traffic import values_between
 
 if TYPE_CHECKING:
-    from odradek.console.models.traffic import BrokerLoad, Traffic
+    from collections.abc import Mapping
 
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "ClusterState",
-    "Disks",
-    "LogDirectory",
-    "PartitionState",
-    "read_disks",
-    "read_offsets",
-]
+    from odradek.console.cluster.traffic import BrokerLoad, Traffic
+
+__all__ = ["ClusterState", "LogDirectory", "PartitionState"]
 
 MOST_PROBLEMS = 50
 Key = tuple[str, int]  # topic, partition
@@ -160,25 +151,22 @@ def growth_bytes(before: Disks, after: Disks) -> int:
     return total
 
 
-SampleSource = Callable[[Snapshot, Snapshot], Mapping[str, float | None]]  # None: the value is not known
+def sample_values(before: Snapshot, after: Snapshot) -> dict[str, float]:
+    """The values of the charts, as far as they are known, by name.
 
-
-def from_offsets_and_sizes(before: Snapshot, after: Snapshot) -> dict[str, float | None]:
+    What brokers of Odradek count themselves replaces the values that can be read from any Kafka cluster, by offsets and
+    sizes. While a running broker does not answer, their sums would be too small: then records are those of the offsets.
+    The growth of logs is no replacement for bytes, because it counts every replica.
+    """
     seconds = after.seconds_since(before)
-    return {
+    values = {
         "records": sum(rates_by_topic(before.ends, after.ends, seconds).values()),
         "bytes": growth_bytes(before.disks, after.disks) / seconds,
         "stored": float(sum(directory.stored_bytes for directory in after.disks.directories)),
         "under_replicated": float(after.health.under_replicated),
     }
-
-
-def from_traffic(before: Snapshot, after: Snapshot) -> dict[str, float | None]:
-    """What brokers of Odradek count themselves; it replaces the values of the same names that others are asked for.
-
-    While a running broker lacks, the sums would be too small. Records are those of the offsets then. The growth of logs
-    is no replacement for bytes: it counts every replica.
-    """
     running = [broker.broker_id for broker in after.state.brokers.values() if not broker.is_fenced]
     measured = values_between(before.traffic, after.traffic, running)
-    return {**measured} if measured or not after.traffic else {"bytes": None}
+    if after.traffic and not measured:
+        del values["bytes"]
+    return {**values, **measured}

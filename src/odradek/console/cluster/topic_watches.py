@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 from odradek.admin.errors import NoSuchTopic
 from odradek.admin.records.consume_range import Start, find_ranges
 from odradek.admin.records.record_fetcher import EARLIEST, FetchSettings, RecordFetcher
-from odradek.console.cluster.connection import needs
+from odradek.console.cluster.connection import needs, trouble_of
 from odradek.console.cluster.records import Unreadable, joined, record_of
 from odradek.console.models.pipelines import Pipelines, parse_update
 from odradek.console.models.rigs import FOLLOWED, RigModel, parse_record
-from odradek.conventions.failures import Failure
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
 from odradek.pipelines.operating.status_record import TOPIC
@@ -28,9 +27,11 @@ if TYPE_CHECKING:
     from odradek.admin.records.record_fetcher import Key
     from odradek.console.models.pipelines import StatusUpdate
     from odradek.console.records.decoding import DecodeAndMask
+    from odradek.conventions.failures import Failure
     from odradek.pipelines.examples.live_view.definition import ViewDefinition
     from odradek.pipelines.examples.live_view.records import SeenRecord
 
+FIRST_READ_S = 3.0  # a page waits so long for a topic
 LARGEST_BATCH_BYTES = 8 * 1024 * 1024  # when it is decompressed
 PIPELINE_SETTINGS = FetchSettings(
     LARGEST_BATCH_BYTES, max_wait_ms=200, client_id="odradek-console", offset_reset="earliest"
@@ -86,7 +87,7 @@ class TopicWatch(ABC, Generic[M]):
                     threading.Thread(target=self._run, name=self.name, daemon=True).start()
             yield self._model
 
-    def wait_until_read(self, timeout_s: float) -> None:
+    def wait_until_read(self, timeout_s: float = FIRST_READ_S) -> None:
         """Waits for the end of a topic, or the reason why it is not read, in the first seconds of the watch; blocks."""
         with self.reading():
             remaining_s = self._began_at + timeout_s - time.monotonic()
@@ -109,10 +110,8 @@ class TopicWatch(ABC, Generic[M]):
             try:
                 self._follow()
                 return
-            except Failure as failure:
-                self.trouble = failure.message
             except Exception as error:
-                self.trouble = f"{type(error).__name__}: {error}"
+                self.trouble = trouble_of(error)
             self._is_caught_up.set()
             self._is_stopped.wait(self.retry_s)
 

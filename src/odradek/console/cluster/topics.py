@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Setting"]
 
 REQUEST_TIMEOUT_S = 15.0
+__all__ = ["Move"]
+Targets = dict[tuple[str, int], tuple[int, ...]]
 
 
 def create_topic(
@@ -83,11 +85,6 @@ def alter_topic_setting(cluster: Cluster, name: str, setting: str, value: str | 
     change = ConfigEntry(setting, value, incremental_operation=operation)
     with suggesting_names([setting]), needs("AlterConfigs", f"topic {name}"):
         alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change]))
-
-
-__all__ = ["Move"]
-
-Targets = dict[tuple[str, int], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)

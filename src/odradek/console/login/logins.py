@@ -1,4 +1,4 @@
-"""The state of logins: attempts, pending logins, sessions, and the consoles of users.
+"""Logins: the layer that lets requests of sessions through, and the consoles of users.
 
 Each identity has its own connections, watches and so its own history. Nothing that was read for one user is kept where
 a page of another could find it. An identity is a user with a secret. Sessions of the same identity share its watches,
@@ -14,11 +14,13 @@ import hmac
 import secrets
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, RedirectResponse
 
 from odradek.console.cluster.rounds import PollingShare
-from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch
 from odradek.console.cluster.watch import ClusterWatch
 from odradek.console.context import STREAMS_OF_SESSION, Console
 from odradek.console.login.attempts import LoginAttempts
@@ -28,31 +30,79 @@ from odradek.console.login.sessions import Sessions
 from odradek.console.settings import OidcLogin
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from odradek.console.cluster.connection import Cluster
     from odradek.console.context import Threads
     from odradek.console.login.oidc import TokenGrant
     from odradek.console.login.sessions import Session
     from odradek.console.settings import ConsoleSettings
 
+LOGIN_PATH = "/login"
+OPEN_PATHS = frozenset({LOGIN_PATH, "/login/oidc", "/login/callback"})
+ASSETS = "/assets/"
+LARGEST_NEXT = 1_000
 MOST_IDENTITIES = 25
 UNWATCHED_S = 60.0  # the cluster is not polled for a user who has requested no page for so long
+HOUSEKEEPING_S = 5.0
+LOGINS_AT_ONCE = 4  # further ones are refused, so that guesses do not occupy the threads of users
+
+
+class Gate:
+    def __init__(self, app: ASGIApp, logins: Logins) -> None:
+        self._app = app
+        self._logins = logins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        session = self._logins.sessions.find(scope["state"]["session"], is_use=not is_automatic(headers))
+        if session is not None:
+            scope["state"].update(console=session.content, user=session.user)
+        elif not is_open(scope["path"]):
+            await _to_login(scope, headers)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def is_open(path: str) -> bool:
+    """Whether a path is served without a session. Paths with dots are those of no page."""
+    return path in OPEN_PATHS or (path.startswith(ASSETS) and "/.." not in path)
+
+
+def is_automatic(headers: Headers) -> bool:
+    """Whether a page makes the request by itself, without its user: a stream, or a panel that is loaded again."""
+    return "text/event-stream" in headers.get("accept", "") or headers.get("hx-trigger") == "panel"
+
+
+def _to_login(scope: Scope, headers: Headers) -> PlainTextResponse | RedirectResponse:
+    if headers.get("hx-request") == "true":
+        return PlainTextResponse("log in again\n", 401, {"hx-redirect": LOGIN_PATH})
+    if scope["method"] != "GET" or is_automatic(headers):
+        return PlainTextResponse("the session has ended; log in again\n", 401)
+    query = scope.get("query_string", b"").decode("latin-1")
+    path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")  # encoded: a name may have % ? #
+    known = "" if path == "/" else f"?next={quote(local_path(path), safe='')}"
+    return RedirectResponse(f"{LOGIN_PATH}{known}", 303)
+
+
+def local_path(text: str) -> str:
+    """A path of the console, or its first page: never an address of another site."""
+    is_clean = text.isprintable() and "\\" not in text and len(text) <= LARGEST_NEXT
+    if not is_clean or not text.startswith("/") or text.startswith("//"):
+        return "/"
+    parts = urlsplit(text)
+    return "/" if parts.scheme or parts.netloc or parts.path in OPEN_PATHS else text
 
 
 class TooManyIdentities(Exception):
     """As many different users are logged in as the console watches the cluster for."""
 
 
-@dataclass(slots=True)
-class _Identity:
-    cluster: Cluster
-    watch: ClusterWatch
-    pipelines: PipelineWatch
-    rigs: RigWatch
-    consoles: list[Console] = field(default_factory=list)
-
-
 class Identities:
-    """Only the event loop uses it."""
+    """The consoles of each identity, one for each of its sessions. Only the event loop uses it."""
 
     def __init__(self, settings: ConsoleSettings, threads: Threads, most: int = MOST_IDENTITIES) -> None:
         self._settings = settings
@@ -60,7 +110,7 @@ class Identities:
         self._most = most
         self._share = PollingShare()
         self._key = secrets.token_bytes(32)
-        self._identities: dict[tuple[str, bytes], _Identity] = {}
+        self._identities: dict[tuple[str, bytes], list[Console]] = {}
 
     def __len__(self) -> int:
         return len(self._identities)
@@ -78,42 +128,37 @@ class Identities:
 
     def open(self, user: str, secret: str, cluster: Cluster) -> Console:
         """A console with connections of the user. The caller has logged in with this cluster."""
+        if self.is_full_for(user, secret):
+            raise TooManyIdentities
         key = self._key_of(user, secret)
-        identity = self._identities.get(key)
-        if identity is None:
-            if self.is_full_for(user, secret):
-                raise TooManyIdentities
-            watch = ClusterWatch(cluster, self._settings.sample_interval_s, share=self._share, unwatched_s=UNWATCHED_S)
-            identity = _Identity(
-                cluster, watch, PipelineWatch(cluster), RigWatch(cluster, self._settings.decode_and_mask)
+        consoles = self._identities.get(key, [])
+        if consoles:
+            first = consoles[0]
+            console = Console(
+                self._settings,
+                first.cluster,
+                first.watch,
+                self._threads,
+                STREAMS_OF_SESSION,
+                first.pipelines,
+                first.rigs,
             )
-            identity.watch.start()
-            self._identities[key] = identity
-        console = Console(
-            self._settings,
-            identity.cluster,
-            identity.watch,
-            self._threads,
-            STREAMS_OF_SESSION,
-            identity.pipelines,
-            identity.rigs,
-        )
-        identity.consoles.append(console)
+        else:
+            watch = ClusterWatch(cluster, self._settings.sample_interval_s, share=self._share, unwatched_s=UNWATCHED_S)
+            watch.start()
+            console = Console(self._settings, cluster, watch, self._threads, STREAMS_OF_SESSION)
+        self._identities[key] = [*consoles, console]
         return console
 
     def close(self, console: Console) -> None:
-        """End the streams of a console; and its watch, if no other session of the identity uses it."""
+        """End the streams of a console; and its watches, if no other session of the identity uses them."""
         console.close()
-        for key, identity in list(self._identities.items()):
-            if console in identity.consoles:
-                identity.consoles.remove(console)
-                if not identity.consoles:
+        for key, consoles in list(self._identities.items()):
+            if console in consoles:
+                consoles.remove(console)
+                if not consoles:
                     del self._identities[key]
                     console.stop_watches(wait=False)
-
-
-HOUSEKEEPING_S = 5.0
-LOGINS_AT_ONCE = 4  # further ones are refused, so that guesses do not occupy the threads of users
 
 
 class Logins:

@@ -44,6 +44,11 @@ PENDING_S = 600.0
 MOST_PENDING = 1_000
 MOST_PENDING_OF_ADDRESS = 100  # so that one client, which needs no user for it, does not drop the logins of others
 CLOCK_SKEW_S = 60
+TIMEOUT_S = 10.0
+LARGEST_DOCUMENT_BYTES = 1024 * 1024
+KEPT_S = 600.0  # discovery document and keys
+SHORTEST_LIFETIME_S = 30.0
+LONGEST_LIFETIME_S = 365 * 86_400
 
 
 class LoginRefused(Exception):
@@ -165,13 +170,6 @@ def check_id_token(token: str, keys: Keys, login: OidcLogin, nonce: str | None, 
     if nonce is not None and not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
         raise InvalidToken("its nonce is not that of this login")
     return user
-
-
-TIMEOUT_S = 10.0
-LARGEST_DOCUMENT_BYTES = 1024 * 1024
-KEPT_S = 600.0  # discovery document and keys
-SHORTEST_LIFETIME_S = 30.0
-LONGEST_LIFETIME_S = 365 * 86_400
 
 
 class TokenGrant(NamedTuple):

@@ -7,11 +7,10 @@ from odradek.console.pages import (
     login,
     overview,
     pipelines,
-    record,
     records,
     rigs,
     topics,
     transactions,
 )
 
-PAGES = (overview, topics, records, record, groups, brokers, transactions, pipelines, rigs, access, login)
+PAGES = (overview, topics, records, groups, brokers, transactions, pipelines, rigs, access, login)

@@ -176,9 +176,8 @@ async def show_check(request: Request) -> Response:
 
 def parse_new_rules(form: Form) -> list[access.AclBinding]:
     """Failure for an operation and a resource that do not belong together."""
-    selection = views.parse_selection(
-        form.text("topic"), form.text("group"), form.text("transactional_id"), cluster=form.has("cluster")
-    )
+    topics, groups, ids = (tuple(filter(None, [form.text(each)])) for each in ("topic", "group", "transactional_id"))
+    selection = access.Selection(topics, groups, ids, form.has("cluster"))
     return access.new_rules(
         selection,
         views.parse_access(form.text("role"), form.text("operation")),

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from odradek.console.cluster import topics
 from odradek.console.context import console_of
 from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
-from odradek.console.views.brokers import broker_rows, bytes_to_copy, used_percent
+from odradek.console.views.brokers import broker_rows, used_percent
 from odradek.console.views.figures import FormError, parse_number
 from odradek.console.web.rendering import redirect, render
 from odradek.conventions.figures import INT32_MAX, count_text
@@ -39,7 +39,7 @@ async def show(
         is_denied=snapshot.disks.is_denied,
         form=form,
         planned=planned,
-        copied=bytes_to_copy(planned or []),
+        copied=sum(move.bytes_to_copy or 0 for move in planned or ()),
         plan=json.dumps(plan),
         error=error,
     )

@@ -16,8 +16,8 @@ from odradek.console.context import console_of
 from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
 from odradek.console.pages.listing import page_number, search_text
 from odradek.console.views.figures import FormError, parse_number
-from odradek.console.views.groups import find_groups, group_row, group_view, tone_of
-from odradek.console.views.paging import Page, page_of
+from odradek.console.views.groups import group_row, group_view, tone_of
+from odradek.console.views.paging import has_words, page_of
 from odradek.console.web.rendering import redirect, render
 from odradek.conventions.figures import INT64_MAX, count_text, parse_time_ms
 
@@ -40,7 +40,7 @@ async def show_list(request: Request) -> Response:
     search = search_text(request)
     number = page_number(request)
     listed = await console.call(groups.list_groups)
-    page = page_of(find_groups(listed, search), number)
+    page = page_of([each for each in listed if has_words(each.name, search)], number)
     members = await console.call(groups.count_members, [each.name for each in page.rows])
     has_lags = await console.run(console.watch.wait_for_lags)
     lags, now_s, lags_age_s = console.watch.group_lags, groups.now_ms() / 1000, console.watch.lags_age_s()
@@ -50,7 +50,7 @@ async def show_list(request: Request) -> Response:
         "groups.html",
         table="groups",
         section="groups",
-        page=Page(rows, page.number, page.pages, page.total),
+        page=page.with_rows(rows),
         search=search,
         has_groups=bool(listed),
         has_lags=has_lags,

@@ -17,8 +17,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from odradek.console.cluster import connection as identity
-from odradek.console.login.gate import LOGIN_PATH, local_path
-from odradek.console.login.logins import LOGINS_AT_ONCE, TooManyIdentities
+from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, TooManyIdentities, local_path
 from odradek.console.login.oidc import LoginRefused, authorization_address
 from odradek.console.login.sessions import TooManySessions
 from odradek.console.pages.forms import checked_form, client_address, log_change

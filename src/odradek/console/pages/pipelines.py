@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from odradek.console.models.pipelines import KnownPipeline
     from odradek.console.views.pipelines import PipelineRow
 
-FIRST_READ_S = 3.0
 LETTER_FILTERS = ("pipeline", "step", "reason")
 LONGEST_FILTER = 300
 
@@ -41,7 +40,7 @@ LONGEST_FILTER = 300
 async def read_pipelines(
     console: Console, choose: Callable[[Iterable[KnownPipeline]], Iterable[KnownPipeline]] = iter
 ) -> list[PipelineRow]:
-    await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
+    await console.run(console.pipelines.wait_until_read)
     with console.pipelines.reading() as pipelines:
         return pipeline_rows(choose(pipelines.all()), time.time(), is_masked=console.settings.is_masked)
 
@@ -56,7 +55,7 @@ async def show_list(request: Request) -> Response:
 async def show(request: Request) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
-    await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
+    await console.run(console.pipelines.wait_until_read)
     with console.pipelines.reading() as pipelines:
         known = pipelines.get(request.query_params.get("key", ""))
         if known is None:

@@ -1,4 +1,4 @@
-"""Records of a topic: a page of them, a search, those that arrive, an export, and the forms that write."""
+"""Records of a topic: a page of them, a single one, a search, a live tail, an export, and the forms that write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response, StreamingResponse
@@ -17,17 +17,18 @@ from starlette.routing import Route
 from odradek.console.cluster import feeds
 from odradek.console.cluster.connection import NotAllowed
 from odradek.console.cluster.feeds import Feed
-from odradek.console.cluster.records import PageRead, Reading, joined, read_page
+from odradek.console.cluster.records import PageRead, Reading, joined, read_page, read_record
 from odradek.console.cluster.writing import CHOSEN_BY_KEY, NewRecord, replay, write_records
 from odradek.console.context import console_of
 from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit, parse_positions
 from odradek.console.pages.listing import parse_pairs
 from odradek.console.pages.topics import find_topic
 from odradek.console.records.json_path import PathError
-from odradek.console.records.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
+from odradek.console.records.record import json_line
+from odradek.console.records.record_filter import RecordFilter, parse_filter
 from odradek.console.views.figures import FormError, parse_number
-from odradek.console.views.paging import MOST_OFFSETS, further_search, page_links
-from odradek.console.views.records import FORMATS, consume_command, row
+from odradek.console.views.paging import MOST_OFFSETS, RecordAddress, further_search, page_links
+from odradek.console.views.records import FORMATS, consume_command, detail, row
 from odradek.console.web.rendering import event, redirect, render, render_fragment
 from odradek.console.web.safety import AbortedResponse
 from odradek.conventions.failures import Failure
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.responses import Response
 
     from odradek.console.cluster.feeds import Taken
     from odradek.console.context import Console
+    from odradek.console.records.record import Record
 
 STARTS = {"newest": "newest", "oldest": "oldest", "offset": "offset", "before": "before offset", "time": "time"}
 LIMITS = (25, 50, 100, 200)
@@ -161,8 +162,6 @@ async def show(request: Request, form: Form = NO_FORM, error: str = "") -> Respo
             is_newest_first=query.is_newest_first,
         ),
         limits=LIMITS,
-        filter_fields=FIELDS,
-        comparisons=COMPARISONS,
         formats=FORMATS,
         command=consume_command(console.cluster.bootstrap_servers, query.reading, query.wanted, rows),
         masks=decode_and_mask.masks,
@@ -301,6 +300,66 @@ async def replay_selection(request: Request, form: Form) -> Response:
     return redirect(request, f"/topics/{target}", f"Copied {count_text(count, 'record')} of {name} to {target}.")
 
 
+class Part(NamedTuple):
+    suffix: str  # of a downloaded file
+    read: Callable[[Record], bytes | None]
+
+
+PARTS = {
+    "key": Part(".key", lambda record: record.key),
+    "value": Part(".value", lambda record: record.value),
+    "json": Part(".json", json_line),
+}
+
+
+def record_address(request: Request) -> RecordAddress:
+    """FormError without a partition and an offset."""
+    fields = request.query_params
+    form = fields.get("format", "auto")
+    return RecordAddress(
+        request.path_params["name"],
+        parse_number(fields.get("partition", ""), "partition", 0, INT32_MAX),
+        parse_number(fields.get("offset", ""), "offset", 0, INT64_MAX),
+        form if form in FORMATS else "auto",
+    )
+
+
+async def read_prepared(request: Request, at: RecordAddress) -> Record:
+    console = console_of(request)
+    record = await console.call(read_record, at.topic, at.partition, at.offset)
+    return await console.run(lambda: console.settings.decode_and_mask(record))
+
+
+async def show_record(request: Request) -> Response:
+    console = console_of(request)
+    at = record_address(request)
+    record = await read_prepared(request, at)
+    view = await console.run(lambda: detail(record, at.form))
+    template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
+    return render(request, template, section="topics", view=view, formats=FORMATS, at=at)
+
+
+async def step(request: Request, *, is_forward: bool) -> Response:
+    """To the previous or the next record of the partition: some offsets have none."""
+    console = console_of(request)
+    at = record_address(request)
+    start, word = ("offset", "after") if is_forward else ("before", "before")
+    reading = Reading(at.topic, at.partition, start, limit=1, offsets={at.partition: at.offset + is_forward})
+    page = await console.call(read_page, reading)
+    for record in page.records:
+        return redirect(request, at._replace(offset=record.offset).address(), page.notice)
+    missing = f"There is no record {word} offset {at.offset:,} of partition {at.partition}."
+    return redirect(request, at.address(), joined(missing, page.notice))
+
+
+async def download_record(request: Request, *, part: str) -> Response:
+    """The value, the key, or the line of an export: decoded and masked as the page shows it, whole."""
+    at = record_address(request)
+    record = await read_prepared(request, at)
+    headers = {"content-disposition": attachment(f"{at.topic}-{at.partition}-{at.offset}{PARTS[part].suffix}")}
+    return Response(PARTS[part].read(record) or b"", headers=headers, media_type="application/octet-stream")
+
+
 ROUTES = [
     Route("/topics/{name}", show),
     Route("/topics/{name}", produce, methods=["POST"]),
@@ -308,4 +367,7 @@ ROUTES = [
     Route("/topics/{name}/search", stream_search),
     Route("/topics/{name}/tail", stream_tail),
     Route("/topics/{name}/export", export),
+    Route("/topics/{name}/record", show_record),
+    *(Route(f"/topics/{{name}}/record/{way}", partial(step, is_forward=way == "next")) for way in ("previous", "next")),
+    *(Route(f"/topics/{{name}}/record/{part}", partial(download_record, part=part)) for part in PARTS),
 ]

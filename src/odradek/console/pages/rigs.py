@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 TURN_S = 1.0
 LONGEST_NAME = 80
-FIRST_READ_S = 3.0
 
 
 def has_rigs(request: Request) -> bool:
@@ -45,18 +44,12 @@ async def show(request: Request) -> Response:
     if READINGS not in snapshot.topics:
         raise HTTPException(404)
     await console.run(console.rigs.load_view)
-    await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
+    await console.run(console.pipelines.wait_until_read)
     now_s = time.time()
     trouble = _pipeline_trouble(console, now_s)
     with console.rigs.reading() as model:
-        pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble)
-        view = {
-            "pumps": pumps,
-            "counts": rigs.state_counts(pumps),
-            "figures": rigs.figures(model, snapshot.topics, now_s),
-            "warnings": rigs.warnings(model, now_s),
-        }
-    chosen = request.query_params.get("pump", "")[:LONGEST_NAME] or rigs.first_choice(pumps)
+        view = rigs.rigs_view(model, snapshot.topics, now_s, is_evaluated=not trouble)
+    chosen = request.query_params.get("pump", "")[:LONGEST_NAME] or rigs.first_choice(view["pumps"])
     return render(request, "rigs.html", section="rigs", view=view, chosen=chosen, charts=rigs.CHARTS, trouble=trouble)
 
 
@@ -81,29 +74,16 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
         snapshot = console.watch.latest
         trouble = _pipeline_trouble(console, now_s)
         with console.rigs.reading() as model:
-            pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble)
-            chosen = chosen or rigs.first_choice(pumps)
+            turn = rigs.rigs_view(model, {} if snapshot is None else snapshot.topics, now_s, is_evaluated=not trouble)
+            chosen = chosen or rigs.first_choice(turn["pumps"])
             points = model.points_since(chosen, last_second)
-            turn: dict[str, Any] = {
-                "pumps": pumps,
-                "counts": rigs.state_counts(pumps),
-                "figures": rigs.figures(model, {} if snapshot is None else snapshot.topics, now_s),
-                "warnings": render_fragment(request, "rigs_warnings.html", warnings=rigs.warnings(model, now_s)),
-            }
+        turn["warnings"] = render_fragment(request, "rigs_warnings.html", warnings=turn["warnings"])
         if points:
             last_second = points[-1].second
         changed = {name: value for name, value in turn.items() if shown.get(name) != value}
         shown = turn
-        yield event(
-            "turn",
-            {
-                "chosen": chosen,
-                "now": now_s,
-                "points": rigs.chart_points(points),
-                "trouble": console.rigs.trouble or trouble,
-            }
-            | changed,
-        )
+        always = {"chosen": chosen, "now": now_s, "points": rigs.chart_points(points)}
+        yield event("turn", {**always, "trouble": console.rigs.trouble or trouble, **changed})
         await asyncio.sleep(TURN_S)
 
 

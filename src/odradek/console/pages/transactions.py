@@ -13,7 +13,7 @@ from odradek.console.context import console_of
 from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
 from odradek.console.pages.listing import page_number, search_text
 from odradek.console.views.figures import FormError
-from odradek.console.views.paging import page_of
+from odradek.console.views.paging import has_words, page_of
 from odradek.console.web.rendering import redirect, render
 from odradek.conventions.figures import INT32_MAX, INT64_MAX
 
@@ -29,8 +29,7 @@ async def show_list(request: Request) -> Response:
     search = search_text(request)
     number = page_number(request)
     found, failures = await console.call(transactions.list_transactions)
-    words = search.lower().split()
-    matching = [each for each in found if all(word in each.transactional_id.lower() for word in words)]
+    matching = [each for each in found if has_words(each.transactional_id, search)]
     matching.sort(key=lambda each: (each.state not in TONES, each.transactional_id))
     return render(
         request,

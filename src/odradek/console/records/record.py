@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ROW_CHARACTERS = 240  # of the value in a row of a table
 KEY_CHARACTERS = 60
 CHARACTER_BYTES = 4  # at most, in UTF-8
+Rank = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,6 @@ def incomplete_line(reason: str, records: int) -> bytes:
 
 def _line(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-Rank = tuple[int, int, int]
 
 
 def in_page_order(records: Iterable[Record], *, is_newest_first: bool, is_by_offset: bool) -> list[Record]:

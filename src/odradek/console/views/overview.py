@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from odradek.console.cluster.snapshot import ClusterState, PartitionState, Snapshot, TopicSummary
     from odradek.console.models.history import Sample, Samples, Series
 
+SHOWN_PROBLEMS = 8
+BUSIEST = 8
+
 
 class Chart(NamedTuple):
     """`unit` is the format in which the browser shows a value: `count`, `bytes`, `ms`."""
@@ -69,10 +72,6 @@ def _missing(silent: tuple[int, ...]) -> str:
     names = ", ".join(map(str, silent))
     subject = f"Broker {names} does" if len(silent) == 1 else f"Brokers {names} do"
     return f"{subject} not answer: figures of the partitions there are missing."
-
-
-SHOWN_PROBLEMS = 8
-BUSIEST = 8
 
 
 class Tile(NamedTuple):

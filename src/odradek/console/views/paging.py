@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from odradek.console.cluster.records import PageRead, Reading
 
 T = TypeVar("T")
+R = TypeVar("R")
 PAGE_ROWS = 50
+MOST_OFFSETS = 200  # in an address
+TOO_MANY = f"More than {MOST_OFFSETS} partitions have records: choose one for older and newer pages."
+NO_FIELDS: Mapping[str, str] = {}
+
+
+def has_words(text: str, search: str) -> bool:
+    """Whether a text has all words of a search, in any case."""
+    return all(word in text.lower() for word in search.lower().split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,9 @@ class Page(Generic[T]):
     number: int  # the first page is 1
     pages: int
     total: int
+
+    def with_rows(self, rows: Sequence[R]) -> Page[R]:
+        return Page(rows, self.number, self.pages, self.total)
 
     @property
     def first(self) -> int:
@@ -36,11 +48,6 @@ def page_of(rows: Sequence[T], number: int) -> Page[T]:
     pages = max(1, -(-len(rows) // PAGE_ROWS))
     number = min(max(number, 1), pages)
     return Page(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], number, pages, len(rows))
-
-
-MOST_OFFSETS = 200  # in an address
-TOO_MANY = f"More than {MOST_OFFSETS} partitions have records: choose one for older and newer pages."
-NO_FIELDS: Mapping[str, str] = {}
 
 
 class PageLinks(NamedTuple):

@@ -34,41 +34,23 @@ CHARTS = (
     Chart("lag", "Lag", "records, of the slowest flow", "count"),
     Chart("state_bytes", "State", "in memory, of all flows", "bytes"),
 )
+LONGEST_VALUE = 160
+LONGEST_REASON = 300
 
 
 class PipelineRow(NamedTuple):
     key: str
-    name: str
     host: str
+    status: PipelineStatus
     state: str
     tone: str
-    engine: str
-    input_per_s: float
-    processed_per_s: float
     batch: str
     lag: str
     watermark: str
-    late: int
     state_size: str
-    violations: int
     line: str
     note: str
-    restarts: int
     reason: str  # of the last failure, while it matters
-
-
-class FlowRow(NamedTuple):
-    name: str
-    input_per_s: float
-    processed_per_s: float
-    batch: str
-    batches: int
-    lag: str
-    watermark: str
-    late: int
-    state_rows: int
-    state_size: str
-    unparsed: int
 
 
 class Expected(NamedTuple):
@@ -85,7 +67,7 @@ class PipelineView:
     row: PipelineRow
     tiles: tuple[Tile, ...]
     drawing: Drawing | None
-    flows: tuple[FlowRow, ...]
+    flows: tuple[tuple[FlowStatus, str], ...]  # with how far their watermarks are behind the clock
     expectations: tuple[Expected, ...]
     dead_letters: str | None
     dead_count: int
@@ -143,33 +125,22 @@ def behind(watermark: str | None, now_s: float) -> str:
     return DASH if time_s == -math.inf else age(max(0.0, now_s - time_s) * 1000)
 
 
-def _watermark(status: PipelineStatus, now_s: float) -> str:
-    """That of the flow that is furthest behind."""
-    return behind(min((flow.watermark for flow in status.flows if flow.watermark), default=None), now_s)
-
-
 def pipeline_row(known: KnownPipeline, now_s: float, *, is_masked: bool = False) -> PipelineRow:
     status = known.published.status
     state, tone = state_of(known, now_s)
     recent = known.samples.since(known.samples.count - SPARK_POINTS)
     return PipelineRow(
         known.published.key,
-        status.name,
         known.published.host,
+        status,
         state,
         tone,
-        status.engine,
-        status.input_per_s,
-        status.processed_per_s,
         age(status.batch_ms) if status.batch_ms else DASH,
         compact(status.lag),
-        _watermark(status, now_s),
-        status.late_rows,
+        behind(min((flow.watermark for flow in status.flows if flow.watermark), default=None), now_s),
         size(status.state_bytes) if status.state_bytes else DASH,
-        status.violations,
         sparkline([sample.values.get("processed") for sample in recent]),
         HIDDEN_TEXT if status.note and is_masked else status.note,
-        status.restarts,
         _error_of(status, is_masked=is_masked) if tone in TONE_ORDER else "",
     )
 
@@ -193,22 +164,6 @@ def _error_of(status: PipelineStatus, *, is_masked: bool) -> str:
     return HIDDEN_TEXT if status.last_error and is_masked else status.last_error or ""
 
 
-def flow_row(flow: FlowStatus, now_s: float) -> FlowRow:
-    return FlowRow(
-        flow.name,
-        flow.input_per_s,
-        flow.processed_per_s,
-        DASH if flow.batch is None else age(flow.batch_ms),
-        flow.batches,
-        compact(sum(flow.lag.values())) if flow.lag else DASH,
-        behind(flow.watermark, now_s),
-        flow.late_rows,
-        flow.state_rows,
-        size(flow.state_bytes) if flow.state_bytes else DASH,
-        flow.unparsed,
-    )
-
-
 def expectations_of(status: PipelineStatus) -> tuple[Expected, ...]:
     found = []
     for each in status.expectations:
@@ -229,16 +184,16 @@ def pipeline_view(
     counted = "" if status.state_rows is None else f"{count_text(status.state_rows, 'row')} "
     up_for = age((now_s - running) * 1000) if running is not None and status.state == "running" else DASH
     tiles = (
-        Tile("Processed", rate(row.processed_per_s), f"records per second, {rate(row.input_per_s)} arrive"),
+        Tile("Processed", rate(status.processed_per_s), f"records per second, {rate(status.input_per_s)} arrive"),
         Tile("Batch time", row.batch, "of the slowest flow"),
         Tile("Lag", row.lag, "records, of the slowest flow"),
-        Tile("Watermark", row.watermark, f"behind the clock, {count_text(row.late, 'late row')}"),
+        Tile("Watermark", row.watermark, f"behind the clock, {count_text(status.late_rows, 'late row')}"),
         Tile("State", row.state_size, f"{counted}in memory"),
         Tile(
             "Expectations",
-            number(row.violations),
-            "failed checks" if row.violations else "no failed checks",
-            "warn" if row.violations else "good",
+            number(status.violations),
+            "failed checks" if status.violations else "no failed checks",
+            "warn" if status.violations else "good",
         ),
         Tile("Dead letters", number(None if dead is None else dead.records), "in their topic"),
         Tile("Running for", up_for, count_text(status.restarts, "restart"), row.tone if status.restarts else ""),
@@ -247,7 +202,7 @@ def pipeline_view(
         row,
         tiles,
         draw(known, topics),
-        tuple(flow_row(flow, now_s) for flow in status.flows),
+        tuple((flow, behind(flow.watermark, now_s)) for flow in status.flows),
         expectations_of(status),
         known.published.dead_letters if dead is not None else None,
         0 if dead is None else dead.records,
@@ -256,10 +211,6 @@ def pipeline_view(
         "" if status.last_error_s is None else f"{age(max(0.0, now_s - status.last_error_s) * 1000)} ago",
         status.metrics_address or "",
     )
-
-
-LONGEST_VALUE = 160
-LONGEST_REASON = 300
 
 
 class LetterRow(NamedTuple):

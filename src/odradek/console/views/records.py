@@ -26,6 +26,11 @@ MOST_HEADERS = 200
 CONTROLS = (*range(0x20), *range(0x7F, 0xA0), *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070))
 ESCAPES = {code: f"\\u{code:04x}" for code in (*CONTROLS, 0x061C, 0xFEFF) if chr(code) not in "\n\r\t"}
 FORMATS = ("auto", "json", "text", "hex")
+LONGEST_TEXT = 20_000  # longer documents are shown in one colour: each part is an element of the page
+PARTS = re.compile(
+    r'(?P<name>"(?:[^"\\]|\\.)*"(?=:))|(?P<string>"(?:[^"\\]|\\.)*")'
+    r"|(?P<number>-?\d[\d.eE+-]*)|(?P<literal>true|false|null|NaN|-?Infinity)"
+)
 
 
 class Decoded(NamedTuple):
@@ -190,13 +195,6 @@ def _filtered(words: list[str], wanted: RecordFilter) -> CopiedCommand:
     else:
         note = f"It prints the lines that have the text anywhere, not in the {wanted.field} only."
     return CopiedCommand(f"{shlex.join(words)} | grep -i -F -- {shlex.quote(wanted.text)}", note)
-
-
-LONGEST_TEXT = 20_000  # longer documents are shown in one colour: each part is an element of the page
-PARTS = re.compile(
-    r'(?P<name>"(?:[^"\\]|\\.)*"(?=:))|(?P<string>"(?:[^"\\]|\\.)*")'
-    r"|(?P<number>-?\d[\d.eE+-]*)|(?P<literal>true|false|null|NaN|-?Infinity)"
-)
 
 
 class JsonPart(NamedTuple):

@@ -53,10 +53,20 @@ def pipeline_trouble(pipelines: Iterable[KnownPipeline], now_s: float, *, is_mas
     latest = max(writers, key=lambda each: each.published.published_s)
     row = pipeline_row(latest, now_s, is_masked=is_masked)
     reason = f": {row.reason}" if row.reason else ""
-    text = (
-        f"Readings are not evaluated. Pipeline {row.name}: {row.state}, {count_text(row.restarts, 'restart')}{reason}"
-    )
-    return visible(text)
+    restarts = count_text(row.status.restarts, "restart")
+    return visible(f"Readings are not evaluated. Pipeline {row.status.name}: {row.state}, {restarts}{reason}")
+
+
+def rigs_view(
+    model: RigModel, topics: Mapping[str, TopicSummary], now_s: float, *, is_evaluated: bool
+) -> dict[str, Any]:
+    pumps = pump_states(model, now_s, is_evaluated=is_evaluated)
+    return {
+        "pumps": pumps,
+        "counts": state_counts(pumps),
+        "figures": figures(model, topics, now_s),
+        "warnings": warnings(model, now_s),
+    }
 
 
 def pump_states(model: RigModel, now_s: float, *, is_evaluated: bool = True) -> list[tuple[str, str]]:
