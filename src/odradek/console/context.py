@@ -151,7 +151,7 @@ class Console:
         self._is_closed = True
 
     def stop_watches(self, *, wait: bool = True) -> None:
-        """The last session of the user has ended."""
+        """Call it when the last session of the user has ended."""
         self.watch.stop(wait=wait)
         self.pipelines.stop()
         self.rigs.stop()

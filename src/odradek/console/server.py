@@ -172,7 +172,7 @@ class _Server(uvicorn.Server):
 
 
 def serve(cluster: Cluster, settings: ConsoleSettings, on_ready: Callable[[str], None]) -> None:
-    """Until Ctrl-C or SIGTERM."""
+    """Runs until Ctrl-C or SIGTERM."""
     with listen(settings) as listener:
         server = make_server(cluster, settings)
         on_ready(address_of(listener, settings))

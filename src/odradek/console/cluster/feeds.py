@@ -79,7 +79,7 @@ class Feed:
         self.is_stopped = False
 
     def stop(self) -> None:
-        """The reader has gone away."""
+        """Call it when the reader has gone away."""
         self.is_stopped = True
 
     def add(self, seen: int, matching: list[Record], dropped: int = 0) -> None:

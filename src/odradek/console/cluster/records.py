@@ -348,7 +348,7 @@ def _batches(
     *,
     must_reach_ends: bool = False,
 ) -> Iterator[list[FetchedRecord]]:
-    """Without the partitions that cannot be read."""
+    """Records of the partitions that can be read."""
     readable = [each for each in ranges if each.partition not in unreadable.partitions]
     if not any(each.start_offset < each.end_offset for each in readable):
         return

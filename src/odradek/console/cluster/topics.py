@@ -40,7 +40,7 @@ Targets = dict[tuple[str, int], tuple[int, ...]]
 def create_topic(
     cluster: Cluster, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
 ) -> None:
-    """Numbers that are −1 are chosen by the broker."""
+    """The broker chooses numbers that are −1."""
     with suggesting_names(configs), needs("Create", f"topic {name}"):
         is_created = cluster.create_topic(name, partitions, replication_factor, configs)
     if not is_created:

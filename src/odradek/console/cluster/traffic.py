@@ -155,7 +155,7 @@ def percentile_s(buckets: Mapping[float, float], share: float) -> float | None:
 
 
 class TrafficReader:
-    """Belongs to the thread that watches the cluster."""
+    """Used by the thread that watches the cluster only."""
 
     def __init__(self) -> None:
         self._serves: set[int] = set()

@@ -132,7 +132,7 @@ class ClusterWatch:
             return self._wide_groups.get(name)
 
     def forget_lags(self, name: str) -> None:
-        """The committed offsets of the group were changed."""
+        """Call it when the committed offsets of the group were changed."""
         with self._has_round:
             self._wide_groups.forget(name)
 
@@ -155,7 +155,7 @@ class ClusterWatch:
         return self.snapshot()
 
     def note_look(self) -> None:
-        """A page is open: the watch goes on, or resumes."""
+        """Call it while a page is open, so that the watch goes on, or resumes."""
         with self._has_round:
             self._looked_at = time.monotonic()
             if self._is_paused:

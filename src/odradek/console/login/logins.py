@@ -162,7 +162,7 @@ class Identities:
 
 
 class Logins:
-    """One owner, on the event loop."""
+    """Only the event loop uses it."""
 
     def __init__(self, settings: ConsoleSettings, cluster: Cluster, threads: Threads) -> None:
         assert settings.login is not None
@@ -183,7 +183,7 @@ class Logins:
         )
 
     def begin(self, user: str, secret: str, cluster: Cluster, grant: TokenGrant | None = None) -> Session[Console]:
-        """TooManySessions, TooManyIdentities."""
+        """Raises TooManySessions or TooManyIdentities when there is no room."""
         lifetime_s = None if grant is None else grant.lifetime_s
         self.sessions.end_expired()
         self._make_room(user, secret)

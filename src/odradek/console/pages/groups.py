@@ -67,10 +67,6 @@ def name_of(request: Request) -> str:
     return name
 
 
-def address_of(name: str, page: str = "/group") -> str:
-    return f"{page}?{urlencode({'name': name})}"
-
-
 async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
@@ -154,7 +150,7 @@ async def apply_reset(request: Request, form: Form) -> Response:
         await make_change(request, f"reset {counted} of group {name}", groups.apply_reset, name, moves)
     finally:
         console_of(request).watch.forget_lags(name)
-    return redirect(request, address_of(name), f"Reset {counted} of group {name}.")
+    return redirect(request, f"/group?{urlencode({'name': name})}", f"Reset {counted} of group {name}.")
 
 
 @on_submit(show)

@@ -79,7 +79,7 @@ async def show(request: Request) -> Response:
 
 
 async def _run(logins: Logins, function: Callable[[], T]) -> T:
-    """On a thread; _Busy if as many logins run as are allowed."""
+    """Runs a function on a thread. Raises _Busy if as many logins run as are allowed."""
     if logins.running >= LOGINS_AT_ONCE:
         raise _Busy
     logins.running += 1

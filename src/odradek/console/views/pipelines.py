@@ -84,7 +84,7 @@ def has_progressed(status: PipelineStatus) -> bool:
 
 
 def is_processing(known: KnownPipeline, now_s: float) -> bool:
-    """Also without a batch if no record waits."""
+    """Whether a running pipeline finishes batches, or has nothing to read."""
     status = known.published.status
     is_running = status.state is State.RUNNING and not known.published.is_stale(now_s)
     return is_running and (has_progressed(status) or status.lag == 0)
