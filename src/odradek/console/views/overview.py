@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.console.views.figures import DASH, age, number, rate, size, sparkline
+from odradek.console.views.figures import DASH, age, number, rate, size
+from odradek.console.views.topics import TopicRow, topic_rows
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.console.cluster.rounds import Freshness
-    from odradek.console.cluster.snapshot import ClusterState, PartitionState, Snapshot, TopicSummary
+    from odradek.console.cluster.snapshot import ClusterState, PartitionState, Snapshot
     from odradek.console.models.history import Sample, Samples, Series
 
 SHOWN_PROBLEMS = 8
@@ -84,11 +85,6 @@ class Tile(NamedTuple):
     href: str = ""
 
 
-class BusyTopic(NamedTuple):
-    topic: TopicSummary
-    line: str
-
-
 @dataclass(frozen=True, slots=True)
 class Overview:
     headline: str
@@ -96,7 +92,7 @@ class Overview:
     tiles: Sequence[Tile]
     problems: Sequence[PartitionState]
     more_problems: int
-    busiest: Sequence[BusyTopic]
+    busiest: Sequence[TopicRow]
     has_topics: bool
 
 
@@ -151,7 +147,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
         tiles,
         health.problems[:SHOWN_PROBLEMS],
         max(health.problem_count - SHOWN_PROBLEMS, 0),
-        [BusyTopic(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in busiest],
+        topic_rows(busiest, snapshot, rates),
         bool(own),
     )
 

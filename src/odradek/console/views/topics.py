@@ -72,6 +72,10 @@ class TopicRow(NamedTuple):
     line: str
 
 
+def topic_rows(topics: Iterable[TopicSummary], snapshot: Snapshot, rates: Series) -> list[TopicRow]:
+    return [TopicRow(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in topics]
+
+
 def list_topics(snapshot: Snapshot, rates: Series, query: TopicQuery) -> Page[TopicRow]:
     """A search finds names that contain all its words."""
     found = [
@@ -85,8 +89,7 @@ def list_topics(snapshot: Snapshot, rates: Series, query: TopicQuery) -> Page[To
     if query.sort != "name" or query.is_descending:
         found.sort(key=SORTS[query.sort], reverse=query.is_descending)
     page = page_of(found, query.page)
-    rows = [TopicRow(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in page.rows]
-    return page.with_rows(rows)
+    return page.with_rows(topic_rows(page.rows, snapshot, rates))
 
 
 class PartitionRow(NamedTuple):
