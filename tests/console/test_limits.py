@@ -10,11 +10,10 @@ import pytest
 
 from odradek.cli.log import rows
 from odradek.cli.records import record_output
-from odradek.console import record
 from odradek.console.cluster import feeds, writing
-from odradek.console.feed import KEPT_BYTES, Feed
-from odradek.console.kept_records import NewestRecords
-from odradek.console.record import Record
+from odradek.console.cluster.feeds import KEPT_BYTES, Feed
+from odradek.console.records import record
+from odradek.console.records.record import NewestRecords, Record
 from odradek.console.views.records import FULL_CHARACTERS, decode
 from odradek.conventions.failures import Failure
 from tests.memory import memory_of

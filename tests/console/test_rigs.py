@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console.cluster.rigs import RigWatch
+from odradek.console.cluster.topic_watches import RigWatch
+from odradek.console.models.pipelines import KnownPipeline
+from odradek.console.models.rigs import MOST_PUMPS, RigModel, parse_record
 from odradek.console.pages.rigs import has_rigs
-from odradek.console.pipelines import KnownPipeline
-from odradek.console.preparation import Preparation
-from odradek.console.rigs import MOST_PUMPS, RigModel, parse_record
+from odradek.console.records.decoding import DecodeAndMask
 from odradek.console.views import rigs
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
@@ -94,7 +94,7 @@ def test_malformed_readings_and_many_pumps_do_no_harm(model: RigModel) -> None:
 
 def test_the_menu_keeps_the_page_while_the_watch_pauses() -> None:
     watch = SimpleNamespace(latest=None)
-    console = SimpleNamespace(watch=watch, rigs=RigWatch(Cluster("127.0.0.1:1", {}), Preparation()))
+    console = SimpleNamespace(watch=watch, rigs=RigWatch(Cluster("127.0.0.1:1", {}), DecodeAndMask()))
     request: Any = SimpleNamespace(state=SimpleNamespace(console=console))
     assert not has_rigs(request)
     for topics in ({"rigs": None}, {}):

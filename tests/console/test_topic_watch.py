@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console import pipelines
-from odradek.console.cluster.pipelines import PipelineWatch
-from odradek.console.cluster.rigs import RigWatch
-from odradek.console.cluster.topic_watch import TopicWatch
-from odradek.console.preparation import Preparation
+from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch, TopicWatch
+from odradek.console.models import pipelines
+from odradek.console.records.decoding import DecodeAndMask
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
@@ -50,8 +48,8 @@ def test_a_page_does_not_wait_for_the_parsing_of_records(
         monkeypatch.setattr(pipelines, "parse", lambda value: pause(value) and None)
         watch = PipelineWatch(cluster)  # type: ignore[assignment]  # TopicWatch is invariant
     else:
-        rigs = RigWatch(cluster, Preparation(decoders={topic: pause}))
-        rigs.prepare()
+        rigs = RigWatch(cluster, DecodeAndMask(decoders={topic: pause}))
+        rigs.load_view()
         watch = rigs  # type: ignore[assignment]
     has_read = threading.Event()
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.errors import NotAuthorized
+from odradek.admin.groups import group_listing
 from odradek.admin.groups.committed_offsets import read_committed_offsets, read_committed_offsets_of
 from odradek.admin.groups.group_lag import unread_records
+from odradek.admin.groups.group_listing import ListedGroup
 from odradek.admin.groups.reset_plan import (
     Move,
     alter,
@@ -23,35 +25,27 @@ from odradek.admin.groups.reset_plan import (
     read_bounds,
     shifted,
 )
-from odradek.admin.groups.state import GroupState, PartitionLag, partitions_of, read_ends, read_group, state_name
+from odradek.admin.groups.state import GroupState, PartitionLag, partitions_of, read_ends, read_group
 from odradek.admin.groups.time_lag import add_time_lags
 from odradek.admin.kept_connections import KeptConnections
 from odradek.admin.partition_offsets import LATEST, read_offsets_of
-from odradek.console.cluster.group_lags import failures_of
-from odradek.console.cluster.lag_summary import LagSummary, summarize_lags
-from odradek.console.cluster.permissions import needs
+from odradek.console.cluster.connection import needs
+from odradek.console.cluster.group_lags import LagSummary, failures_of, summarize_lags
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.groups.state import PartitionKey
     from odradek.console.cluster.snapshot import Snapshot
 
-__all__ = ["GroupState", "LagSummary", "Move", "PartitionLag", "consequence"]
+__all__ = ["GroupState", "LagSummary", "ListedGroup", "Move", "PartitionLag", "consequence"]
 
 REQUEST_TIMEOUT_S = 15.0
 MOST_LOOKED_UP = 500  # partitions whose ends are read for the page
 MOST_GROUPS_OF_TOPIC = 200
 MOST_TIMED = 200  # partitions whose lag is also measured in time: a record of each is read
-
-
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
-    name: str
-    state: str
-    kind: str
 
 
 class TopicGroup(NamedTuple):
@@ -86,12 +80,9 @@ class ResetGoal:
 
 
 def list_groups(cluster: Cluster) -> list[ListedGroup]:
-    found = cluster.finish(cluster.admin().list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S), "groups")
-    listed = [
-        ListedGroup(each.group_id, state_name(each.state), each.type.name.lower() if each.type is not None else "")
-        for each in found.valid
-    ]
-    return sorted(listed, key=lambda each: each.name)
+    """Without those of the brokers that do not answer; Failure if none answers."""
+    with closing(KeptConnections()) as connections:
+        return group_listing.list_groups(BrokerRequests(cluster, group_listing.TIMEOUT_S, connections))[0]
 
 
 def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGroups:
@@ -110,17 +101,17 @@ def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGr
         for name, members in _members_of(cluster, names).items()
     }
     found = [
-        TopicGroup(each.name, each.state, readers.get(each.name, 0), len(offsets), _lag_of(offsets, ends, existing))
+        TopicGroup(
+            each.name,
+            each.state,
+            readers.get(each.name, 0),
+            len(offsets),
+            unread_records(offsets, ends, existing) if offsets else None,
+        )
         for each in listed[:MOST_GROUPS_OF_TOPIC]
         if (offsets := committed.get(each.name, {})) or readers.get(each.name)
     ]
     return TopicGroups(found, len(listed) > MOST_GROUPS_OF_TOPIC)
-
-
-def _lag_of(
-    offsets: Mapping[PartitionKey, int], ends: Mapping[PartitionKey, int], existing: Collection[PartitionKey]
-) -> int | None:
-    return unread_records(offsets, ends, existing) if offsets else None
 
 
 def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:

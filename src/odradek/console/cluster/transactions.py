@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.admin import transactions as requests
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.transactions import ListedTransaction, OpenTransaction, transaction_object
-from odradek.console.cluster.permissions import CLUSTER, needs
+from odradek.console.cluster.connection import CLUSTER, needs
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

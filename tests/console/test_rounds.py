@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.console.pacing import Freshness, Round, old_after_s, pause_s
-from odradek.console.views.state_notice import state_notice
+from odradek.console.cluster.rounds import Freshness, Round, old_after_s, pause_s
+from odradek.console.views.overview import state_notice
 
 
 @pytest.mark.parametrize(

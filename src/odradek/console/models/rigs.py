@@ -108,11 +108,6 @@ class RigModel:
     def otherwise(self) -> str:
         return self._states.declared.otherwise
 
-    @property
-    def state_names(self) -> list[str]:
-        """The usual state first, then from mild to severe."""
-        return [self.otherwise, *(value.name for value in reversed(self._states.declared.values))]
-
     def points_since(self, name: str, second: int) -> list[Point]:
         pump = self._pumps.get(name)
         return [] if pump is None else [point for point in pump.points if point.second > second]

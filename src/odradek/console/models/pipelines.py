@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from odradek.console.history import Sample, Samples
+from odradek.console.models.history import Sample, Samples
 from odradek.pipelines.operating.status_record import PUBLISH_EVERY_S, PublishedPipeline, parse
 
 MOST_PIPELINES = 300

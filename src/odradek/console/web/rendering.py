@@ -8,15 +8,14 @@ import hmac
 import json
 import secrets
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from odradek.console.views import figures
-from odradek.console.views.json_parts import json_parts
-from odradek.console.views.records import visible
+from odradek.console.views.records import json_parts, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from odradek.console.safety import Tokens
+    from odradek.console.web.safety import Tokens
 
 FLASH_COOKIE = "odradek_notice"
 THEME_COOKIE = "odradek_theme"  # written by the page
@@ -78,7 +77,13 @@ class Renderer:
         for name in self.environment.list_templates():
             self.environment.get_template(name)
 
-    def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
+    def page(
+        self, request: Request, template: str, status: int | None = None, *, table: str = "", **values: Any
+    ) -> Response:
+        """A page with an error has the status 422, unless another one is given. If the browser replaces the element
+        `table`, only the template of that table is rendered."""
+        if table and request.headers.get("hx-target") == table:
+            template = template.replace(".html", "_table.html")
         notice = self._read_notice(request.cookies.get(FLASH_COOKIE, ""))
         response = HTMLResponse(
             self.environment.get_template(template).render(
@@ -91,7 +96,7 @@ class Renderer:
                 is_fragment=request.headers.get("hx-request") == "true",
                 **values,
             ),
-            status,
+            status or (422 if values.get("error") else 200),
         )
         if notice:
             response.delete_cookie(FLASH_COOKIE, samesite="lax", httponly=True, secure=self._is_https)
@@ -123,6 +128,23 @@ class Renderer:
         if not text or not hmac.compare_digest(self._sign(text).encode(), signature.encode()):
             return ""
         return base64.urlsafe_b64decode(text).decode()
+
+
+def render(request: Request, template: str, status: int | None = None, *, table: str = "", **values: Any) -> Response:
+    """`Renderer.page` of the application."""
+    return _renderer_of(request).page(request, template, status, table=table, **values)
+
+
+def render_fragment(request: Request, template: str, **values: Any) -> str:
+    return _renderer_of(request).fragment(template, **values)
+
+
+def redirect(request: Request, location: str, notice: str = "") -> Response:
+    return _renderer_of(request).redirect(location, notice)
+
+
+def _renderer_of(request: Request) -> Renderer:
+    return cast("Renderer", request.app.state.renderer)
 
 
 def _always(_request: Request) -> bool:

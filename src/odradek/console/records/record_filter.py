@@ -10,11 +10,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from odradek.console.json_path import Path, PathError, locations, parse_path
-from odradek.console.masking import NOT_JSON, indent_json, parse_json
+from odradek.console.records.json_path import Path, PathError, locations, parse_path
+from odradek.console.records.masking import NOT_JSON, indent_json, parse_json
 
 if TYPE_CHECKING:
-    from odradek.console.record import Record
+    from odradek.console.records.record import Record
 
 FIELDS = ("any", "key", "value", "header", "json")
 LARGEST_SHOWN = 200_000  # characters of a document

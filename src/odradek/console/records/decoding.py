@@ -1,4 +1,4 @@
-"""Values in Avro or Protobuf as JSON, by schemas from files.
+"""Values in Avro or Protobuf as JSON, by schemas from files; and the first step after reading any record.
 
 `orders=orders.avsc` is the Avro schema of a topic's values; `orders=orders.desc:shop.Order` a message of a descriptor
 set (`protoc --include_imports --descriptor_set_out=orders.desc orders.proto`). The header that clients of a schema
@@ -8,11 +8,20 @@ registry write before a value (a zero byte and the schema's id; for Protobuf als
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from odradek.console.records.masking import MaskRule, mask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.console.records.record import Record
 
 Decoder = Callable[[bytes], bytes]  # raises an exception if the value does not fit the schema
 
@@ -113,3 +122,23 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeAndMask:
+    """Decodes a record by the schema of its topic, then masks it."""
+
+    masks: tuple[MaskRule, ...] = ()
+    decoders: Mapping[str, Decoder] = field(default_factory=dict)  # by topic
+
+    def __call__(self, record: Record) -> Record:
+        """A value that does not fit the schema stays as it is."""
+        decoder = self.decoders.get(record.topic)
+        if decoder is not None and record.value:
+            with contextlib.suppress(Exception):
+                record = replace(record, value=decoder(record.value))
+        return mask(record, self.masks)
+
+    def changes(self, topic: str) -> bool:
+        """Whether records of the topic are shown in another form than they were written."""
+        return bool(self.masks) or topic in self.decoders

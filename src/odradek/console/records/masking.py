@@ -15,13 +15,22 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.console.json_path import Location, Path, PathError, Step, all_below, can_have, parse_path, take_step
+from odradek.console.records.json_path import (
+    Location,
+    Path,
+    PathError,
+    Step,
+    all_below,
+    can_have,
+    parse_path,
+    take_step,
+)
 from odradek.pipelines.letters.letter import REASON_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.console.record import Record
+    from odradek.console.records.record import Record
 
 HIDDEN = "•••"
 HEADER_PREFIX = "header:"

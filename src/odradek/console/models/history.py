@@ -14,7 +14,7 @@ SET_BACK_S = 60.0
 
 
 class Sample(NamedTuple):
-    """Values by the name of the chart that shows them."""
+    """Values at one moment, by the name of the chart that shows them."""
 
     time_s: float
     values: Mapping[str, float]
