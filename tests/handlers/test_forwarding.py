@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from odradek.controller.refusing_channel import RefusingChannel
+from odradek.controller.channel import RefusingChannel
+from odradek.controller.requests import AllocateProducerIds, CreateTopics
 from odradek.controller.topic_decisions import NewTopic
 from odradek.handlers import waiting_copies
 from odradek.handlers.context import ClientConnection, CloseConnection
@@ -97,10 +98,10 @@ def test_other_requests_to_the_controller_do_not_wait_for_logs_that_it_opens(clu
 
     cluster.members[CONTROLLER].cache.subscribe(open_logs)
     channel = cluster.members[OTHER].channel
-    on_demand = cluster.simulation.loop.create_task(channel.create_topics([NewTopic(name="on-demand")]))
+    on_demand = cluster.simulation.loop.create_task(channel.ask(CreateTopics([NewTopic(name="on-demand")])))
     created = cluster.begin(OTHER, creation(), CreateTopicsResponse)
     cluster.pass_time(0.1)
-    producer_ids = cluster.simulation.loop.create_task(channel.allocate_producer_ids(1000))
+    producer_ids = cluster.simulation.loop.create_task(channel.ask(AllocateProducerIds(1000)))
     listed = cluster.begin(OTHER, ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
     cluster.pass_time(0.1)
     assert (producer_ids.result(), listed.result().error_code) == (0, ErrorCode.NONE)
@@ -317,12 +318,12 @@ def test_coordinators_create_topics_and_get_producer_ids_on_any_broker(cluster: 
 
     channel = cluster.members[OTHER].channel
     topic = NewTopic(name="__consumer_offsets", partition_count=2, replication_factor=2)
-    (result,) = cluster.run(channel.create_topics([topic]))
+    (result,) = cluster.run(channel.ask(CreateTopics([topic])))
     assert result.error is ErrorCode.NONE
     assert "__consumer_offsets" in cluster.members[OTHER].cache.image.topics
-    first = cluster.run(channel.allocate_producer_ids(1000))
-    assert cluster.run(channel.allocate_producer_ids(1000)) == first + 1000
-    assert cluster.run(cluster.members[CONTROLLER].channel.allocate_producer_ids(1000)) == first + 2000
+    first = cluster.run(channel.ask(AllocateProducerIds(1000)))
+    assert cluster.run(channel.ask(AllocateProducerIds(1000))) == first + 1000
+    assert cluster.run(cluster.members[CONTROLLER].channel.ask(AllocateProducerIds(1000))) == first + 2000
 
 
 def envelope(request: Any = None, principal: bytes | None = None) -> EnvelopeRequest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import ChangeDelegationToken
 from odradek.controller.token_decisions import ExpiredTokenRemoval
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class ExpiredTokens:
         local = self._channel.local()
         tokens = self._metadata.image.users.delegation_tokens.values()
         if local is not None and any(token.is_expired(now_ms) for token in tokens):
-            await local.change_delegation_token(ExpiredTokenRemoval(now_ms))
+            await local.ask(ChangeDelegationToken(ExpiredTokenRemoval(now_ms)))
 
     async def stop(self) -> None:
         pass  # a removal is a commit, which the controller finishes

@@ -13,7 +13,6 @@ from odradek.security.delegation_tokens import DelegationToken, token_hmac
 if TYPE_CHECKING:
     from odradek.controller.topic_decisions import Cluster
     from odradek.metadata.changes import Change
-    from odradek.protocol.refusal import Refusal
     from odradek.security.principals import Principal
 
 LATEST_MS = 2**63 - 1
@@ -72,10 +71,6 @@ class TokenResult:
     token: DelegationToken | None = None
     hmac: bytes = field(default=b"", repr=False)
     expires_ms: int = NO_TIME
-
-
-def refuse_token_request(_request: TokenRequest, refusal: Refusal) -> TokenResult:
-    return TokenResult(refusal.error)
 
 
 def decide_token_request(request: TokenRequest, cluster: Cluster) -> tuple[TokenResult, list[Change]]:

@@ -28,8 +28,7 @@ async def prepare(
 
 
 async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
-    controller = context.services.controller
-    return _response(await alter(request, context, _change, controller.alter_configs))
+    return _response(await alter(request, context, _change))
 
 
 def _change(resource: AlterConfigsResource) -> ConfigReplacement:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.scram_decisions import ScramDeletion, ScramUpsertion, refuse_scram_alterations
+from odradek.controller.requests import AlterScramCredentials
+from odradek.controller.scram_decisions import ScramDeletion, ScramUpsertion
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -29,10 +30,11 @@ async def handle(
         ScramUpsertion(each.name, each.mechanism, each.iterations, bytes(each.salt), bytes(each.salted_password))
         for each in request.upsertions
     ]
+    change = AlterScramCredentials(alterations)
     if context.allows_on_cluster(Operation.ALTER):
-        results = await context.services.controller.alter_scram_credentials(alterations)
+        results = await context.services.controller.ask(change)
     else:
-        results = refuse_scram_alterations(alterations, _REFUSED)
+        results = change.refuse(_REFUSED)
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(user=each.user, error_code=each.error, error_message=each.message)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import CreateTopics
 from odradek.controller.topic_decisions import Assignment, NewTopic
 from odradek.handlers.turns import each_in_turn
 from odradek.protocol.errors import ErrorCode
@@ -36,11 +37,13 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
         may_create = may_create_all or context.allows_on_topic(Operation.CREATE, topic.name)
         (allowed if may_create else refused).append(topic)
     mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
-    results = await context.services.controller.create_topics(
-        [_new_topic(topic) for topic in allowed],
-        validate_only=request.validate_only,
-        mutations=mutations,
-        timeout_ms=request.timeout_ms,
+    results = await context.services.controller.ask(
+        CreateTopics(
+            [_new_topic(topic) for topic in allowed],
+            validate_only=request.validate_only,
+            mutations=mutations,
+            timeout_ms=request.timeout_ms,
+        )
     )
     answers = [_describe(result, request.validate_only, context) async for result in each_in_turn(results)]
     answers += [

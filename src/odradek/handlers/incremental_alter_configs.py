@@ -28,8 +28,7 @@ async def prepare(
 
 
 async def handle(request: IncrementalAlterConfigsRequest, context: RequestContext) -> IncrementalAlterConfigsResponse:
-    controller = context.services.controller
-    return _response(await alter(request, context, _change, controller.incremental_alter_configs))
+    return _response(await alter(request, context, _change))
 
 
 def _change(resource: AlterConfigsResource) -> ConfigAlteration:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import CreateTopics
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.coordinator.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
@@ -120,7 +121,7 @@ async def _create_ordinary(topics: list[NewTopic], context: RequestContext, muta
     """Goes on when the request is answered: topics that the controller creates later count for the quota, and others do
     not."""
     services = context.services
-    creating = services.controller.create_topics(topics, timeout_ms=CREATION_TIMEOUT_S * 1000)
+    creating = services.controller.ask(CreateTopics(topics, timeout_ms=CREATION_TIMEOUT_S * 1000))
     try:
         async with asyncio.timeout(OUTCOME_TIMEOUT_S):
             results = await (creating if context.meter is None else context.meter.measured(creating))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from odradek.controller.requests import CreateTopics
 from odradek.coordinator.runtime.topic_logs import TopicLogs
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
@@ -123,7 +124,7 @@ class InternalTopic:
     async def _create(self) -> None:
         broker_count = max(len(self._metadata.image.brokers), 1)
         topic = self._design(self._metadata.broker_config, broker_count)
-        (result,) = await self._controller.create_topics([topic], timeout_ms=CREATION_TIMEOUT_S * 1000)
+        (result,) = await self._controller.ask(CreateTopics([topic], timeout_ms=CREATION_TIMEOUT_S * 1000))
         if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             log.error("an internal topic could not be created", topic=self._name, reason=result.message)
 

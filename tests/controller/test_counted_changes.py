@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.controller import request_writer
+from odradek.controller.controller import write_request
 from odradek.controller.metadata_writer import ChangeNotMade
 from odradek.metadata.store import CommitOutcome, CommitTooLarge, StoreError
 from odradek.security.quotas.mutation_quota import LimitedMutations
 from odradek.security.quotas.rate import QuotaWindow
 from odradek.security.quotas.token_bucket import TokenBucket
-from tests.controller.test_metadata_writer import Bench, allocate_one
+from tests.controller.test_metadata_writer import AllocateOne, Bench, allocate_one
 
 if TYPE_CHECKING:
     from odradek.controller.topic_decisions import Cluster
@@ -54,15 +54,14 @@ class Request:
     async def write(self) -> Any:
         mutations = LimitedMutations(self.bucket, LIMIT, lambda: 0, is_strict=True)
 
-        def decide(_: None, cluster: Cluster) -> tuple[int, list[Change]]:
-            assert mutations.allows(5)
-            return allocate_one(cluster)
-
         await self.bench.writer.claim()
-        decided = await request_writer.write_request(
-            self.bench.writer, decide, None, lambda _, refusal: refusal.error.value, mutations=mutations
-        )
-        return decided.result
+        return (await write_request(self.bench.writer, CountedAllocation(mutations=mutations))).result
+
+
+class CountedAllocation(AllocateOne):
+    def decide(self, cluster: Cluster) -> tuple[int, list[Change]]:
+        assert self.mutations.allows(5)
+        return allocate_one(cluster)
 
 
 @pytest.mark.parametrize("conflicts", [0, 1, 3])
