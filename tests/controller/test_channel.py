@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
+from odradek.controller.decisions.topics import NewTopic
 from odradek.controller.requests import AllocateProducerIds, CreateTopics
-from odradek.controller.topic_decisions import NewTopic
 from odradek.metadata.entities import BrokerImage
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.controller.broker_decisions import LiveBroker
 from odradek.controller.channel import LocalControllerChannel
-from odradek.controller.config_decisions import AlterOperation, ConfigAlteration, ConfigOperation, ConfigReplacement
+from odradek.controller.decisions.brokers import LiveBroker
+from odradek.controller.decisions.configs import AlterOperation, ConfigAlteration, ConfigOperation, ConfigReplacement
+from odradek.controller.decisions.topics import NewPartitions, NewTopic
 from odradek.controller.requests import (
     AllocateProducerIds,
     AlterClientQuotas,
@@ -18,7 +19,6 @@ from odradek.controller.requests import (
     CreateTopics,
     DeleteTopics,
 )
-from odradek.controller.topic_decisions import NewPartitions, NewTopic
 from odradek.metadata import commit_parts
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
 from odradek.metadata.embedded_store import EmbeddedStore

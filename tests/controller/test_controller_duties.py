@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
-from odradek.controller.broker_decisions import LiveBroker
 from odradek.controller.controller import Controller
 from odradek.controller.controller_duties import ControllerDuties
-from odradek.controller.in_sync_decisions import InSyncProposal
+from odradek.controller.decisions.brokers import LiveBroker
+from odradek.controller.decisions.in_sync_sets import InSyncProposal
+from odradek.controller.decisions.topics import Assignment, NewTopic
 from odradek.controller.requests import AlterPartitions, CreateTopics
-from odradek.controller.topic_decisions import Assignment, NewTopic
 from tests.controller.clusters import broker
 from tests.metadata.inline_host import CountingEntropy
 from tests.metadata.key_value_store import KeyValueStore, Table

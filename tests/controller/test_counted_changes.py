@@ -16,7 +16,7 @@ from odradek.security.quotas.token_bucket import TokenBucket
 from tests.controller.test_metadata_writer import AllocateOne, Bench, allocate_one
 
 if TYPE_CHECKING:
-    from odradek.controller.topic_decisions import Cluster
+    from odradek.controller.decisions.topics import Cluster
     from odradek.metadata.changes import Change
 
 LIMIT = 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.controller.broker_decisions import LiveBroker
+from odradek.controller.decisions.brokers import LiveBroker
+from odradek.controller.decisions.scram_credentials import ScramUpsertion
+from odradek.controller.decisions.topics import NewTopic
 from odradek.controller.requests import AlterScramCredentials, CreateTopics
-from odradek.controller.scram_decisions import ScramUpsertion
-from odradek.controller.topic_decisions import NewTopic
 from odradek.metadata.metadata_level import FIRST_LEVEL, NEWEST_LEVEL
 from odradek.protocol.errors import ErrorCode
 from tests.controller.clusters import broker

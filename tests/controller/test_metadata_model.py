@@ -20,10 +20,10 @@ from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.channel import LocalControllerChannel
-from odradek.controller.config_decisions import AlterOperation, ConfigAlteration, ConfigOperation
 from odradek.controller.controller import Controller
+from odradek.controller.decisions.configs import AlterOperation, ConfigAlteration, ConfigOperation
+from odradek.controller.decisions.topics import NewPartitions, NewTopic
 from odradek.controller.requests import AllocateProducerIds, AlterConfigs, CreatePartitions, CreateTopics, DeleteTopics
-from odradek.controller.topic_decisions import NewPartitions, NewTopic
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.change_codec import decode_changes
 from odradek.metadata.changes import TopicCreated

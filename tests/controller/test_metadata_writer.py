@@ -9,9 +9,9 @@ import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.controller import controller
+from odradek.controller.decisions.topics import Cluster
 from odradek.controller.metadata_writer import ATTEMPTS, ControllerFenced, MetadataWriter
 from odradek.controller.requests import ChangeRequest
-from odradek.controller.topic_decisions import Cluster
 from odradek.metadata.changes import Change, ControllerElected, ProducerIdsAllocated
 from odradek.metadata.image import InvalidChange
 from odradek.metadata.store import Commit, CommitOutcome, StoreError

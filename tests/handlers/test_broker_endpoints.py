@@ -8,8 +8,8 @@ import pytest
 
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.channel import LocalControllerChannel
+from odradek.controller.decisions.topics import Assignment, NewTopic
 from odradek.controller.requests import CreateTopics
-from odradek.controller.topic_decisions import Assignment, NewTopic
 from odradek.handlers.broker_endpoints import JAVA_CLIENT, LISTED_AFTER_FENCING_MS
 from odradek.handlers.context import RequestContext
 from odradek.handlers.leader_hints import add_leader_hints, add_produce_leader_hints

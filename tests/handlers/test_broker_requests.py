@@ -8,9 +8,9 @@ import pytest
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.controller.broker_session import BrokerSession, StaleBrokerEpoch
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
+from odradek.controller.decisions.topics import Assignment, NewTopic
 from odradek.controller.requests import CreateTopics
-from odradek.controller.topic_decisions import Assignment, NewTopic
 from odradek.handlers.context import ClientConnection
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek.controller.channel import RefusingChannel
+from odradek.controller.decisions.topics import NewTopic
 from odradek.controller.requests import AllocateProducerIds, CreateTopics
-from odradek.controller.topic_decisions import NewTopic
 from odradek.handlers import waiting_copies
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.handlers.forwarding import LONGEST_TIMEOUT_MS, decide_locally
@@ -314,7 +314,7 @@ def test_without_a_controller_each_topic_times_out(cluster: TwoBrokers, timeout_
 
 
 def test_coordinators_create_topics_and_get_producer_ids_on_any_broker(cluster: TwoBrokers) -> None:
-    from odradek.controller.topic_decisions import NewTopic
+    from odradek.controller.decisions.topics import NewTopic
 
     channel = cluster.members[OTHER].channel
     topic = NewTopic(name="__consumer_offsets", partition_count=2, replication_factor=2)

@@ -165,7 +165,7 @@ def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
         await broker.start()
         port = broker._listeners[0].port
         await ask(port, MetadataRequest(topics=None), MetadataResponse, 12)
-        from odradek.controller.topic_decisions import NewTopic
+        from odradek.controller.decisions.topics import NewTopic
 
         await broker._node._channel.ask(CreateTopics([NewTopic(name="t", partition_count=2)]))
         partition = broker._node._table.find("t", 0)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.controller.decisions.topics import NewTopic
 from odradek.controller.requests import CreateTopics
-from odradek.controller.topic_decisions import NewTopic
 from odradek.metadata.changes import ControllerElected, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.store import CommitOutcome, StoreError
 from odradek.metadata.zookeeper_layout import CONTROLLER_EPOCH, HEAD, decode_head

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.controller.in_sync_decisions import InSyncResult
-from odradek.controller.offline_replicas import OfflineReplica
+from odradek.controller.decisions.in_sync_sets import InSyncResult
+from odradek.controller.decisions.offline_replicas import OfflineReplica
+from odradek.controller.decisions.request_results import TopicResult
 from odradek.controller.requests import (
     AllocateProducerIds,
     AlterPartitions,
@@ -16,7 +17,6 @@ from odradek.controller.requests import (
     ShutDownBroker,
     UnfenceBroker,
 )
-from odradek.controller.results import TopicResult
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.controller.channel import ControllerChannel
-    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
-    from odradek.controller.offline_replicas import OfflineReplica
+    from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
+    from odradek.controller.decisions.offline_replicas import OfflineReplica
 
 
 class StaleBrokerEpoch(Exception):

@@ -1,14 +1,14 @@
 """The controller's writes about brokers, and what it does without a request: repairs, preferred leaders, replacements.
 
-Decisions are pure (`broker_decisions`, `partition_repair`, `replica_replacement`). A change of a broker's state
-returns when all partitions that depend on it are repaired, which may take several commits.
+Decisions are pure (`brokers`, `partition_repair` and `replica_replacement` of `controller/decisions`). A change of a
+broker's state returns when all partitions that depend on it are repaired, which may take several commits.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.broker_decisions import (
+from odradek.controller.decisions.brokers import (
     BrokerDecision,
     decide_fencing,
     decide_live_brokers,
@@ -16,21 +16,21 @@ from odradek.controller.broker_decisions import (
     decide_shutdown,
     decide_unfencing,
 )
-from odradek.controller.election_decisions import decide_preferred_leaders
+from odradek.controller.decisions.elections import decide_preferred_leaders
+from odradek.controller.decisions.offline_replicas import decide_offline_replicas
+from odradek.controller.decisions.partition_repair import decide_repairs
+from odradek.controller.decisions.replica_replacement import decide_replacements
 from odradek.controller.metadata_writer import Decided
-from odradek.controller.offline_replicas import decide_offline_replicas
-from odradek.controller.partition_repair import decide_repairs
-from odradek.controller.replica_replacement import decide_replacements
 from odradek.controller.requests import BrokerStatus
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from odradek.controller.broker_decisions import LiveBroker
+    from odradek.controller.decisions.brokers import LiveBroker
+    from odradek.controller.decisions.topics import Cluster
     from odradek.controller.metadata_writer import MetadataWriter
     from odradek.controller.requests import ReportOfflineReplicas, ShutDownBroker, UnfenceBroker
-    from odradek.controller.topic_decisions import Cluster
     from odradek.metadata.changes import Change
     from odradek.metadata.entities import BrokerImage
 

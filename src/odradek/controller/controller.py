@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.controller.cluster_controller import ClusterController
-from odradek.controller.feature_decisions import decide_one_min_in_sync
+from odradek.controller.decisions.features import decide_one_min_in_sync
+from odradek.controller.decisions.partition_rules import MIN_IN_SYNC
+from odradek.controller.decisions.reassignment_requests import list_reassignments
+from odradek.controller.decisions.request_results import decide_producer_ids
+from odradek.controller.decisions.topics import decide_new_leader_epochs
 from odradek.controller.metadata_writer import (
     ChangeNotMade,
     ChangeNotReadable,
@@ -19,9 +23,6 @@ from odradek.controller.metadata_writer import (
     Decided,
     MetadataWriter,
 )
-from odradek.controller.partition_rules import MIN_IN_SYNC
-from odradek.controller.reassignment_decisions import list_reassignments
-from odradek.controller.request_decisions import decide_producer_ids
 from odradek.controller.requests import (
     BROKER_REQUEST_TIMEOUT_MS,
     AllocateProducerIds,
@@ -31,7 +32,6 @@ from odradek.controller.requests import (
     ShutDownBroker,
     UnfenceBroker,
 )
-from odradek.controller.topic_decisions import decide_new_leader_epochs
 from odradek.host.logs import get_logger
 from odradek.metadata.changes import ControllerElected
 from odradek.metadata.store import CommitTooLarge, StoreError
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.controller.decisions.topics import Cluster
     from odradek.controller.requests import Ask
-    from odradek.controller.topic_decisions import Cluster
     from odradek.host.entropy import Entropy
     from odradek.metadata.changes import Change
     from odradek.metadata.entities import PartitionImage

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.controller.absent_brokers import AbsentBrokers
-from odradek.controller.election_decisions import MAX_ELECTIONS_PER_ROUND
+from odradek.controller.decisions.elections import MAX_ELECTIONS_PER_ROUND
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
 

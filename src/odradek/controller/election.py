@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.controller.broker_decisions import LiveBroker
 from odradek.controller.controller import Controller
+from odradek.controller.decisions.brokers import LiveBroker
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.registration import decode_registration
 from odradek.host.logs import get_logger

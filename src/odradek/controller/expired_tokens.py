@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.decisions.delegation_tokens import ExpiredTokenRemoval
 from odradek.controller.requests import ChangeDelegationToken
-from odradek.controller.token_decisions import ExpiredTokenRemoval
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig

@@ -23,8 +23,8 @@ from odradek.protocol.sentinels import NO_BROKER_EPOCH
 if TYPE_CHECKING:
     from odradek.controller.broker_requests import WireRequest
     from odradek.controller.channel import ControllerChannel
+    from odradek.controller.decisions.request_results import TopicResult
     from odradek.controller.requests import Ask
-    from odradek.controller.results import TopicResult
     from odradek.controller.route import ControllerRoute, Deadline
     from odradek.metadata.cache import MetadataCache
 

@@ -9,30 +9,36 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
-from odradek.controller.acl_decisions import (
+from odradek.controller.decisions.acls import (
     AclDeletion,
     decide_acl_creations,
     decide_acl_deletions,
     refuse_acl_creations,
     refuse_acl_deletions,
 )
-from odradek.controller.broker_decisions import decide_unregistration
-from odradek.controller.config_decisions import may_change_setting
-from odradek.controller.election_decisions import ElectionResult, decide_elections
-from odradek.controller.feature_decisions import decide_feature_updates
-from odradek.controller.in_sync_decisions import InSyncResult, decide_in_sync_changes
-from odradek.controller.partition_rules import MIN_IN_SYNC
-from odradek.controller.reassignment_decisions import ReassignmentResult, decide_reassignments
-from odradek.controller.request_decisions import (
+from odradek.controller.decisions.brokers import decide_unregistration
+from odradek.controller.decisions.configs import may_change_setting
+from odradek.controller.decisions.delegation_tokens import TokenResult, decide_token_request
+from odradek.controller.decisions.elections import ElectionResult, decide_elections
+from odradek.controller.decisions.features import decide_feature_updates
+from odradek.controller.decisions.in_sync_sets import InSyncResult, decide_in_sync_changes
+from odradek.controller.decisions.partition_rules import MIN_IN_SYNC
+from odradek.controller.decisions.reassignment_requests import ReassignmentResult, decide_reassignments
+from odradek.controller.decisions.request_results import (
+    ConfigResult,
+    QuotaResult,
+    TopicResult,
     decide_config_changes,
     decide_partition_additions,
     decide_quota_changes,
     decide_topic_creations,
 )
-from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
-from odradek.controller.scram_decisions import ScramResult, decide_scram_alterations, refuse_scram_alterations
-from odradek.controller.token_decisions import TokenResult, decide_token_request
-from odradek.controller.topic_deletion import decide_deletions
+from odradek.controller.decisions.scram_credentials import (
+    ScramResult,
+    decide_scram_alterations,
+    refuse_scram_alterations,
+)
+from odradek.controller.decisions.topic_deletion import decide_deletions
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
@@ -42,15 +48,15 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Mapping, Sequence
 
-    from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
-    from odradek.controller.feature_decisions import FeatureUpdate
-    from odradek.controller.in_sync_decisions import InSyncProposal
-    from odradek.controller.leader_election import ElectionKind
-    from odradek.controller.offline_replicas import OfflineReplica
-    from odradek.controller.reassignment_decisions import NewReplicas
-    from odradek.controller.scram_decisions import ScramAlteration
-    from odradek.controller.token_decisions import TokenRequest
-    from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
+    from odradek.controller.decisions.configs import ConfigAlteration, ConfigReplacement
+    from odradek.controller.decisions.delegation_tokens import TokenRequest
+    from odradek.controller.decisions.features import FeatureUpdate
+    from odradek.controller.decisions.in_sync_sets import InSyncProposal
+    from odradek.controller.decisions.leader_election import ElectionKind
+    from odradek.controller.decisions.offline_replicas import OfflineReplica
+    from odradek.controller.decisions.reassignment_requests import NewReplicas
+    from odradek.controller.decisions.scram_credentials import ScramAlteration
+    from odradek.controller.decisions.topics import Cluster, NewPartitions, NewTopic
     from odradek.metadata.changes import Change
     from odradek.metadata.client_quotas import QuotaAlteration
     from odradek.metadata.entities import PartitionImage

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
 from odradek.controller.requests import AlterPartitions
 from odradek.handlers.broker_access import is_broker_request
 from odradek.metadata.store import StoreError

@@ -1,13 +1,14 @@
 """AlterPartitionReassignments, versions 0 to 1: other replicas for partitions, and the cancellation of that.
 
-Departure from Kafka: a reassignment that replaces a running one replaces it completely (`reassignment_decisions`).
+Departure from Kafka: a reassignment that replaces a running one replaces it completely
+(`controller/decisions/reassignment_requests`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.reassignment_decisions import NewReplicas
+from odradek.controller.decisions.reassignment_requests import NewReplicas
 from odradek.controller.requests import ReassignPartitions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (

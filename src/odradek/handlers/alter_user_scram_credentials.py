@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.decisions.scram_credentials import ScramDeletion, ScramUpsertion
 from odradek.controller.requests import AlterScramCredentials
-from odradek.controller.scram_decisions import ScramDeletion, ScramUpsertion
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -16,7 +16,7 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.scram_decisions import ScramAlteration
+    from odradek.controller.decisions.scram_credentials import ScramAlteration
     from odradek.handlers.context import RequestContext
 
 _REFUSED = Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")

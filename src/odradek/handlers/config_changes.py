@@ -14,8 +14,8 @@ from odradek.protocol.messages.incremental_alter_configs import IncrementalAlter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
-    from odradek.controller.results import ConfigResult
+    from odradek.controller.decisions.configs import ConfigAlteration, ConfigReplacement
+    from odradek.controller.decisions.request_results import ConfigResult
     from odradek.handlers.context import RequestContext
 
 AnyRequest = TypeVar("AnyRequest", AlterConfigsRequest, IncrementalAlterConfigsRequest)

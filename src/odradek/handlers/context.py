@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from odradek.protocol.framing import RequestHeader
     from odradek.replica.partition_table import PartitionTable
     from odradek.replica.waiting_requests import WaitingFetch
-    from odradek.security.authentication import Authentication, Mechanisms
     from odradek.security.quotas.client_quotas import ClientLimits
     from odradek.security.quotas.mutation_quota import MutationQuota
+    from odradek.security.sasl.authentication import Authentication, Mechanisms
     from odradek.telemetry.client_telemetry import ClientTelemetry
 
 UNKNOWN_SOFTWARE = "unknown"

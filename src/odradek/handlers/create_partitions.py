@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.decisions.topics import NewPartitions
 from odradek.controller.requests import CreatePartitions
-from odradek.controller.topic_decisions import NewPartitions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.decisions.topics import Assignment, NewTopic
 from odradek.controller.requests import CreateTopics
-from odradek.controller.topic_decisions import Assignment, NewTopic
-from odradek.handlers.turns import each_in_turn
+from odradek.handlers.cooperative_scheduling import each_in_turn
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -22,7 +22,7 @@ from odradek.protocol.sentinels import NO_TOPIC_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.results import TopicResult
+    from odradek.controller.decisions.request_results import TopicResult
     from odradek.handlers.context import RequestContext
 
 

@@ -16,7 +16,7 @@ from odradek.protocol.messages.delete_acls import (
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.acl_decisions import AclDeletion
+    from odradek.controller.decisions.acls import AclDeletion
     from odradek.handlers.context import RequestContext
     from odradek.security.acls.bindings import AclBinding
 

@@ -21,7 +21,7 @@ from odradek.host.logs import get_logger
 from odradek.protocol.framing import RequestHeader, decode_request_header
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Response
-from odradek.security.authentication import SASL_AUTHENTICATE_KEY, SASL_HANDSHAKE_KEY, Authentication
+from odradek.security.sasl.authentication import SASL_AUTHENTICATE_KEY, SASL_HANDSHAKE_KEY, Authentication
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping

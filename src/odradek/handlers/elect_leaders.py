@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.leader_election import ElectionKind
+from odradek.controller.decisions.leader_election import ElectionKind
 from odradek.controller.requests import ElectLeaders
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.elect_leaders import (
@@ -17,7 +17,7 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.election_decisions import ElectionResult
+    from odradek.controller.decisions.elections import ElectionResult
     from odradek.handlers.context import RequestContext
 
 _KINDS = {0: ElectionKind.PREFERRED, 1: ElectionKind.UNCLEAN}

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.decisions.topics import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.controller.requests import CreateTopics
-from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.coordinator.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
 from odradek.handlers.broker_endpoints import listed_brokers
+from odradek.handlers.cooperative_scheduling import ELEMENTS_PER_TURN, each_in_turn
 from odradek.handlers.partition_state import partition_state
-from odradek.handlers.turns import ELEMENTS_PER_TURN, each_in_turn
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
 from odradek.metadata.topic_names import illegal_name_reason, is_internal

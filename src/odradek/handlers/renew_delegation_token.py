@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.decisions.delegation_tokens import NO_TIME, TokenRenewal
 from odradek.controller.requests import ChangeDelegationToken
-from odradek.controller.token_decisions import NO_TIME, TokenRenewal
 from odradek.handlers.token_access import log_token_action, may_use_tokens
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse

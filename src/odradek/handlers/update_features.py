@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.feature_decisions import FeatureUpdate, UpgradeType
+from odradek.controller.decisions.features import FeatureUpdate, UpgradeType
 from odradek.controller.requests import UpdateFeatures
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.update_features import (

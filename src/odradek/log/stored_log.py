@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from odradek.host.host import Host
 from odradek.host.worker_lock import WorkerLock
-from odradek.log.compaction.cleaned_segment import CleanedSegment
+from odradek.log.cleaned_segment import CleanedSegment
 from odradek.log.log_config import LogConfig
 from odradek.log.log_loading import LoadedLog
 from odradek.log.segment import Segment

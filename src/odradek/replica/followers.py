@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.controller.in_sync_decisions import InSyncProposal
+from odradek.controller.decisions.in_sync_sets import InSyncProposal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from odradek.replica.in_sync_replicas import NEVER_MS, InSyncReplicas
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from odradek.controller.in_sync_decisions import InSyncResult
+    from odradek.controller.decisions.in_sync_sets import InSyncResult
     from odradek.log.partition_log import PartitionLog
     from odradek.metadata.entities import PartitionImage
     from odradek.replica.replica_watch import ReplicaWatches

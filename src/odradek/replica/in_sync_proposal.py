@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+    from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
 
 
 class InSyncChannel(Protocol):

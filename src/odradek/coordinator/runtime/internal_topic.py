@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
-    from odradek.controller.topic_decisions import NewTopic
+    from odradek.controller.decisions.topics import NewTopic
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.host.clock import Clock
     from odradek.metadata.cache import MetadataCache
