@@ -121,7 +121,7 @@ def _in_sync_proposals(request: AlterPartitions, _sender: Sender) -> AlterPartit
 
 
 def _in_sync_results(response: AlterPartitionResponse, request: AlterPartitions) -> list[InSyncResult]:
-    """In the order of the proposals. A partition that the response lacks was not attempted."""
+    """Returns the results in the order of the proposals. A partition that the response lacks was not attempted."""
     if response.error_code != ErrorCode.NONE:
         return [InSyncResult(ErrorCode(response.error_code))] * len(request.proposals)
     found: dict[tuple[uuid.UUID, int], deque[InSyncResult]] = {}
@@ -159,7 +159,7 @@ def _creation(request: CreateTopics, _sender: Sender) -> CreateTopicsRequest:
 
 
 def _topic_results(response: CreateTopicsResponse, _request: CreateTopics) -> list[TopicResult]:
-    """Without the partitions and settings of the topics: the metadata has them."""
+    """The results lack the partitions and settings of the topics, which the metadata has."""
     results = [
         TopicResult(
             name=topic.name,

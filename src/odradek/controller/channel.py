@@ -23,7 +23,7 @@ class ControllerChannel(Protocol):
 
 
 class LocalControllerChannel:
-    """To a controller in this process."""
+    """The channel to a controller in this process."""
 
     def __init__(self, controller: Controller, cache: MetadataCache) -> None:
         self._controller = controller

@@ -87,7 +87,7 @@ class AwaitedAnswer:
         return _answer_later(self._record, self._response).__await__()
 
     def discard(self) -> None:
-        """In place of awaiting it, or while it is awaited, when the connection is closed."""
+        """Called when the connection closes, instead of awaiting the answer or while it is awaited."""
         self._record.abandon()
         discard_unstarted(self._response)
 

@@ -170,7 +170,8 @@ def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataR
 
 
 def _once(wanted: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
-    """By name, or by id and name: for many names, a key with both would take as much memory as the request."""
+    """Drops repeated topics. The key is the name alone where there is no id: for many names, a key with both would take
+    as much memory as the request."""
     return {
         topic.name if topic.topic_id == NO_TOPIC_ID else (topic.topic_id, topic.name): topic for topic in wanted
     }.values()
@@ -232,7 +233,7 @@ def _describe(topic: TopicImage, request: MetadataRequest, context: RequestConte
 def _with_operations(
     described: MetadataResponseTopic, name: str, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponseTopic:
-    """Also of a topic that does not exist: the client may have rights on its name."""
+    """Adds the authorized operations, even of a topic that does not exist: the client may have rights on its name."""
     if request.include_topic_authorized_operations:
         described.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, name)
     return described

@@ -143,7 +143,7 @@ class PartitionLog(StoredLog):
     def _convert(
         self, batch: memoryview, header: BatchHeader, conversion: Conversion | None, now_ms: int
     ) -> tuple[memoryview, int] | AppendResult:
-        """As `convert_at_append`, with the largest timestamp."""
+        """Like `convert_at_append`, with the largest timestamp."""
         converted = convert_at_append(batch, header, self.config, conversion)
         if isinstance(converted, AppendResult):
             return converted

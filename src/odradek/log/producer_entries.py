@@ -82,7 +82,7 @@ class ProducerEntries:
     # Changing
 
     def get_recent(self, producer_id: int) -> ProducerEntry | None:
-        """To be changed."""
+        """Returns an entry that the caller may change."""
         entry = self.recent.get(producer_id)
         if entry is None:
             entry = self._packed.take(producer_id)

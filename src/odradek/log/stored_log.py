@@ -59,7 +59,7 @@ class StoredLog:
         self._opened_end_offset = loaded.log_end_offset
         self._is_changed = bool(loaded.unsynced_segments)
         self.aside_names = loaded.aside_names
-        """Of files with segments that recovery has set aside."""
+        """Names of files with segments that recovery has set aside."""
 
     @property
     def segments(self) -> Sequence[Segment]:

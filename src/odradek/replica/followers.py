@@ -45,7 +45,7 @@ _OUTDATED = frozenset(
 
 
 class LeadingPartition(Protocol):
-    """What is used of a partition here."""
+    """The part of a partition that is used here."""
 
     topic_id: UUID
     index: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.controller.decisions.in_sync_sets import InSyncProposal
     from odradek.host.clock import Clock, Timer
-    from odradek.replica.in_sync_proposal import InSyncChannel, Proposer
+    from odradek.replica.replication_context import InSyncChannel, Proposer
 
 log = get_logger(__name__)
 

@@ -50,7 +50,7 @@ _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes longer than c
 
 
 class OngoingMove(Protocol):
-    """What a partition and requests use of a move of its replica to another log directory."""
+    """The part of a replica's move to another log directory that the partition and requests use."""
 
     target: LogDirectory
     is_cancelled: bool

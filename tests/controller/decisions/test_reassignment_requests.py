@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from odradek.controller.absent_brokers import AbsentBrokers
+from odradek.controller.controller_duties import AbsentBrokers
 from odradek.controller.decisions.reassignment_requests import NewReplicas, decide_reassignments, list_reassignments
 from odradek.controller.decisions.replica_replacement import decide_replacements
 from odradek.controller.decisions.topics import Cluster

@@ -20,7 +20,7 @@ NO_TIME = -1
 LARGEST_NAME_BYTES = 1024
 MOST_RENEWERS = 1000
 MOST_RENEWERS_BYTES = 16 << 10
-"""Of the names of a token's renewers: tokens are metadata, and a user may have 1,000 of them without any right."""
+"""Limits the names of a token's renewers: tokens are metadata, and a user without any right may have 1,000 of them."""
 MOST_TOKENS = 10_000
 MOST_TOKENS_OF_AN_OWNER = 1_000
 MOST_REMOVALS = 10_000  # in one commit
@@ -55,7 +55,7 @@ class TokenExpiry:
 
 @dataclass(frozen=True, slots=True)
 class ExpiredTokenRemoval:
-    """Of the broker itself, at intervals."""
+    """A request of the broker itself, at intervals."""
 
     now_ms: int
 

@@ -37,7 +37,7 @@ class InSyncProposal(NamedTuple):
 
 
 class InSyncResult(NamedTuple):
-    """Without an error: the partition after the change."""
+    """The partition's state after the change if there is no error."""
 
     error: ErrorCode
     leader_epoch: int = NO_EPOCH

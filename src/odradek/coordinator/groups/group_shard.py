@@ -144,7 +144,7 @@ class GroupShard:
 
     @property
     def pending_offset_count(self) -> int:
-        """Of all groups."""
+        """The number of pending offsets of all groups."""
         return len(self._shard.pending_transactions.all_keys())
 
     def pending_offsets(self, group_id: str | None = None) -> Iterator[tuple[OffsetKey, list[bytes | None]]]:

@@ -79,7 +79,7 @@ class InternalTopic:
         return self._metadata.image.topics.get(self._name)
 
     def partition_of(self, key: str) -> int:
-        """By the number of partitions in the metadata while the runtime has no shards."""
+        """The partition of a key. While the runtime has no shards, the metadata has the number of partitions."""
         topic = self._image
         if topic is not None:
             self._runtime.resize(len(topic.partitions))

@@ -91,7 +91,7 @@ class ShardLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """All before it is committed: no change of leadership takes it back. Never past the log end."""
+        """Records below it survive a leader change. Never past the log end."""
 
     @property
     def batch_limit_bytes(self) -> int:

@@ -30,7 +30,7 @@ HELD_CHUNK_BYTES = 1 << 18  # the time is looked at after each
 
 
 class Table(Protocol):
-    """What is used of the partition table."""
+    """The part of the partition table that is used here."""
 
     async def checkpoint(self, directories: Iterable[LogDirectory] | None = None) -> None: ...
 

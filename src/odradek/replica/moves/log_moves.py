@@ -43,7 +43,7 @@ MOST_PREFERRED = 10_000
 
 
 class Table(Protocol):
-    """What is used of the partition table."""
+    """The part of the partition table that is used here."""
 
     removals: PartitionRemovals
     truncations: Truncations[Partition]

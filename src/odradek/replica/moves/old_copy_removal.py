@@ -29,7 +29,7 @@ RETRY_S = 1.0  # between flushes that a full disk refuses
 
 
 class Table(Protocol):
-    """What is used of the partition table."""
+    """The part of the partition table that is used here."""
 
     removals: PartitionRemovals
 
@@ -49,7 +49,7 @@ class OldCopyRemoval:
         self._stopping.set()
 
     async def run(self, move: LogMove) -> None:
-        """Of the old copy of a move."""
+        """Makes the new copy of a move durable and removes the old one."""
         try:
             await self._make_durable_and_remove(move)
         except Exception as problem:

@@ -64,12 +64,12 @@ class LogMove:
 
     @property
     def old_path(self) -> str:
-        """Of the partition in the source."""
+        """The partition's directory in the source."""
         return self.source.partition_directory(self.partition.topic, self.partition.index)
 
     @property
     def new_path(self) -> str:
-        """Of the partition in the target."""
+        """The partition's directory in the target."""
         return self.target.partition_directory(self.partition.topic, self.partition.index)
 
     @property

@@ -78,7 +78,7 @@ class AuthenticateStep:
     failure: str | None = None
     is_complete: bool = False
     deferred: Deferred | None = None
-    """To be awaited before the same step is taken again."""
+    """The computation to await before the same step is taken again."""
 
 
 class Authentication:
