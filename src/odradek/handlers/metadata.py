@@ -170,8 +170,7 @@ def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataR
 
 
 def _once(wanted: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
-    """Drops repeated topics. The key is the name alone where there is no id: for many names, a key with both would take
-    as much memory as the request."""
+    """Drops repeated topics, by name, or by id and name: keys with both would take as much memory as the request."""
     return {
         topic.name if topic.topic_id == NO_TOPIC_ID else (topic.topic_id, topic.name): topic for topic in wanted
     }.values()

@@ -235,8 +235,8 @@ class Followers:
         return self._partition.is_leader and self._partition.followers is self
 
     def proposal(self) -> InSyncProposal | None:
-        """As it was when it was decided, also if it is sent later or again: a member may have registered again since,
-        without the records that it was chosen for, and the controller knows that by its broker epoch (KIP-903)."""
+        """The proposal as it was decided, even if it is sent later or again: a member may have registered again since,
+        without the records for which it was chosen. The controller detects that by its broker epoch (KIP-903)."""
         return None if self.in_sync.proposed is None or not self.is_current else self._proposal
 
     def resume(self) -> None:

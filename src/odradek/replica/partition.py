@@ -294,7 +294,7 @@ class Partition(CommittedLog):
         verification: VerificationGuard | None = None,
         conversion: Conversion | None = None,
     ) -> AppendResult:
-        """As `PartitionLog.append`. The batch is committed at once if no other replica and no flush is awaited."""
+        """Like `PartitionLog.append`. The batch is committed at once if no other replica and no flush is awaited."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if acks == ALL_IN_SYNC and self._has_too_few_in_sync:

@@ -177,8 +177,8 @@ class GroupCoordinator:
             self._runtime.run(self.forget_topics(shard))
 
     async def forget_topics(self, shard: GroupShard) -> None:
-        """In slices, because a shard may hold a million offsets. Tried again if records could not be written; until
-        then OffsetFetch compares topic ids."""
+        """Removes the offsets of deleted topics in slices, because a shard may hold a million offsets. Retried if
+        records could not be written; until then OffsetFetch compares topic ids."""
         topics, shard.deleted_topics = shard.deleted_topics, []
         in_slice = 0
         errors = {forget_pending_offsets(shard, topics)}

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP = 9
 MOST_GROUP_ID_CHARACTERS = 16 * 1024 * 1024
-"""Of all keys of a commit. Each has the group id, which may have 32,767 characters: thousands of partitions would take
-hundreds of megabytes. A group id of 1,000 characters never exceeds it."""
+"""Limits the keys of one commit. Each has the group id, which may have 32,767 characters: thousands of partitions would
+take hundreds of megabytes. A group id of 1,000 characters never exceeds it."""
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum costs more than comparing with it
 _new_tuple = tuple.__new__  # half the time of a NamedTuple's constructor

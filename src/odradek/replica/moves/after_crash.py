@@ -78,7 +78,7 @@ def forget_moves(chosen: Mapping[TopicPartition, LogDirectory], usable: Collecti
 
 
 def _log_end(path: str, recovery_point_offset: int, host: Host) -> LogEnd:
-    """Of the last sound batch that a recovery would keep: a power loss may have taken batches before others that it
+    """Finds the last sound batch that a recovery would keep: a power loss may have taken batches before others that it
     left. Without a batch, a single segment says that those before it were removed on purpose. The name of an empty
     segment after other ones says nothing: it may outlive the batches before it."""
     names = sorted(name for name in host.disk.list_directory(path) if name.endswith(LOG_SUFFIX))

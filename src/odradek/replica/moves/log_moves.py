@@ -148,8 +148,8 @@ class LogMoves:
         return [each.target for each in self._moves if each.partition is partition]
 
     def rows(self, directory: LogDirectory) -> list[CheckpointRow]:
-        """Of the copies in a log directory: those that are made, and old ones that are not removed. None of removed
-        partitions."""
+        """The checkpoint rows of the copies in a log directory: new copies, and old ones that are not removed. Copies
+        of deleted partitions have no row."""
         rows = []
         for move in self._moves:
             if move.is_removed or move.partition.log_state is LogState.RETIRED:

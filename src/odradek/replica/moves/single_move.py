@@ -113,8 +113,8 @@ def remove_if_present(path: str, host: Host) -> None:
 
 
 def read_chunk(log: PartitionLog, offset: int, max_bytes: int) -> bytes | None:
-    """From the batch that holds `offset` on; empty if the offset is not in the log, and None if the log has no batch
-    from it to its end. MoveFailed when the log cannot be read. Blocks."""
+    """Reads from the batch that holds `offset` on. Empty if the offset is not in the log, and None if the log has no
+    batch from it to its end. MoveFailed when the log cannot be read. Blocks."""
     try:
         found = log.read(offset, max_bytes, log.log_end_offset, whole_first_batch=True)
         if found is ErrorCode.CORRUPT_MESSAGE:
