@@ -18,12 +18,12 @@ from odradek.controller.decisions.brokers import (
     decide_unfencing,
     decide_unregistration,
 )
-from odradek.controller.decisions.elections import decide_elections, decide_preferred_leaders
 from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult, decide_in_sync_changes
 from odradek.controller.decisions.leader_election import ElectionKind
 from odradek.controller.decisions.partition_repair import decide_repairs
 from odradek.controller.decisions.reassignment_requests import NewReplicas, decide_reassignments, list_reassignments
 from odradek.controller.decisions.replica_replacement import decide_replacements
+from odradek.controller.decisions.requested_elections import decide_elections, decide_preferred_leaders
 from odradek.controller.decisions.topic_deletion import decide_deletions
 from odradek.controller.decisions.topics import NewPartitions, NewTopic, decide_partitions, decide_topic
 from odradek.metadata.change_codec import decode_changes, encode_changes

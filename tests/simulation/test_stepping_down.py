@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.election import PAUSE_AFTER_STEPPING_DOWN_MS
+from odradek.controller.controller_election import PAUSE_AFTER_STEPPING_DOWN_MS
 from odradek.controller.requests import UnfenceBroker
 from odradek.metadata.store import StoreError
 from tests.simulation.simulated_clock import pass_time

@@ -16,10 +16,10 @@ from odradek.controller.decisions.brokers import (
     decide_shutdown,
     decide_unfencing,
 )
-from odradek.controller.decisions.elections import decide_preferred_leaders
 from odradek.controller.decisions.offline_replicas import decide_offline_replicas
 from odradek.controller.decisions.partition_repair import decide_repairs
 from odradek.controller.decisions.replica_replacement import decide_replacements
+from odradek.controller.decisions.requested_elections import decide_preferred_leaders
 from odradek.controller.metadata_writer import Decided
 from odradek.controller.requests import BrokerStatus
 from odradek.protocol.errors import ErrorCode

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.controller.decisions.elections import MAX_ELECTIONS_PER_ROUND
+from odradek.controller.decisions.requested_elections import MAX_ELECTIONS_PER_ROUND
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
 

@@ -19,7 +19,6 @@ from odradek.controller.decisions.acls import (
 from odradek.controller.decisions.brokers import decide_unregistration
 from odradek.controller.decisions.configs import may_change_setting
 from odradek.controller.decisions.delegation_tokens import TokenResult, decide_token_request
-from odradek.controller.decisions.elections import ElectionResult, decide_elections
 from odradek.controller.decisions.features import decide_feature_updates
 from odradek.controller.decisions.in_sync_sets import InSyncResult, decide_in_sync_changes
 from odradek.controller.decisions.partition_rules import MIN_IN_SYNC
@@ -33,6 +32,7 @@ from odradek.controller.decisions.request_results import (
     decide_quota_changes,
     decide_topic_creations,
 )
+from odradek.controller.decisions.requested_elections import ElectionResult, decide_elections
 from odradek.controller.decisions.scram_credentials import (
     ScramResult,
     decide_scram_alterations,

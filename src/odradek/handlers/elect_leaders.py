@@ -17,7 +17,7 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.decisions.elections import ElectionResult
+    from odradek.controller.decisions.requested_elections import ElectionResult
     from odradek.handlers.context import RequestContext
 
 _KINDS = {0: ElectionKind.PREFERRED, 1: ElectionKind.UNCLEAN}

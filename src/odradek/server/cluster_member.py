@@ -10,7 +10,7 @@ from odradek.client.broker_connection import BrokerUnavailable
 from odradek.configuration.broker_credentials import broker_credentials
 from odradek.controller.broker_session import BrokerSession, StaleBrokerEpoch
 from odradek.controller.controller_duties import ControllerDuties
-from odradek.controller.election import Election
+from odradek.controller.controller_election import Election
 from odradek.controller.failure_detector import FailureDetector
 from odradek.controller.membership import Membership
 from odradek.controller.remote_channel import ClusterControllerChannel

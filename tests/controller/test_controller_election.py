@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.controller.election import Election
+from odradek.controller.controller_election import Election
 from odradek.controller.registration import encode_registration
 from odradek.metadata.zookeeper_layout import BROKER_IDS, broker_path
 from odradek.metadata.zookeeper_store import ZooKeeperStore

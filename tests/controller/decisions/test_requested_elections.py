@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from odradek.controller.decisions.elections import decide_elections, decide_preferred_leaders
 from odradek.controller.decisions.leader_election import ElectionKind
+from odradek.controller.decisions.requested_elections import decide_elections, decide_preferred_leaders
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
