@@ -51,7 +51,7 @@ class UnfinishedAppend(NamedTuple):
     partition: Partition
     end_offset: int
     leader_epoch: int
-    """In which it was appended."""
+    """The leader epoch in which the batch was appended."""
     response: PartitionProduceResponse
 
 

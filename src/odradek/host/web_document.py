@@ -2,22 +2,14 @@
 
 import http.client
 import time
-import urllib.request
-from typing import Any
 
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """An address that was allowed must not lead to another one."""
-
-    def redirect_request(self, *_arguments: Any, **_named: Any) -> None:
-        return None
+from odradek.conventions.web_requests import open_without_redirects
 
 
 def read_start(url: str, size_bytes: int, timeout_s: float) -> bytes:
     """The first bytes of the document; `OSError` when it cannot be read."""
-    opener = urllib.request.build_opener(_NoRedirects)
     try:
-        with opener.open(url, timeout=timeout_s) as response:  # urllib's own errors are OSErrors
+        with open_without_redirects(url, timeout_s) as response:
             data, deadline = bytearray(), time.monotonic() + timeout_s  # urllib's timeout is that of each receive
             while len(data) < size_bytes and (part := response.read1(size_bytes - len(data))):
                 data += part

@@ -75,7 +75,7 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
 
 
 def decompress_in_place(codec: Compression, data: Bytes, limit_bytes: int) -> bytes | memoryview:
-    """As `decompress`, without a copy of the output: for readers that take no slices of it."""
+    """Like `decompress`, without a copy of the output: for readers that take no slices of it."""
     if codec is Compression.GZIP:
         return _decompress_growing(cramjam.gzip.decompress_into, data, limit_bytes)
     if codec is Compression.SNAPPY:

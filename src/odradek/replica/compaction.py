@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.background import BackgroundEnded
 from odradek.host.logs import get_logger
+from odradek.log.cleaned_segment import discard_unused
 from odradek.log.compaction.batch_filter import LastRecord
 from odradek.log.compaction.choice import Cleanable, assess, choose_first_dirty_offset
-from odradek.log.compaction.cleaned_segment import discard_unused
 from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, CompactionOutcome, compact
 from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.protocol.malformed import MalformedMessage
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
     from odradek.host.workers import WorkerPool
-    from odradek.log.compaction.cleaned_segment import CleanedSegment
+    from odradek.log.cleaned_segment import CleanedSegment
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
     from odradek.log.segment import Segment

@@ -16,7 +16,7 @@ from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentChe
 from odradek.cli.log.segment_scan import LARGEST_BATCH_BYTES, TornTail, scan_segment
 from odradek.cli.log.side_files import offset_index_rows, time_index_rows
 from odradek.cli.log.transaction_check import PartitionFiles, index_path, transaction_index_problem
-from odradek.log.compaction.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
+from odradek.log.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from odradek.log.log_directory import CLEAN_SHUTDOWN_FILE

@@ -22,6 +22,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from odradek.console.login.attempts import network_of
 from odradek.conventions.addresses import is_loopback
+from odradek.conventions.web_requests import open_without_redirects
 from odradek.security.sasl.json_web_tokens import (
     InvalidToken,
     Keys,
@@ -275,15 +276,9 @@ def _grant_of(answer: dict[str, Any], user: str) -> TokenGrant:
     return TokenGrant(user, token, lifetime_s, refresh_token if isinstance(refresh_token, str) else "")
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_arguments: Any) -> None:
-        return None
-
-
 def _request(request: urllib.request.Request) -> bytes:
-    opener = urllib.request.build_opener(_NoRedirects)
     try:
-        with opener.open(request, timeout=TIMEOUT_S) as response:
+        with open_without_redirects(request, TIMEOUT_S) as response:
             data: bytes = response.read(LARGEST_DOCUMENT_BYTES + 1)
     except urllib.error.HTTPError as error:
         raise LoginRefused(f"the provider refused the request ({error.code} {_reason(error)})") from None
