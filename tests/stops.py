@@ -84,7 +84,7 @@ def ways(broker: SimulatedBroker) -> dict[str, Callable[[], object]]:
         return broker.call(FetchRequest(max_wait_ms=0, min_bytes=1, topics=topics), FetchResponse, 12)
 
     broker.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), FindCoordinatorResponse, 4)
-    broker.run(asyncio.sleep(5))  # the coordinator's topic is created, and loaded
+    broker.run(asyncio.sleep(5))  # a poll's pause: the topic of the coordinator is created and loaded
 
     def commit() -> object:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
