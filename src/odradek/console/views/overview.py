@@ -100,7 +100,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
 def _brokers_note(fenced: int, brokers: int, *, is_answering: bool) -> str:
     if not is_answering:
         return "ran at the last answer"
-    return f"{fenced} of {brokers} down" if fenced else "all running"
+    return f"{fenced} of {brokers} fenced" if fenced else "all running"
 
 
 def _controller_tile(state: ClusterState) -> Tile:
@@ -123,7 +123,7 @@ def _headline(
     if under_min:
         return f"{plural(under_min, 'partition')} below min.insync.replicas: writes with acks=all are refused", "bad"
     if fenced:
-        return f"{plural(fenced, 'broker')} down; every partition still has a leader", "warn"
+        return f"{plural(fenced, 'broker')} fenced; every partition still has a leader", "warn"
     if under_replicated:
         wait = "waits" if under_replicated == 1 else "wait"
         return f"{plural(under_replicated, 'partition')} {wait} for a replica to catch up", "warn"
