@@ -174,7 +174,7 @@ def test_partitions_of_users_come_before_internal_ones() -> None:
     ("in_sync", "leader", "words", "tone"),
     [
         ((1, 2), 1, "All brokers run", "good"),
-        ((1,), 1, "1 broker down", "warn"),
+        ((1,), 1, "1 broker fenced", "warn"),
         ((1,), -1, "without a leader", "bad"),
     ],
 )

@@ -155,7 +155,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
 def _brokers_note(fenced: int, brokers: int, *, is_answering: bool) -> str:
     if not is_answering:
         return "ran at the last answer"
-    return f"{fenced} of {brokers} down" if fenced else "all running"
+    return f"{fenced} of {brokers} fenced" if fenced else "all running"
 
 
 def _controller_tile(state: ClusterState) -> Tile:
@@ -181,7 +181,7 @@ def _headline(
             "bad",
         )
     if fenced:
-        return f"{count_text(fenced, 'broker')} down; every partition still has a leader", "warn"
+        return f"{count_text(fenced, 'broker')} fenced; every partition still has a leader", "warn"
     if under_replicated:
         wait = "waits" if under_replicated == 1 else "wait"
         return f"{count_text(under_replicated, 'partition')} {wait} for a replica to catch up", "warn"
