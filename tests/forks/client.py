@@ -78,13 +78,18 @@ class ForkServer:
         return ForkedProcess(arguments, int(connection.recv(32)), connection)
 
     def run(
-        self, arguments: Sequence[str], environment: Mapping[str, str], stdin: bytes, timeout_s: float
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stdin: bytes,
+        timeout_s: float,
+        directory: str | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             given.write(stdin)
             given.seek(0)
             streams = {0: given.fileno(), 1: output.fileno(), 2: errors.fileno()}
-            with self.start(arguments, environment, streams) as process:
+            with self.start(arguments, environment, streams, directory=directory) as process:
                 try:
                     code = process.wait(timeout_s)
                 except subprocess.TimeoutExpired:
