@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ROOT / "src" / "odradek" / "cli"
+SOURCE = ROOT / "src"
 WITH_SPARK = ("pipeline", "example")  # importing Spark takes longer than most commands
 
 
-def command_modules() -> tuple[str, ...]:
+def command_modules(source: Path = SOURCE) -> tuple[str, ...]:
     """The modules of all commands, but of those with Spark."""
-    files = (file.relative_to(COMMANDS).with_suffix("") for file in sorted(COMMANDS.glob("*/*.py")))
+    commands = source / "odradek" / "cli"
+    files = [file.relative_to(commands).with_suffix("") for file in sorted(commands.rglob("[a-z]*.py"))]
     return tuple(f"odradek.cli.{'.'.join(file.parts)}" for file in files if file.parts[0] not in WITH_SPARK)
 
 
@@ -32,7 +33,6 @@ def command_modules() -> tuple[str, ...]:
 OF_COMMANDS = (
     "confluent_kafka.admin",
     "importlib.metadata",
-    "rich_click.rich_help_rendering",
     *command_modules(),
     *(f"odradek.cli.pipeline.{name}" for name in ("redrive", "start", "status", "validate")),
     "odradek.pipelines.planning.checks",
