@@ -58,8 +58,12 @@ class OptionalArgument(click.Argument):
         return f"'{self.metavar}'"
 
 
+def first_sentence(text: str) -> str:
+    return " ".join(re.split(r"(?<=\.)\s|\n\n", text, maxsplit=1)[0].split())
+
+
 class Command(click.Command):
-    """A command whose help ends in examples."""
+    """A command whose help ends in examples. In the help of its group, it has the first sentence of its own."""
 
     context_class = HelpContext
 
@@ -67,6 +71,7 @@ class Command(click.Command):
         settings["context_settings"] = {**CONTEXT_SETTINGS, **settings.get("context_settings", {})}
         super().__init__(*arguments, **settings)
         self.examples = tuple(examples)
+        self.short_help = self.short_help or first_sentence(self.help or "")
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         cast("HelpFormatter", formatter).write_examples(self.examples)
