@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from odradek.admin.cluster import Cluster
-from odradek.cli.records import record_writer
-from odradek.cli.records.record_input import InputRecord
+from odradek.cli.records import produce
+from odradek.cli.records.formats import InputRecord
 from odradek.conventions.failures import Failure
 from tests.commands import run_odradek
 
@@ -45,8 +45,8 @@ def test_what_the_others_know_is_listed(wounded: RunningCluster, command: str) -
 
 
 def test_too_few_replicas_in_sync_are_named(wounded: RunningCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_writer, "GIVES_UP_AFTER_S", 1.0)
-    writer = record_writer.RecordWriter(Cluster(wounded.bootstrap_servers, {}), "t", {"acks": "all"})
+    monkeypatch.setattr(produce, "GIVES_UP_AFTER_S", 1.0)
+    writer = produce.RecordWriter(Cluster(wounded.bootstrap_servers, {}), "t", {"acks": "all"})
     for _ in range(3):
         assert writer.write(InputRecord(value=b"v"))
     writer.finish()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.framework.failure import report_error
+from odradek.cli.framework.output import report_error
 from odradek.conventions.failures import without_prefix
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import click
 import pytest
 
 from odradek.cli.pipeline import pipeline
-from odradek.cli.pipeline.definition_options import chosen, chosen_arguments, definition_options, remember_secrets
-from odradek.cli.pipeline.loading import choose, load
+from odradek.cli.pipeline.loading import choose, chosen, chosen_arguments, definition_options, load, remember_secrets
 from odradek.cli.pipeline.options import overridden, override_arguments, plain_override_options
 from odradek.cli.pipeline.sql import sql
 from odradek.conventions.failures import Failure

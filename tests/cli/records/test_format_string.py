@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.cli.records.format_string import FormatError, parse_format
-from odradek.cli.records.record_input import InputError, InputRecord, line_reader
+from odradek.cli.records.formats import FormatError, InputError, InputRecord, line_reader, parse_format
 
 
 def test_literals_are_joined_and_verbs_stand_alone() -> None:

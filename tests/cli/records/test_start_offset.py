@@ -6,7 +6,7 @@ import click
 import pytest
 
 from odradek.admin.records.consume_range import Start
-from odradek.cli.records.start_offset import StartOffsetType
+from odradek.cli.records.consume import StartOffsetType
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Output of commands: aligned columns and sentences as text, or one JSON object per line.
+"""Output of commands: aligned columns and sentences as text, or one JSON object per line; errors as one line.
 
 Columns are never cut to the width of the terminal, so that output can be searched and piped.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
+
+from odradek.conventions.failures import ERROR, PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -83,3 +85,33 @@ def one_line(text: str | None) -> str:
 def shows_progress() -> bool:
     """Whether to draw progress: it goes to standard error, and only to a terminal."""
     return sys.stderr.isatty()
+
+
+def report_error(message: str) -> None:
+    """Print `odradek: error: …` as one line on standard error."""
+    line = " ".join(message.split())
+    click.echo(f"{PROGRAM} {click.style(ERROR, fg='red', bold=True)} {line}", err=True)
+
+
+class LiveLines:
+    """Lines are cut to the width of the terminal, and those that exceed its height are left out. The last drawing
+    stays on the screen."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        self._live = Live(auto_refresh=False, vertical_overflow="ellipsis")
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._live.stop()
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """Lines may contain the colours of `click.style`."""
+        from rich.text import Text
+
+        text = Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis")
+        self._live.update(text, refresh=True)

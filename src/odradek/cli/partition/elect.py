@@ -13,8 +13,7 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.output import print_columns, print_json, say
-from odradek.cli.partition.plan_view import brokers_text
-from odradek.cli.partition.selection import named_partitions, partition_option, topics_argument
+from odradek.cli.partition import brokers_text, named_partitions, partition_option, topics_argument
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode

@@ -14,10 +14,10 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.loading import choose, load
+from odradek.cli.pipeline.loading import choose, load, require_spark
 from odradek.cli.pipeline.options import overridden, plain_override_options
-from odradek.cli.pipeline.run import launch, require_spark
-from odradek.cli.pipeline.start_positions import parse_range
+from odradek.cli.pipeline.reset import parse_range
+from odradek.cli.pipeline.run import launch
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 

@@ -16,10 +16,8 @@ from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
-from odradek.cli.pipeline.connection_options import connection_options, with_connection
-from odradek.cli.pipeline.definition_options import definition_options
-from odradek.cli.pipeline.loading import choose, load, require_packages
-from odradek.cli.pipeline.run import SPARK_PACKAGES
+from odradek.cli.pipeline.loading import choose, definition_options, load, require_packages, require_spark
+from odradek.cli.pipeline.options import connection_options, with_connection
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -82,7 +80,7 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **option
     topics.
     """
     require_packages()
-    require_packages(SPARK_PACKAGES)
+    require_spark()
     check_query(query)
     from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.querying import answer

@@ -1,4 +1,4 @@
-"""`odradek consume`: records of topics, from any offset, with or without a consumer group."""
+"""`odradek consume`: records of topics, from a start offset or as a member of a group."""
 
 from __future__ import annotations
 
@@ -17,19 +17,46 @@ from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note
-from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME
+from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME, quoted
 from odradek.cli.framework.times import DurationType, TimeType
-from odradek.cli.records.format_string import FormatError
-from odradek.cli.records.record_output import RecordWriter, format_writer, json_writer, terminal_json_writer
-from odradek.cli.records.start_offset import StartOffsetType
+from odradek.cli.records.formats import FormatError, RecordWriter, format_writer, json_writer, terminal_json_writer
 from odradek.conventions.failures import Failure
-from odradek.conventions.figures import count_text
+from odradek.conventions.figures import INT64_MAX, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.consume_range import PartitionRange
+
+
+NAMES = {
+    "earliest": Start(from_beginning=True),
+    "beginning": Start(from_beginning=True),
+    "latest": Start(),
+    "end": Start(),
+}
+
+
+class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
+    """Converts to a `Start`. The names and `-N` are those of kcat."""
+
+    name = "offset"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Start:
+        if isinstance(value, Start):
+            return value
+        if value in NAMES:
+            return NAMES[value]
+        is_from_end = value.startswith("-")
+        digits = value.removeprefix("-")
+        if not digits.isascii() or not digits.isdecimal() or len(digits) > 40:
+            self.fail(f"{quoted(value)} is no offset; write earliest, latest, a number, or -N", param, ctx)
+        number = int(digits)
+        if number > INT64_MAX:
+            self.fail(f"{quoted(value)} is larger than any offset ({INT64_MAX})", param, ctx)
+        return Start(last=number) if is_from_end else Start(offset=number)
+
 
 FORMAT_HELP = (
     r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "

@@ -1,28 +1,32 @@
-"""`odradek pipeline test`: given rows → expected rows, in one Spark session and without a broker."""
+"""`odradek pipeline test` and `preview`: what a definition does, on Spark, without running it."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import faint, print_json, say, strong
-from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.definition_options import chosen, definition_options
-from odradek.cli.pipeline.loading import require_packages
-from odradek.cli.pipeline.run import SPARK_PACKAGES
+from odradek.cli.framework.output import faint, note, print_json, say, strong
+from odradek.cli.framework.parameter_types import RECORD_COUNT, TEXT
+from odradek.cli.pipeline.loading import choose, chosen, definition_options, load, require_packages, require_spark
+from odradek.cli.pipeline.options import overridden, plain_override_options
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problem
+    from odradek.pipelines.spark.querying import Answer
     from odradek.pipelines.trial.comparing import Difference
     from odradek.pipelines.trial.model import CaseFile
     from odradek.pipelines.trial.running import Result
+
 
 INDENT = " " * 6
 
@@ -47,7 +51,7 @@ def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
     The exit code is 1 if a case fails.
     """
     require_packages()
-    require_packages(SPARK_PACKAGES)
+    require_spark()
     from odradek.pipelines.definition.places import ProblemList
 
     try:
@@ -158,3 +162,67 @@ def as_object(result: Result) -> dict[str, Any]:
             for each in result.differences
         ],
     }
+
+
+DEFAULT_RECORDS = 100
+SHOWN_ROWS = 20
+
+
+@command(
+    examples=[
+        ("rows of a step", "odradek pipeline preview pipeline.yml readings"),
+        ("from the last ten records of each partition", "odradek pipeline preview pipeline.yml readings --records 10"),
+        ("rows as records arrive", "odradek pipeline preview pipeline.yml readings --follow"),
+        ("all rows as JSON", "odradek pipeline preview pipeline.yml readings --limit 1000 --format json"),
+    ]
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.argument("step", metavar="STEP", type=TEXT)
+@click.option(
+    "--records", type=RECORD_COUNT, default=DEFAULT_RECORDS, show_default=True, metavar="N",
+    help="Read the last N records of each partition.",
+)  # fmt: skip
+@click.option(
+    "--limit", type=RECORD_COUNT, default=SHOWN_ROWS, show_default=True, metavar="N",
+    help="At most N rows; with --follow of each batch.",
+)  # fmt: skip
+@click.option("--follow", is_flag=True, help="Show new rows as records arrive, until Ctrl-C.")
+@plain_override_options
+@format_option
+def preview(
+    file: str, step: str, records: int, limit: int, follow: bool, name: str | None, overrides: dict[str, Any],
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Show rows of a source or step, computed once from the last records of its topics.
+
+    Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read. With
+    --follow, a group is shown whenever it changes, and a session or an unmatched row of a join once it is final.
+    """
+    found = overridden(choose(file, load(file, None), name), overrides)
+    require_spark()
+    from odradek.cli.pipeline.sql import SETTINGS, print_table
+    from odradek.pipelines.spark.failures import PipelineError
+    from odradek.pipelines.spark.previewing import follow as followed
+    from odradek.pipelines.spark.previewing import preview as previewed
+
+    def show(answer: Answer) -> None:
+        if as_json:
+            for row in islice(answer.rows, limit):
+                print_json(row)
+        else:
+            print_table(answer, limit)
+
+    def show_new(answer: Answer) -> None:
+        rows = list(answer.rows)  # all are computed: Spark fails a stateful batch that is not read to its end
+        if rows:
+            show(replace(answer, rows=iter(rows)))
+            sys.stdout.flush()
+
+    try:
+        if follow:
+            followed(found, step, records, SETTINGS, note, show_new)
+            return
+        with previewed(found, step, records, SETTINGS, note) as answer:
+            show(answer)
+    except PipelineError as error:
+        raise Failure(str(error)) from None

@@ -1,4 +1,7 @@
-"""Input of records for `odradek produce`: lines split by a format string, or one JSON object per line."""
+"""Records as text, read by `odradek produce` and written by `odradek consume`: format strings like kcat's, and JSON.
+
+Both directions use one parser of format strings, so that `produce -f` can read the output of `consume -f`.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,58 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.cli.framework.parameter_types import readable
-from odradek.cli.records.format_string import FormatError, parse_format
-from odradek.conventions.figures import INT32_MAX, INT64_MAX, parse_time_ms
+from odradek.conventions.figures import INT32_MAX, INT64_MAX, iso_text, parse_time_ms
+from odradek.record_text import text_fields
+
+if TYPE_CHECKING:
+    from odradek.admin.records.fetched_batches import FetchedRecord
+
+
+ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "e": b"\x1b", "\\": b"\\"}
+_TOKEN = re.compile(
+    r"%(?P<verb>.)|\\x(?P<hex>[0-9a-fA-F]{2})|\\(?P<escape>.)|(?P<text>[^%\\]+)|(?P<stray>.)", re.DOTALL
+)
+
+Piece = bytes | str  # literal text as bytes, a verb as its letter
+
+
+class FormatError(ValueError):
+    """A format string that cannot be read; the message says which part."""
+
+
+def parse_format(text: str, verbs: str) -> list[Piece]:
+    """The pieces of a format string: literals joined, verbs one by one; FormatError names an unknown verb or escape."""
+    pieces: list[Piece] = []
+
+    def add(literal: bytes) -> None:
+        if pieces and isinstance(pieces[-1], bytes):
+            pieces[-1] += literal
+        else:
+            pieces.append(literal)
+
+    for match in _TOKEN.finditer(text):
+        verb, hexadecimal, escape = match["verb"], match["hex"], match["escape"]
+        if verb == "%":
+            add(b"%")
+        elif verb is not None:
+            if verb not in verbs:
+                raise FormatError(f"%{verb} is not one of {', '.join('%' + known for known in verbs)}, %%")
+            pieces.append(verb)
+        elif hexadecimal is not None:
+            add(bytes([int(hexadecimal, 16)]))
+        elif escape is not None:
+            if escape not in ESCAPES:
+                raise FormatError(f"\\{escape} is not one of {', '.join(chr(92) + known for known in ESCAPES)}, \\xHH")
+            add(ESCAPES[escape])
+        elif match["stray"] is not None:
+            raise FormatError(f"a single {match['stray']} at the end is incomplete; write it twice")
+        else:
+            add(match["text"].encode(errors="surrogateescape"))  # keeps bytes that are not UTF-8
+    return pieces
+
 
 INPUT_VERBS = "kvshpT"
 LONGEST_NUMBER = 40  # digits, leading zeros included
@@ -193,3 +243,84 @@ def json_headers(headers: Any) -> list[tuple[str, bytes | None]]:
 def header_name(name: str) -> str:
     utf8(name)
     return name
+
+
+OUTPUT_VERBS = "tpokvshTDKS"
+# C0 without newline and tab, C1, and characters that change the direction of the text.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_encode_json = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":")
+).encode  # `json.dumps` would build one each time
+TIMESTAMP_TYPES = {0: None, 1: "create_time", 2: "log_append_time"}
+
+RecordWriter = Callable[["FetchedRecord"], bytes]
+
+
+def format_writer(output_format: str, null_marker: bytes = b"", *, is_for_terminal: bool = False) -> RecordWriter:
+    """A function that renders a record by a format string; FormatError if it is invalid."""
+    pieces = parse_format(output_format, OUTPUT_VERBS)
+    if pieces == ["v", b"\n"] and not null_marker and not is_for_terminal:
+        return lambda record: (record.value() or b"") + b"\n"
+    parts = [_part(piece, null_marker, escape_controls if is_for_terminal else bytes) for piece in pieces]
+    return lambda record: b"".join([part(record) for part in parts])
+
+
+def escape_controls(data: bytes) -> bytes:
+    """Text for a terminal, which takes control characters of a record for commands. Newlines and tabs stay."""
+    return _CONTROLS.sub(_escaped, data.decode(errors="backslashreplace")).encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def _part(piece: Piece, null_marker: bytes, shown: Callable[[bytes], bytes]) -> RecordWriter:
+    if isinstance(piece, bytes):
+        return lambda _record: piece
+
+    def or_null(value: bytes | None) -> bytes:
+        return null_marker if value is None else shown(value)
+
+    writers: dict[str, RecordWriter] = {
+        "t": lambda record: record.topic().encode(),
+        "p": lambda record: b"%d" % record.partition(),
+        "o": lambda record: b"%d" % record.offset(),
+        "k": lambda record: or_null(record.key()),
+        "v": lambda record: or_null(record.value()),
+        "s": lambda record: or_null(record.value()),
+        "h": lambda record: shown(b",".join(_header_text(name, value) for name, value in record.headers())),
+        "T": lambda record: b"%d" % record.timestamp()[1],
+        "D": lambda record: iso_text(record.timestamp()[1]).encode(),
+        "K": lambda record: b"%d" % _length(record.key()),
+        "S": lambda record: b"%d" % _length(record.value()),
+    }
+    return writers[piece]
+
+
+def _length(value: bytes | None) -> int:
+    return -1 if value is None else len(value)
+
+
+def _header_text(name: str, value: bytes | None) -> bytes:
+    return name.encode() if value is None else name.encode() + b"=" + value
+
+
+def json_writer(record: FetchedRecord) -> bytes:
+    """One line: strings where the bytes are UTF-8, base64 (and `..._encoding`) where they are not."""
+    kind, timestamp_ms = record.timestamp()
+    fields: dict[str, Any] = {
+        "topic": record.topic(),
+        "partition": record.partition(),
+        "offset": record.offset(),
+        "timestamp": timestamp_ms if kind else None,
+        "timestamp_type": TIMESTAMP_TYPES.get(kind),
+    }
+    fields.update(text_fields("key", record.key()))
+    fields.update(text_fields("value", record.value()))
+    fields["headers"] = [{"key": name, **text_fields("value", value)} for name, value in record.headers()]
+    return _encode_json(fields).encode() + b"\n"
+
+
+def terminal_json_writer(record: FetchedRecord) -> bytes:
+    """The same, with escapes for the control characters that JSON allows in strings."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_writer(record)[:-1].decode()).encode() + b"\n"
