@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from odradek.admin.acls.decision import UNKNOWN_SETTINGS, check_access, explanation
+from odradek.admin.acls.requests import create, delete, find
 from odradek.admin.acls.rules import (
     OPERATIONS,
     Access,
@@ -24,7 +26,8 @@ from odradek.cli.client.name_completion import complete_groups, complete_topics,
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.output import note, print_columns, print_json, say
+from odradek.cli.framework.options import with_options
+from odradek.cli.framework.output import note, print_json, print_list, print_result, say
 from odradek.cli.framework.parameter_types import GROUP_NAME, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.figures import count_text
 from odradek.security.acls.bindings import WILDCARD, AclFilter, PatternType, Permission
@@ -86,19 +89,22 @@ def resource_options(function: F) -> F:
     ) -> Any:
         return function(*arguments, selection=Selection(topics, groups, transactional_ids, on_cluster), **rest)
 
-    decorated = click.option("--cluster", "on_cluster", is_flag=True, help="The cluster itself.")(with_selection)
-    decorated = click.option(
-        "--transactional-id", "transactional_ids", metavar="ID", type=TRANSACTIONAL_ID, multiple=True,
-        shell_complete=complete_transactional_ids, help="A transactional id, or *. Repeatable.",
-    )(decorated)  # fmt: skip
-    decorated = click.option(
-        "--group", "groups", metavar="GROUP", type=GROUP_NAME, multiple=True, shell_complete=complete_groups,
-        help="A group, or *. Repeatable.",
-    )(decorated)  # fmt: skip
-    return click.option(  # type: ignore[return-value]  # a command keeps its type
-        "--topic", "topics", metavar="TOPIC", type=TOPIC_NAME, multiple=True, shell_complete=complete_topics,
-        help="A topic, or *. Repeatable.",
-    )(decorated)  # fmt: skip
+    return with_options(  # type: ignore[no-any-return]  # a command keeps its type
+        with_selection,
+        click.option(
+            "--topic", "topics", metavar="TOPIC", type=TOPIC_NAME, multiple=True, shell_complete=complete_topics,
+            help="A topic, or *. Repeatable.",
+        ),
+        click.option(
+            "--group", "groups", metavar="GROUP", type=GROUP_NAME, multiple=True, shell_complete=complete_groups,
+            help="A group, or *. Repeatable.",
+        ),
+        click.option(
+            "--transactional-id", "transactional_ids", metavar="ID", type=TRANSACTIONAL_ID, multiple=True,
+            shell_complete=complete_transactional_ids, help="A transactional id, or *. Repeatable.",
+        ),
+        click.option("--cluster", "on_cluster", is_flag=True, help="The cluster itself."),
+    )  # fmt: skip
 
 
 def pattern_option(default: str, *choices: str, text: str) -> Callable[[F], F]:
@@ -171,8 +177,6 @@ def add(
     as_json: bool,
 ) -> None:
     """Allow or deny operations to principals. A rule that exists stays as it is."""
-    from odradek.admin.acls.requests import create
-
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer, idempotent)
     if not allowed and not denied:
         raise click.UsageError("name a principal: --allow-principal or --deny-principal")
@@ -186,10 +190,7 @@ def add(
     rules = bindings(selection, access, subjects, pattern_type)
     create(cluster, rules)
     for rule in rules:
-        if as_json:
-            print_json({**as_row(rule), "added": True})
-        else:
-            say(describe(rule))
+        print_result({**as_row(rule), "added": True}, describe(rule), as_json=as_json)
 
 
 TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"]
@@ -221,8 +222,6 @@ def list_acls(
     *, selection: Selection, pattern_type: PatternType, principals: tuple[str, ...], cluster: Cluster, as_json: bool
 ) -> None:
     """List the rules of the cluster."""
-    from odradek.admin.acls.requests import find
-
     wanted = filters(selection, pattern_type)
     if principals:
         wanted = [each._replace(principal=name) for each in wanted for name in principals]
@@ -231,13 +230,7 @@ def list_acls(
 
 def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
     rows = [as_row(rule) for rule in rules]
-    if as_json:
-        for row in rows:
-            print_json(row)
-    elif rows:
-        print_columns(TITLES, [list(row.values()) for row in rows])
-    else:
-        say("no rules")
+    print_list(rows, TITLES, [list(row.values()) for row in rows], otherwise="no rules", as_json=as_json)
 
 
 @acl.command(
@@ -283,8 +276,6 @@ def remove(
     as_json: bool,
 ) -> None:
     """Remove rules. The rules that match are shown, and removed after confirmation."""
-    from odradek.admin.acls.requests import delete, find
-
     if not selection.resources:
         pattern_type = PatternType.ANY  # all rules of the principals
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer)
@@ -320,10 +311,7 @@ def remove(
         show_matching(found, as_json=as_json)
     confirm(f"Remove {count_text(len(found), 'rule')}?", yes, refusal="nothing was removed")
     for rule in delete(cluster, found):
-        if as_json:
-            print_json({**as_row(rule), "removed": True})
-        else:
-            say(f"removed: {describe(rule)}")
+        print_result({**as_row(rule), "removed": True}, f"removed: {describe(rule)}", as_json=as_json)
 
 
 def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
@@ -370,8 +358,6 @@ def check(
     and allow.everyone.if.no.acl.found are read from a broker. If it does not show them, a note says so, and
     `knows_settings` of the JSON output is false.
     """
-    from odradek.admin.acls.decision import UNKNOWN_SETTINGS, check_access, explanation
-
     parsed = parse_resource(resource)
     if parsed is None:
         expected = "topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster"

@@ -17,13 +17,16 @@ from odradek.admin.quotas import (
     USER,
     Entity,
     Part,
+    alter_quotas,
     entity_json,
     entity_text,
+    read_quotas,
     value_text,
 )
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.cli.framework.options import with_options
+from odradek.cli.framework.output import print_list, print_result
 from odradek.cli.framework.parameter_types import PAIR, SETTING_NAME, NameType
 from odradek.conventions.failures import Failure, did_you_mean
 
@@ -70,12 +73,14 @@ def entity_options(function: F) -> F:
             raise click.UsageError("an address cannot be combined with a user or a client id")
         return function(*arguments, entity=tuple(parts), **values)
 
-    decorated: Any = with_entity
-    for type_, noun, plural in reversed(NOUNS):
+    options = []
+    for type_, noun, plural in NOUNS:
         default_help = f"The default of all {plural} without a quota of their own."
-        decorated = click.option(f"--{type_}-default", is_flag=True, help=default_help)(decorated)
-        decorated = click.option(f"--{type_}", type=NameType(noun), metavar="NAME", help=f"This {noun}.")(decorated)
-    return decorated  # type: ignore[no-any-return]  # click's decorators return Any
+        options += [
+            click.option(f"--{type_}", type=NameType(noun), metavar="NAME", help=f"This {noun}."),
+            click.option(f"--{type_}-default", is_flag=True, help=default_help),
+        ]
+    return with_options(with_entity, *options)  # type: ignore[no-any-return]
 
 
 @quota.command(
@@ -100,17 +105,12 @@ def set_quota(quotas: tuple[tuple[str, str], ...], entity: Entity, cluster: Clus
     controller_mutation_rate  partitions created or removed in a second
     connection_creation_rate  connections opened in a second (--ip only)
     """
-    from odradek.admin.quotas import alter_quotas
-
     if not entity:
         raise click.UsageError("name what to limit: --user, --client-id, --ip, or a default such as --user-default")
     changes = {key: read_value(key, text, entity) for key, text in quotas}
     alter_quotas(cluster, entity, changes)
-    if as_json:
-        print_json({"entity": entity_json(entity), "quotas": changes})
-        return
-    for key, value in changes.items():
-        say(f"{entity_text(entity)}: {key} = {value_text(key, value)}")
+    lines = [f"{entity_text(entity)}: {key} = {value_text(key, value)}" for key, value in changes.items()]
+    print_result({"entity": entity_json(entity), "quotas": changes}, "\n".join(lines), as_json=as_json)
 
 
 def read_value(key: str, text: str, entity: Entity) -> float:
@@ -141,23 +141,18 @@ def read_value(key: str, text: str, entity: Entity) -> float:
 @cluster_options
 def list_quotas(entity: Entity, cluster: Cluster, as_json: bool) -> None:
     """List the quotas of the cluster, or those that name a user, a client id or an address."""
-    from odradek.admin.quotas import read_quotas
-
     found = read_quotas(cluster, entity)
-    if as_json:
-        for each, quotas in found.items():
-            print_json({"entity": entity_json(each), "quotas": quotas})
-    elif found:
-        print_columns(
-            ["ENTITY", "QUOTA", "LIMIT"],
-            [
-                (entity_text(each), key, value_text(key, value))
-                for each, quotas in found.items()
-                for key, value in sorted(quotas.items())
-            ],
-        )
-    else:
-        say("no such quotas" if entity else "no quotas; `odradek quota set` sets one")
+    print_list(
+        [{"entity": entity_json(each), "quotas": quotas} for each, quotas in found.items()],
+        ["ENTITY", "QUOTA", "LIMIT"],
+        [
+            (entity_text(each), key, value_text(key, value))
+            for each, quotas in found.items()
+            for key, value in sorted(quotas.items())
+        ],
+        otherwise="no such quotas" if entity else "no quotas; `odradek quota set` sets one",
+        as_json=as_json,
+    )
 
 
 @quota.command(
@@ -176,8 +171,6 @@ def remove(keys: tuple[str, ...], entity: Entity, cluster: Cluster, as_json: boo
 
     Quotas of a user together with a client id are not those of the user: name both to remove them.
     """
-    from odradek.admin.quotas import alter_quotas, read_quotas
-
     if not entity:
         raise click.UsageError("name whose quotas to remove: --user, --client-id, --ip, or a default")
     present = read_quotas(cluster, entity, is_exact=True).get(entity, {})
@@ -188,8 +181,5 @@ def remove(keys: tuple[str, ...], entity: Entity, cluster: Cluster, as_json: boo
             raise Failure(f"{entity_text(entity)} has no quota {key}; it has {', '.join(sorted(present))}")
     removed = sorted(set(keys) or present)
     alter_quotas(cluster, entity, dict.fromkeys(removed))
-    if as_json:
-        print_json({"entity": entity_json(entity), "removed": removed})
-        return
-    for key in removed:
-        say(f"{entity_text(entity)}: {key} removed")
+    lines = [f"{entity_text(entity)}: {key} removed" for key in removed]
+    print_result({"entity": entity_json(entity), "removed": removed}, "\n".join(lines), as_json=as_json)

@@ -11,7 +11,7 @@ from odradek.admin.broker_requests import BrokerRequests, check
 from odradek.admin.telemetry import id_text, parse_id, read_instances
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.output import note_missing, print_columns, print_json, say, strong
+from odradek.cli.framework.output import note_missing, print_columns, print_json, print_list, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.framework.times import DurationType
 from odradek.conventions.failures import Failure
@@ -67,15 +67,9 @@ def list_clients(cluster: Cluster, as_json: bool) -> None:
     instances, missing = read_instances(cluster)
     note_missing(missing, "clients")
     found = sorted(instances, key=lambda each: -each.instance.last_push_ms)
-    if as_json:
-        for each in found:
-            print_json(as_object(each))
-        return
-    if not found:
-        say("no client has requested its subscription; clients do so some seconds after they have connected")
-        return
     now_ms = int(time.time() * 1000)
-    print_columns(
+    print_list(
+        map(as_object, found),
         ["INSTANCE", "CLIENT ID", "SOFTWARE", "ADDRESS", "BROKER", "PUSHES", "METRICS", "LAST PUSH"],
         [
             (
@@ -90,6 +84,8 @@ def list_clients(cluster: Cluster, as_json: bool) -> None:
             )
             for each in found
         ],
+        otherwise="no client has requested its subscription; clients do so some seconds after they have connected",
+        as_json=as_json,
     )
 
 
@@ -203,10 +199,8 @@ def subscribe(
     """Let clients push metrics. A subscription of the same name is replaced."""
     settings = {"metrics": metrics, "interval.ms": str(interval_ms), "match": ",".join(matches)}
     alter(cluster, name, {key: value or None for key, value in settings.items()})
-    if as_json:
-        print_json({"subscription": name, **settings})
-    else:
-        say(f"clients get the subscription {name} within 5 minutes; with the first one, when they connect again")
+    text = f"clients get the subscription {name} within 5 minutes; with the first one, when they connect again"
+    print_result({"subscription": name, **settings}, text, as_json=as_json)
 
 
 @client.command(short_help="Ask for them no more.", examples=[("", "odradek client unsubscribe all")])
@@ -215,10 +209,7 @@ def subscribe(
 def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
     """Remove a subscription."""
     alter(cluster, name, dict.fromkeys(SETTINGS))
-    if as_json:
-        print_json({"subscription": name, "removed": True})
-    else:
-        say(f"removed the subscription {name}")
+    print_result({"subscription": name, "removed": True}, f"removed the subscription {name}", as_json=as_json)
 
 
 @client.command(short_help="List what clients are asked for.", examples=[("", "odradek client subscriptions")])
@@ -237,15 +228,13 @@ def subscriptions(cluster: Cluster, as_json: bool) -> None:
     found = {
         result.resource_name: {each.name: each.value or "" for each in result.configs} for result in described.results
     }
-    if as_json:
-        for name in names:
-            print_json({"subscription": name, **found[name]})
-    elif names:
-        print_columns(
-            ["NAME", *map(str.upper, SETTINGS)], [(n, *(found[n].get(s, "") for s in SETTINGS)) for n in names]
-        )
-    else:
-        say("there are no subscriptions; `odradek client subscribe` adds one")
+    print_list(
+        [{"subscription": name, **found[name]} for name in names],
+        ["NAME", *map(str.upper, SETTINGS)],
+        [(name, *(found[name].get(each, "") for each in SETTINGS)) for name in names],
+        otherwise="there are no subscriptions; `odradek client subscribe` adds one",
+        as_json=as_json,
+    )
 
 
 def alter(cluster: Cluster, name: str, settings: Mapping[str, str | None]) -> None:

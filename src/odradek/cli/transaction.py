@@ -7,13 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.transactions import transaction_object, without_known
+from odradek.admin.transactions import (
+    abort_transaction,
+    describe_transaction,
+    partition_leaders,
+    read_brokers,
+    read_open_transactions,
+    transaction_object,
+    without_known,
+)
+from odradek.admin.transactions import list_transactions as find_transactions
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options, topic_argument, transactional_ids_argument
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.options import state_option
-from odradek.cli.framework.output import faint, note_missing, print_columns, print_json, say, strong
+from odradek.cli.framework.output import (
+    faint,
+    note_missing,
+    print_columns,
+    print_json,
+    print_list,
+    print_result,
+    say,
+    strong,
+)
 from odradek.cli.framework.parameter_types import OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
 from odradek.cli.framework.times import DurationType
 from odradek.conventions.failures import Failure
@@ -81,11 +99,9 @@ def list_transactions(
     as_json: bool,
 ) -> None:
     """List the transactional ids of the cluster, with coordinator, producer id and state."""
-    from odradek.admin import transactions as requests
-
     missing: dict[int, str] = {}
-    found = requests.list_transactions(
-        requests.read_brokers(cluster).values(),
+    found = find_transactions(
+        read_brokers(cluster).values(),
         # Brokers compare the time since the last start, also of transactions that have ended.
         states=states or (OPEN_STATES if open_for_ms is not None else ()),
         producer_ids=producer_ids,
@@ -94,26 +110,17 @@ def list_transactions(
         missing=missing,
     )
     note_missing(missing, "transactions")
-    if as_json:
-        for each in found:
-            print_json(
-                {
-                    "transactional_id": each.transactional_id,
-                    "coordinator": each.coordinator.broker_id,
-                    "producer_id": each.producer_id,
-                    "state": each.state,
-                }
-            )
-    elif found:
-        print_columns(
-            ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],
-            [(each.transactional_id, each.coordinator.broker_id, each.producer_id, each.state) for each in found],
-        )
-    else:
-        is_filtered = bool(states or producer_ids or open_for_ms is not None or pattern)
-        say(
-            "no such transactions" if is_filtered else "no transactions; a producer with a transactional.id begins them"
-        )
+    rows = [(each.transactional_id, each.coordinator.broker_id, each.producer_id, each.state) for each in found]
+    is_filtered = bool(states or producer_ids or open_for_ms is not None or pattern)
+    print_list(
+        [dict(zip(("transactional_id", "coordinator", "producer_id", "state"), row, strict=True)) for row in rows],
+        ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],
+        rows,
+        otherwise="no such transactions"
+        if is_filtered
+        else "no transactions; a producer with a transactional.id begins them",
+        as_json=as_json,
+    )
 
 
 @transaction.command(
@@ -127,8 +134,6 @@ def list_transactions(
 @cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show coordinator, state, timeout, start and partitions of transactions."""
-    from odradek.admin.transactions import describe_transaction, read_brokers
-
     brokers = read_brokers(cluster)
     for number, name in enumerate(dict.fromkeys(names)):
         described = transaction_object(*describe_transaction(brokers, name), now_ms=int(time.time() * 1000))
@@ -175,13 +180,6 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     The leader of the partition writes an abort marker, so that read_committed consumers can pass. The coordinator
     is not involved: abort only transactions that `find-hanging` shows. Others may be committed later in part.
     """
-    from odradek.admin.transactions import (
-        abort_transaction,
-        partition_leaders,
-        read_brokers,
-        read_open_transactions,
-    )
-
     leaders = partition_leaders(cluster, read_brokers(cluster), [topic])
     cluster.choose_partitions(topic, [partition])
     if (topic, partition) not in leaders:
@@ -194,12 +192,9 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
         raise Failure(f"no transaction of {topic}-{partition} begins at offset {start_offset}; {has}")
     confirm(f"Abort the transaction of producer {chosen.producer_id} in {topic}-{partition}?", yes)
     abort_transaction(chosen)
-    if as_json:
-        print_json(
-            {"topic": topic, "partition": partition, "start_offset": start_offset, "producer_id": chosen.producer_id}
-        )
-    else:
-        say(f"aborted the transaction of producer {chosen.producer_id} in {topic}-{partition}")
+    aborted = {"topic": topic, "partition": partition, "start_offset": start_offset, "producer_id": chosen.producer_id}
+    text = f"aborted the transaction of producer {chosen.producer_id} in {topic}-{partition}"
+    print_result(aborted, text, as_json=as_json)
 
 
 LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
@@ -235,12 +230,6 @@ def find_hanging(
 
     Such a transaction holds back read_committed consumers of its partition. `odradek transaction abort` ends it.
     """
-    from odradek.admin.transactions import (
-        partition_leaders,
-        read_brokers,
-        read_open_transactions,
-    )
-
     brokers = read_brokers(cluster)
     if broker_id is not None and broker_id not in brokers:
         raise Failure(f"there is no broker {broker_id}; `odradek cluster info` shows those that run")
@@ -249,26 +238,17 @@ def find_hanging(
     now_ms = int(time.time() * 1000)
     old = [each for each in read_open_transactions(chosen) if now_ms - each.last_timestamp_ms > max_timeout_ms]
     hanging = without_known(brokers, old)
-    if as_json:
-        for each in hanging:
-            print_json(as_object(each, now_ms))
-    elif hanging:
-        print_columns(
-            ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER ID", "EPOCH", "OPEN FOR"],
-            [
-                (
-                    each.topic,
-                    each.partition,
-                    each.start_offset,
-                    each.producer_id,
-                    each.producer_epoch,
-                    age_text(now_ms - each.last_timestamp_ms),
-                )
-                for each in hanging
-            ],
-        )
-    else:
-        say("no hanging transactions")
+    print_list(
+        [as_object(each, now_ms) for each in hanging],
+        ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER ID", "EPOCH", "OPEN FOR"],
+        [
+            (each.topic, each.partition, each.start_offset, each.producer_id, each.producer_epoch,
+             age_text(now_ms - each.last_timestamp_ms))
+            for each in hanging
+        ],
+        otherwise="no hanging transactions",
+        as_json=as_json,
+    )  # fmt: skip
 
 
 def as_object(found: OpenTransaction, now_ms: int) -> dict[str, str | int]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 import time
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,15 +12,16 @@ from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
 from odradek.admin.controller_lookup import ControllerLookup
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.output import LiveLines, column_lines, faint, print_json, say, strong
+from odradek.cli.framework.output import column_lines, faint, print_result, strong, watch
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.admin.cluster import Cluster
-    from odradek.admin.cluster_state import ClusterState, PartitionState
+    from odradek.admin.cluster_state import PartitionState
 
 
 POSITIVE_COUNT = NumberType(1, 100_000)
@@ -44,7 +42,7 @@ SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this 
         ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
     ]
 )
-@click.option("--watch", is_flag=True, help="Refresh the state until Ctrl-C.")
+@click.option("--watch", "is_watched", is_flag=True, help="Refresh the state until Ctrl-C.")
 @click.option(
     "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True, help="Time between two states."
 )
@@ -68,7 +66,7 @@ SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this 
 )
 @cluster_options
 def status(
-    watch: bool,
+    is_watched: bool,
     interval: float,
     wait_s: float | None,
     least_brokers: int,
@@ -83,11 +81,12 @@ def status(
     in sync; and not on the preferred leader when another replica than the first leads. A fenced broker is down, or does
     not take part.
     """
-    if watch and wait_s is not None:
+    if is_watched and wait_s is not None:
         raise click.UsageError("--watch and --wait exclude each other")
     limit = None if shows_all else SHOWN_PARTITIONS
-    if watch:
-        follow(BrokerRequests(cluster, WATCH_TIMEOUT_S), interval, limit, as_json=as_json)
+    if is_watched:
+        read = state_reader(BrokerRequests(cluster, WATCH_TIMEOUT_S))
+        watch(interval, lambda: state_output(read(), limit), as_json=as_json)
         return
     requests = BrokerRequests(cluster) if wait_s is None else BrokerRequests(cluster, WATCH_TIMEOUT_S)
     state = (
@@ -95,27 +94,25 @@ def status(
         if wait_s is None
         else wait_until_healthy(requests, wait_s, least_brokers)
     )
-    show(state, limit, as_json=as_json)
+    value, lines = state_output(state, limit)
+    print_result(value, "\n".join(lines), as_json=as_json)
     if wait_s is not None and len(state.brokers) < least_brokers:
         raise Failure(f"the cluster has {len(state.brokers)} of {least_brokers} brokers after {wait_s:g} s")
     if wait_s is not None and not state.is_healthy:
         raise Failure(f"the cluster is not healthy after {wait_s:g} s: see above")
 
 
-def show(state: ClusterState, limit: int | None, *, as_json: bool) -> None:
-    if as_json:
-        print_json(status_object(state))
-    else:
-        say("\n".join(status_lines(state, limit)))
+def state_output(state: ClusterState, limit: int | None) -> tuple[dict[str, Any], list[str]]:
+    return status_object(state), status_lines(state, limit)
 
 
 def wait_until_healthy(requests: BrokerRequests, wait_s: float, least_brokers: int) -> ClusterState:
     """The first healthy state with so many brokers, or the one at the end of the time."""
     deadline = time.monotonic() + wait_s
-    min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
+    read = state_reader(requests)
     while True:
         try:
-            state = read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
+            state = read()
         except Failure:
             if time.monotonic() >= deadline:
                 raise
@@ -125,42 +122,19 @@ def wait_until_healthy(requests: BrokerRequests, wait_s: float, least_brokers: i
         time.sleep(WAIT_INTERVAL_S)
 
 
-def follow(requests: BrokerRequests, interval_s: float, limit: int | None, *, as_json: bool) -> None:
-    """Until Ctrl-C. The last state stays on the screen while no broker answers."""
-    is_stopped = threading.Event()
+def state_reader(requests: BrokerRequests) -> Callable[[], ClusterState]:
+    """Reads the state again and again; settings of topics only after a time."""
     min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
     settings_read_at = time.monotonic()
-    screen = LiveLines() if sys.stdout.isatty() and not as_json else None
-    state: ClusterState | None = None
-    with stop_on_interrupt(is_stopped), screen or nullcontext():
-        while not is_stopped.is_set():
-            if time.monotonic() - settings_read_at > SETTINGS_AGE_S:
-                min_in_sync.forget()
-                settings_read_at = time.monotonic()
-            began_at = time.monotonic()
-            trouble = ""
-            try:
-                state = read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
-            except Failure as failure:
-                trouble = failure.message
-            if screen is not None:
-                screen.draw(watch_lines(state, trouble, interval_s, limit))
-            elif trouble and as_json:
-                print_json({"error": trouble})
-            elif trouble:
-                say(trouble)
-            elif state is not None:
-                show(state, limit, as_json=as_json)
-                if not as_json:
-                    say()
-            is_stopped.wait(max(interval_s - (time.monotonic() - began_at), 0))
 
+    def read() -> ClusterState:
+        nonlocal settings_read_at
+        if time.monotonic() - settings_read_at > SETTINGS_AGE_S:
+            min_in_sync.forget()
+            settings_read_at = time.monotonic()
+        return read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
 
-def watch_lines(state: ClusterState | None, trouble: str, interval_s: float, limit: int | None) -> list[str]:
-    lines = [] if state is None else status_lines(state, limit)
-    moment = time.strftime("%H:%M:%S")
-    note = f"{moment}, every {interval_s:g} s; Ctrl-C stops"
-    return [*lines, "", click.style(trouble, fg="red") if trouble else faint(note)]
+    return read
 
 
 SHOWN_PARTITIONS = 10

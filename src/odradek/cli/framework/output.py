@@ -7,19 +7,41 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from odradek.conventions.failures import ERROR, PROGRAM
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.conventions.failures import ERROR, PROGRAM, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 def print_json(value: Any) -> None:
     """One object, one line."""
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def print_result(value: Any, text: str, *, as_json: bool) -> None:
+    """What a command did: as an object or in words."""
+    print_json(value) if as_json else say(text)
+
+
+def print_list(
+    values: Iterable[Any], titles: Sequence[str], rows: Sequence[Sequence[object]], *, otherwise: str, as_json: bool
+) -> None:
+    """What a command lists: an object each or a row each; `otherwise` is said in words if there is none."""
+    if as_json:
+        for value in values:
+            print_json(value)
+    elif rows:
+        print_columns(titles, rows)
+    else:
+        say(otherwise)
 
 
 def say(text: str = "") -> None:
@@ -91,6 +113,28 @@ def report_error(message: str) -> None:
     """Print `odradek: error: …` as one line on standard error."""
     line = " ".join(message.split())
     click.echo(f"{PROGRAM} {click.style(ERROR, fg='red', bold=True)} {line}", err=True)
+
+
+def watch(interval_s: float, read: Callable[[], tuple[Any, list[str]]], *, as_json: bool) -> None:
+    """Show what `read` returns until Ctrl-C: an object, or lines. On a terminal they are drawn in place, and stay on the
+    screen after a Failure."""
+    is_stopped = threading.Event()
+    screen = LiveLines() if sys.stdout.isatty() and not as_json else None
+    lines: list[str] = []
+    with stop_on_interrupt(is_stopped), screen or nullcontext():
+        while not is_stopped.is_set():
+            began_at = time.monotonic()
+            trouble = ""
+            try:
+                value, lines = read()
+            except Failure as failure:
+                value, trouble = {"error": failure.message}, failure.message
+            if screen is None:
+                print_result(value, trouble or "\n".join([*lines, ""]), as_json=as_json)
+            else:
+                moment = faint(f"{time.strftime('%H:%M:%S')}, every {interval_s:g} s; Ctrl-C stops")
+                screen.draw([*lines, "", click.style(trouble, fg="red") if trouble else moment])
+            is_stopped.wait(max(interval_s - (time.monotonic() - began_at), 0))
 
 
 class LiveLines:

@@ -26,6 +26,7 @@ from odradek.cli.log.findings import (
 from odradek.cli.log.stored_files import (
     LARGEST_BATCH_BYTES,
     TornTail,
+    index_problems,
     mapped,
     offset_index_rows,
     scan_segment,
@@ -226,17 +227,9 @@ def _was_cleanly_shut_down(segment_path: str) -> bool:
 def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
     if len(data) % 8:
         yield f"{len(data)} bytes are not a multiple of an index entry"
-    previous = segment.base_offset - 1
-    for row in offset_index_rows(path, data):
-        offset, position = row["offset"], row["position"]
-        first, _last = segment.batch_offsets.get(position, (None, None))
-        if offset <= previous:
-            yield f"offset {offset} comes after {previous}"
-        if first is None:
-            yield f"offset {offset} points to position {position}, where no batch begins"
-        elif offset < first:
-            yield f"offset {offset} points to position {position}, where offset {first} begins"
-        previous = offset
+    entries = ((row["offset"], row["position"]) for row in offset_index_rows(path, data))
+    starts = {position: first for position, (first, _last) in segment.batch_offsets.items()}
+    yield from index_problems(entries, starts, segment.base_offset - 1)
 
 
 def _time_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:

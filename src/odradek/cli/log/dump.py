@@ -119,7 +119,9 @@ def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
     segment = os.path.splitext(path)[0] + ".log"
     if wanted.verify and path.endswith(".index") and os.path.exists(segment):
         with mapped(segment) as data:
-            for problem in index_problems(data, [(row["offset"], row["position"]) for row in rows]):
+            batches = [item for item in scan_segment(data, verify=False) if isinstance(item, BatchAt)]
+            starts = {item.position: item.header.base_offset for item in batches}
+            for problem in index_problems(((row["offset"], row["position"]) for row in rows), starts):
                 wanted.report(path, problem)
     return kind, rows
 

@@ -9,10 +9,10 @@ import mmap
 import os
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
@@ -23,10 +23,6 @@ from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_che
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import Record, read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 LARGEST_BATCH_BYTES = 256 * 1024 * 1024  # a larger decompressed batch counts as damaged
 MOST_OBJECTS = LARGEST_BATCH_BYTES // 256  # records and headers
@@ -140,18 +136,21 @@ def summarise(data: memoryview, *, verify: bool) -> SegmentSummary:
     return summary
 
 
-def index_problems(data: memoryview, entries: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Problems of an offset index: entries out of order, or that do not point to the start of a batch."""
-    starts = {item.position: item.header for item in scan_segment(data, verify=False) if isinstance(item, BatchAt)}
-    previous_offset = -1
+def index_problems(
+    entries: Iterable[tuple[int, int]], first_offsets: Mapping[int, int], previous_offset: int = -1
+) -> Iterator[str]:
+    """Problems of an offset index: entries out of order, or that do not point to the start of a batch.
+
+    `first_offsets` has the first offset of each batch by its position.
+    """
     for offset, position in entries:
-        header = starts.get(position)
+        first = first_offsets.get(position)
         if offset <= previous_offset:
             yield f"offset {offset} comes after {previous_offset}"
-        if header is None:
+        if first is None:
             yield f"offset {offset} points to position {position}, where no batch begins"
-        elif offset < header.base_offset:
-            yield f"offset {offset} points to position {position}, where offset {header.base_offset} begins"
+        elif offset < first:
+            yield f"offset {offset} points to position {position}, where offset {first} begins"
         previous_offset = offset
 
 

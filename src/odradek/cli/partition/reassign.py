@@ -18,7 +18,15 @@ from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_o
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.output import column_lines, note, print_columns, print_json, say, shows_progress
+from odradek.cli.framework.output import (
+    column_lines,
+    note,
+    print_columns,
+    print_json,
+    print_result,
+    say,
+    shows_progress,
+)
 from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, NumberType
 from odradek.cli.partition import brokers_text, named_partitions, partition_option, topics_argument
 from odradek.conventions.failures import Failure
@@ -152,13 +160,8 @@ def verify(
         live = [broker.broker_id for broker in state.brokers.values() if not broker.is_fenced]
         remove_throttle(requests, {each.topic for each in chosen}, live)
     if as_json:
-        print_json(
-            {
-                "done": is_done,
-                "running": [f"{each.topic}-{each.index}" for each in running],
-                "different": [f"{each.topic}-{each.index}" for each in different],
-            }
-        )
+        names = {"running": [each.name for each in running], "different": [each.name for each in different]}
+        print_json({"done": is_done, **names})
     elif running:
         say("\n".join(running_lines(running, read_sizes(requests, state, running))))
     if different and not as_json:
@@ -186,12 +189,10 @@ def cancel_running(
             say("\n".join(running_lines(running, {})))
         confirm(f"Cancel {count_text(len(running), 'reassignment')}?", is_confirmed, refusal="nothing was cancelled")
         alter_reassignments(requests, {(each.topic, each.index): None for each in running})
-    if as_json:
-        print_json({"cancelled": [each.name for each in running]})
-    elif running:
-        say(f"cancelled {count_text(len(running), 'reassignment')}; `--verify` removes throttles")
-    else:
-        say(NONE_RUNNING)
+    cancelled = f"cancelled {count_text(len(running), 'reassignment')}; `--verify` removes throttles"
+    print_result(
+        {"cancelled": [each.name for each in running]}, cancelled if running else NONE_RUNNING, as_json=as_json
+    )
 
 
 def settle_throttle(requests: BrokerRequests, moves: Sequence[Move], *, has_begun: bool) -> str:
@@ -230,10 +231,7 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
     if different:
         raise Failure(f"{different[0].name} has the replicas {brokers_text(different[0].replicas)}: it was cancelled")
     seconds = time.monotonic() - began_at
-    if as_json:
-        print_json({"done": True, "seconds": round(seconds, 3)})
-    else:
-        say(f"done after {seconds:.1f} s")
+    print_result({"done": True, "seconds": round(seconds, 3)}, f"done after {seconds:.1f} s", as_json=as_json)
 
 
 def show_progress(requests: BrokerRequests, state: ClusterState, running: Sequence[PartitionState]) -> None:
@@ -378,10 +376,8 @@ def run_plan(
     as_json: bool,
 ) -> None:
     if not moves:
-        if as_json:
-            print_json({"partitions": [], "submitted": False})
-        else:
-            say("nothing to move: all replicas are where they should be")
+        text = "nothing to move: all replicas are where they should be"
+        print_result({"partitions": [], "submitted": False}, text, as_json=as_json)
         return
     if not as_json:
         say("\n".join(plan_lines(moves)))

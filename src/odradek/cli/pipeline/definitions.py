@@ -13,7 +13,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.loading import ENGINES, choose, definition_options, load, require_packages
+from odradek.cli.pipeline.loading import ENGINES, choose, definition_options, load, name_option, require_packages
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.local.executable import command_name
@@ -160,9 +160,7 @@ def schema(as_json: bool) -> None:
     type=click.Path(dir_okay=False),
     help="Write an SVG drawing to this file; - for standard output.",
 )
-@click.option(
-    "--pipeline", "name", metavar="NAME", type=TEXT, help="Name of the pipeline, if a Python file defines several."
-)
+@name_option
 @definition_options
 @format_option
 def graph(file: str, svg: str | None, name: str | None, as_json: bool) -> None:

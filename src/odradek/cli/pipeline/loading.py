@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from odradek.cli.framework.options import with_options
 from odradek.cli.framework.parameter_types import PAIR, TEXT
 from odradek.conventions.failures import Failure
 
@@ -42,10 +43,7 @@ def definition_options(function: F) -> F:
         except Failure as error:
             raise Failure(without_secrets(error.message)) from error
 
-    decorated: Any = with_hidden_secrets
-    for option in (SET_OPTION, PROFILE_OPTION):
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]  # click's decorators return Any
+    return with_options(with_hidden_secrets, PROFILE_OPTION, SET_OPTION)  # type: ignore[no-any-return]  # click's decorators return Any
 
 
 def keep(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:

@@ -18,6 +18,7 @@ import click
 
 from odradek.cli.client.options import command_config_option, secure_option
 from odradek.cli.client.profile_option import PROFILE
+from odradek.cli.framework.options import with_options
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.loading import (
     ENGINES,
@@ -52,10 +53,7 @@ def connection_options(function: F) -> F:
         meta()[CHOICES] = {name: value for name, value in chosen.items() if value is not None}
         return function(*arguments, **rest)
 
-    decorated: Any = with_choices
-    for option in (command_config_option, secure_option, cluster_profile_option):
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]  # click's decorators return Any
+    return with_options(with_choices, cluster_profile_option, secure_option, command_config_option)  # type: ignore[no-any-return]  # click's decorators return Any
 
 
 def connection_choices() -> dict[str, str]:
@@ -122,20 +120,6 @@ from_option = click.option(
 )
 
 
-OVERRIDE_OPTIONS = (
-    click.option(
-        "--connector", type=click.Choice(CONNECTORS), help="Kafka connector: Spark's own, or one without jars."
-    ),
-    click.option("--warehouse", metavar="URL", type=TEXT, help="Database of tables and views, as a SQLAlchemy URL."),
-    checkpoints_option,
-    click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077."),
-    click.option(
-        "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Brokers. Default: those of the definition."
-    ),
-    name_option,
-)
-
-
 def plain_override_options(function: F) -> F:
     """Options that override the definition, passed to the command as `name` and `overrides`."""
 
@@ -144,10 +128,24 @@ def plain_override_options(function: F) -> F:
         overrides = {key: rest.pop(key) for key in OVERRIDES}
         return function(*arguments, overrides=overrides, **rest)
 
-    decorated: Any = definition_options(connection_options(with_overrides))
-    for option in OVERRIDE_OPTIONS:
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]  # click's decorators return Any
+    return with_options(  # type: ignore[no-any-return]
+        definition_options(connection_options(with_overrides)),
+        name_option,
+        click.option(
+            "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT,
+            help="Brokers. Default: those of the definition.",
+        ),
+        click.option(
+            "--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077."
+        ),
+        checkpoints_option,
+        click.option(
+            "--warehouse", metavar="URL", type=TEXT, help="Database of tables and views, as a SQLAlchemy URL."
+        ),
+        click.option(
+            "--connector", type=click.Choice(CONNECTORS), help="Kafka connector: Spark's own, or one without jars."
+        ),
+    )  # fmt: skip
 
 
 def override_options(function: F) -> F:

@@ -12,7 +12,7 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import note, print_columns, print_json, say
+from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
 from odradek.cli.framework.parameter_types import TEXT, quoted
 from odradek.cli.pipeline.loading import choose, definition_options, load, name_option
 from odradek.cli.pipeline.options import checkpoints_option, overridden, yes_option
@@ -133,12 +133,10 @@ def reset(
     found = overridden(choose(file, load(file, None), name), {"checkpoints": checkpoints})
     start = parse_position(places, found) if places else None
     done = forget(found, start, chosen, is_sure=is_sure)
-    if as_json:
-        place = None if start is None else position_text(start)
-        print_json({"pipeline": found.name, "forgotten": done, "start": place})
-    else:
-        flows = f", flow {', '.join(chosen)}," if chosen else ""
-        say(f"{found.name}{flows} begins at {start_text(start)} with its next run")
+    flows = f", flow {', '.join(chosen)}," if chosen else ""
+    text = f"{found.name}{flows} begins at {start_text(start)} with its next run"
+    place = None if start is None else position_text(start)
+    print_result({"pipeline": found.name, "forgotten": done, "start": place}, text, as_json=as_json)
 
 
 def forget_and_begin(found: Pipeline, places: Sequence[str], is_sure: bool) -> None:

@@ -13,7 +13,7 @@ import click
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import note, print_columns, print_json, say
+from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import size_text
@@ -100,10 +100,8 @@ def status_row(each: PipelineStatus, now_s: float) -> tuple[object, ...]:
     return each.name, each.state, each.pid, age, each.restarts, *rates, each.lag, each.late_rows, each.violations
 
 
-POLL_S = 0.1
-
-
 STOP_TIMEOUT_S = 60.0
+POLL_S = 0.1
 
 
 @command(
@@ -163,10 +161,8 @@ def kill_with_attempt(found: PipelineStatus) -> bool:
 
 def report_stopped(name: str, began_s: float, as_json: bool) -> None:
     seconds = time.monotonic() - began_s
-    if as_json:
-        print_json({"pipeline": name, "stopped": True, "seconds": round(seconds, 3)})
-    else:
-        say(f"{name} stopped after {duration_text(seconds * 1000)}")
+    result = {"pipeline": name, "stopped": True, "seconds": round(seconds, 3)}
+    print_result(result, f"{name} stopped after {duration_text(seconds * 1000)}", as_json=as_json)
 
 
 @command(
@@ -193,12 +189,9 @@ def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
     ended = [name for name, _status in found if name not in running]
     for name in ended:
         remove_status(name)
-        print_json({"pipeline": name, "forgotten": True}) if as_json else say(f"{name} is removed from the status")
+        print_result({"pipeline": name, "forgotten": True}, f"{name} is removed from the status", as_json=as_json)
     if not ended:
         note("no pipeline has ended")
-
-
-POLL_S = 0.1
 
 
 TAIL_LINES = 20
@@ -231,7 +224,7 @@ def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
     is_stopped = threading.Event()
 
     def show(line: str) -> None:
-        print_json({"pipeline": name, "line": line}) if as_json else say(line)
+        print_result({"pipeline": name, "line": line}, line, as_json=as_json)
 
     with stop_on_interrupt(is_stopped):
         position = last_lines(path, lines, show)
@@ -266,7 +259,7 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
                 if is_live:
                     screen.show(found)
                 else:
-                    print_json(found.as_object()) if as_json else say(plain_line(found))
+                    print_result(found.as_object(), plain_line(found), as_json=as_json)
                 if found.state in ENDED:
                     break
                 is_stopped.wait(0.5 if is_live else 1.0)

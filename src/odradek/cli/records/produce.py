@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -339,23 +340,15 @@ def chosen_reader(input_format: str | None, key_separator: str | None) -> LineRe
         raise click.UsageError(f"--input-format: {error}") from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
     """Fields from the command line, for records that do not have their own key, partition or timestamp."""
 
-    def __init__(
-        self,
-        *,
-        key: bytes | None,
-        headers: tuple[tuple[str, bytes], ...],
-        partition: int | None,
-        timestamp: int | None,
-        null_marker: bytes | None,
-    ) -> None:
-        self.key = key
-        self.headers: list[tuple[str, bytes | None]] = [*headers]
-        self.partition = partition
-        self.timestamp_ms = timestamp
-        self.null_marker = null_marker
+    key: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+    partition: int | None
+    timestamp: int | None
+    null_marker: bytes | None
 
     def fill(self, record: InputRecord, *, keep_null_value: bool = False) -> InputRecord:
         if self.null_marker is not None and not keep_null_value:
@@ -366,7 +359,7 @@ class Defaults:
         if record.partition is None:
             record.partition = self.partition
         if record.timestamp_ms is None:
-            record.timestamp_ms = self.timestamp_ms
+            record.timestamp_ms = self.timestamp
         if self.headers:
             record.headers = [*self.headers, *record.headers]
         return record
