@@ -116,8 +116,8 @@ def report_error(message: str) -> None:
 
 
 def watch(interval_s: float, read: Callable[[], tuple[Any, list[str]]], *, as_json: bool) -> None:
-    """Show what `read` returns until Ctrl-C: an object, or lines. On a terminal they are drawn in place, and stay on the
-    screen after a Failure."""
+    """Show what `read` returns, an object or lines, until Ctrl-C. On a terminal lines are drawn in place; those from
+    before a Failure stay."""
     is_stopped = threading.Event()
     screen = LiveLines() if sys.stdout.isatty() and not as_json else None
     lines: list[str] = []

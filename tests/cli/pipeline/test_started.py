@@ -1,4 +1,4 @@
-"""`odradek pipeline forget` and the entries of pipelines that have ended."""
+"""Started pipelines: `odradek pipeline forget`, and the entries of pipelines that have ended."""
 
 from __future__ import annotations
 
