@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.security.acls.bindings import AclBinding
 
+F = TypeVar("F", bound=Callable[..., Any])
+OPERATION = click.Choice(list(OPERATIONS), case_sensitive=False)
+TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"]
+DENIED_EXIT_CODE = 1
+
 
 @group(
     examples=[
@@ -55,9 +60,6 @@ def acl() -> None:
     """
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
 class PrincipalType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
     """`User:alice`. A name without a type is taken for a mistake, as in kafka-acls."""
 
@@ -72,7 +74,6 @@ class PrincipalType(click.ParamType):  # type: ignore[type-arg]  # generic in ne
 
 
 PRINCIPAL = PrincipalType()
-OPERATION = click.Choice(list(OPERATIONS), case_sensitive=False)
 
 
 def resource_options(function: F) -> F:
@@ -191,9 +192,6 @@ def add(
     create(cluster, rules)
     for rule in rules:
         print_result({**as_row(rule), "added": True}, describe(rule), as_json=as_json)
-
-
-TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"]
 
 
 @acl.command(
@@ -321,9 +319,6 @@ def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
         note("\n".join(map(describe, rules)))
     else:
         print_rules(rules, as_json=False)
-
-
-DENIED_EXIT_CODE = 1
 
 
 @acl.command(

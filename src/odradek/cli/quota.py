@@ -33,6 +33,9 @@ from odradek.conventions.failures import Failure, did_you_mean
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
+F = TypeVar("F", bound=Callable[..., Any])
+NOUNS = ((USER, "user", "users"), (CLIENT_ID, "client id", "client ids"), (ADDRESS, "address", "addresses"))
+
 
 @group(
     "quota",
@@ -49,11 +52,6 @@ def quota() -> None:
     A quota applies to each broker. Of several that match a client, the most specific applies: of a user and client id,
     then of a user, then of a client id; a name comes before a default.
     """
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-NOUNS = ((USER, "user", "users"), (CLIENT_ID, "client id", "client ids"), (ADDRESS, "address", "addresses"))
 
 
 def entity_options(function: F) -> F:

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from odradek.admin.telemetry import FoundInstance
     from odradek.protocol.messages.describe_client_telemetry import TelemetryValue
 
+KINDS = ("gauge", "sum", "histogram")
+CLIENT_METRICS = 16
+SETTINGS = ("interval.ms", "metrics", "match")
+
 
 @group(
     "client",
@@ -111,9 +115,6 @@ def as_object(found: FoundInstance) -> dict[str, Any]:
     }
 
 
-KINDS = ("gauge", "sum", "histogram")
-
-
 @client.command(
     examples=[
         ("all metrics of a client", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw"),
@@ -157,9 +158,7 @@ def attributes_text(value: TelemetryValue) -> str:
     return ", ".join(f"{each.name}={each.value}" for each in value.attributes)
 
 
-CLIENT_METRICS = 16
 SET, DELETE = 0, 1
-SETTINGS = ("interval.ms", "metrics", "match")
 
 
 @client.command(

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.transactions import OpenTransaction
 
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
+LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
+
 
 @group(
     "transaction",
@@ -52,10 +56,6 @@ if TYPE_CHECKING:
 )
 def transaction() -> None:
     """List, describe and abort transactions, and find those that hang."""
-
-
-OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
-STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
 
 
 @transaction.command(
@@ -195,9 +195,6 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
     aborted = {"topic": topic, "partition": partition, "start_offset": start_offset, "producer_id": chosen.producer_id}
     text = f"aborted the transaction of producer {chosen.producer_id} in {topic}-{partition}"
     print_result(aborted, text, as_json=as_json)
-
-
-LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
 
 
 @transaction.command(

@@ -1,4 +1,4 @@
-"""`odradek pipeline init | validate | graph`: what they print, their exit codes, how fast they are, and a new project."""
+"""`odradek pipeline init | validate | graph`: what they print, their exit codes, their speed, and a new project."""
 
 from __future__ import annotations
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from odradek.admin.broker_metrics import BrokerMetrics, MetricPoint
     from odradek.admin.cluster import Cluster
 
+BUCKET = "_bucket"
+COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")
+
 
 @command(
     examples=[
@@ -82,10 +85,6 @@ def _read(
         [each for each in found if each.broker_id in broker_ids],
         {broker_id: reason for broker_id, reason in missing.items() if broker_id in broker_ids},
     )
-
-
-BUCKET = "_bucket"
-COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")
 
 
 def metrics_lines(

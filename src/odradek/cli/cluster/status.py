@@ -28,6 +28,8 @@ POSITIVE_COUNT = NumberType(1, 100_000)
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
 WAIT_INTERVAL_S = 0.25
 SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this time
+SHOWN_PARTITIONS = 10
+PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferred leader")
 
 
 @command(
@@ -135,10 +137,6 @@ def state_reader(requests: BrokerRequests) -> Callable[[], ClusterState]:
         return read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
 
     return read
-
-
-SHOWN_PARTITIONS = 10
-PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferred leader")
 
 
 def status_object(state: ClusterState) -> dict[str, Any]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from odradek.log.producer_entry import ProducerEntry
     from odradek.protocol.batch import BatchHeader
 
+_NO_OFFSETS = array("q")
+
 
 class Remedy(enum.Enum):
     """What `odradek log repair` does about a finding, as printed."""
@@ -103,9 +105,6 @@ class PartitionCheck:
     @property
     def end_offset(self) -> int | None:
         return self.segments[-1].next_offset if self.segments else None
-
-
-_NO_OFFSETS = array("q")
 
 
 def note_batch(check: SegmentCheck, header: BatchHeader) -> None:

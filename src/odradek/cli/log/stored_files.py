@@ -26,6 +26,11 @@ from odradek.protocol.records import Record, read_records
 
 LARGEST_BATCH_BYTES = 256 * 1024 * 1024  # a larger decompressed batch counts as damaged
 MOST_OBJECTS = LARGEST_BATCH_BYTES // 256  # records and headers
+_OFFSET_ENTRY = struct.Struct(">II")
+_TIME_ENTRY = struct.Struct(">qI")
+_ABORTED_ENTRY = struct.Struct(">hqqqq")
+_SNAPSHOT_HEADER = struct.Struct(">hIi")
+_PRODUCER = struct.Struct(">qhiqiqiq")
 
 
 class BatchAt(NamedTuple):
@@ -155,12 +160,6 @@ def index_problems(
 
 
 Row = dict[str, Any]
-
-_OFFSET_ENTRY = struct.Struct(">II")
-_TIME_ENTRY = struct.Struct(">qI")
-_ABORTED_ENTRY = struct.Struct(">hqqqq")
-_SNAPSHOT_HEADER = struct.Struct(">hIi")
-_PRODUCER = struct.Struct(">qhiqiqiq")
 
 
 def base_offset_of(path: str) -> int:

@@ -45,6 +45,16 @@ if TYPE_CHECKING:
 
     from odradek.cli.log.findings import PartitionCheck
 
+_PARTITION_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<index>\d{1,10})")
+_SEGMENT_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{re.escape(LOG_SUFFIX)}")
+WHAT_TO_NAME = "name a segment (.log), the directory of a partition, or one of the broker's log.dirs"
+_CHECKPOINTS = {
+    RECOVERY_POINT_FILE: "recovery point",
+    HIGH_WATERMARK_FILE: "high watermark",
+    LOG_START_OFFSET_FILE: "log start offset",
+    CLEANER_OFFSET_FILE: "compacted up to",
+}
+
 
 @dataclass
 class TargetCheck:
@@ -191,17 +201,6 @@ def summary_row(check: TargetCheck) -> dict[str, object]:
         "problems": check.problem_count,
         "seconds": round(check.seconds, 3),
     }
-
-
-_PARTITION_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<index>\d{1,10})")
-_SEGMENT_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{re.escape(LOG_SUFFIX)}")
-WHAT_TO_NAME = "name a segment (.log), the directory of a partition, or one of the broker's log.dirs"
-_CHECKPOINTS = {
-    RECOVERY_POINT_FILE: "recovery point",
-    HIGH_WATERMARK_FILE: "high watermark",
-    LOG_START_OFFSET_FILE: "log start offset",
-    CLEANER_OFFSET_FILE: "compacted up to",
-}
 
 
 @dataclass

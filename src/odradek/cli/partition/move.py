@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.partitions.copies import Copy
 
+POLL_INTERVAL_S = 0.25
+STALLED_S = 120.0  # without any progress; a throttled move progresses every eleven seconds at least
+
 
 @command(
     examples=[
@@ -142,10 +145,6 @@ def begin(requests: BrokerRequests, broker: KnownBroker, planned: Iterable[Copy]
     ]
     if refused:
         raise Failure("; ".join(refused))
-
-
-POLL_INTERVAL_S = 0.25
-STALLED_S = 120.0  # without any progress; a throttled move progresses every eleven seconds at least
 
 
 def wait_for(

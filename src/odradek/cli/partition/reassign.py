@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from odradek.admin.cluster_state import ClusterState, PartitionState
     from odradek.admin.partitions.sizes import Sizes
 
+POLL_INTERVAL_S = 0.25
+STALE_S = 10.0  # a broker may show replicas from before the reassignment for a moment
+NONE_RUNNING = "no reassignment is running"
+UNCHANGED = "nothing was changed"
+
 
 def move_object(move: Move) -> dict[str, Any]:
     return {
@@ -119,11 +124,6 @@ def running_lines(partitions: Sequence[PartitionState], sizes: Sizes) -> list[st
             )
         )
     return column_lines(["PARTITION", "TO", "ADDING", "REMOVING", "COPIED"], rows)
-
-
-POLL_INTERVAL_S = 0.25
-STALE_S = 10.0  # a broker may show replicas from before the reassignment for a moment
-NONE_RUNNING = "no reassignment is running"
 
 
 def list_running(
@@ -241,9 +241,6 @@ def show_progress(requests: BrokerRequests, state: ClusterState, running: Sequen
     total = sum(each or 0 for _, each in known)
     line = f"{count_text(len(running), 'partition')} left, {size_text(copied)} of {size_text(total)} copied"
     click.echo(f"\r{line}\x1b[K", nl=False, err=True)
-
-
-UNCHANGED = "nothing was changed"
 
 
 class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only

@@ -42,6 +42,8 @@ cluster_profile_option = click.option(
     type=TEXT,
     help="Address and credentials of the brokers that `odradek profile add` has stored.",
 )
+CONNECTORS = ("jvm", "python")
+OVERRIDES = ("bootstrap_server", "master", "checkpoints", "warehouse", "connector")
 
 
 def connection_options(function: F) -> F:
@@ -86,10 +88,6 @@ def with_connection(found: Pipeline) -> Pipeline:
     secured = dataclasses.replace(found, bootstrap_servers=servers, kafka={**found.kafka, **properties})
     remember_secrets(secured.all_secrets)
     return secured
-
-
-CONNECTORS = ("jvm", "python")
-OVERRIDES = ("bootstrap_server", "master", "checkpoints", "warehouse", "connector")
 
 
 @dataclass(frozen=True, slots=True)

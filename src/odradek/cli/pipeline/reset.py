@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from odradek.pipelines.operating.locks import Taken
     from odradek.pipelines.planning.flow import Flow
 
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
+HINT = "write earliest, latest, a time such as 2026-01-31T12:00 or -1h, or TOPIC:PARTITION:OFFSET"
+
 
 @command(
     examples=[
@@ -249,10 +252,6 @@ def set_aside(folder: Path) -> None:
         aside = folder.with_name(f"{folder.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
         folder.rename(aside)
         note(f"  {folder} is now {aside.name}")
-
-
-DAY = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
-HINT = "write earliest, latest, a time such as 2026-01-31T12:00 or -1h, or TOPIC:PARTITION:OFFSET"
 
 
 def parse_position(texts: Sequence[str], pipeline: Pipeline) -> Start:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.operating.status import PipelineStatus
 
+STOP_TIMEOUT_S = 60.0
+POLL_S = 0.1
+TAIL_LINES = 20
+
 
 def statuses(names: Iterable[str]) -> list[PipelineStatus]:
     """Statuses of the named pipelines, or of all; Failure for one that was never started."""
@@ -98,10 +102,6 @@ def status_row(each: PipelineStatus, now_s: float) -> tuple[object, ...]:
     age = "" if since_s is None else clock_text(now_s - since_s)
     rates = (rate_text(each.input_per_s), rate_text(each.processed_per_s), duration_text(each.batch_ms))
     return each.name, each.state, each.pid, age, each.restarts, *rates, each.lag, each.late_rows, each.violations
-
-
-STOP_TIMEOUT_S = 60.0
-POLL_S = 0.1
 
 
 @command(
@@ -192,9 +192,6 @@ def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
         print_result({"pipeline": name, "forgotten": True}, f"{name} is removed from the status", as_json=as_json)
     if not ended:
         note("no pipeline has ended")
-
-
-TAIL_LINES = 20
 
 
 @command(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 INDENT = " " * 6
+DEFAULT_RECORDS = 100
+SHOWN_ROWS = 20
 
 
 @command(
@@ -162,10 +164,6 @@ def as_object(result: Result) -> dict[str, Any]:
             for each in result.differences
         ],
     }
-
-
-DEFAULT_RECORDS = 100
-SHOWN_ROWS = 20
 
 
 @command(

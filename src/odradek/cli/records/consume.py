@@ -36,6 +36,14 @@ NAMES = {
     "latest": Start(),
     "end": Start(),
 }
+FORMAT_HELP = (
+    r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "
+    r"%T timestamp in ms, %D timestamp as ISO 8601, %K and %S size of key and value in bytes (-1: null), %% percent "
+    r"sign; \n \t \r \0 \e \\ \xHH. Default: %v\n, and %t\t%v\n for several topics."
+)
+MOST_NAMED = 20  # batches and partitions that cannot be read
+OBJECTS_BETWEEN_COLLECTIONS = 100_000  # records are not in cycles: with Python's 700, looking for them takes 15 %
+START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
 
 
 class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
@@ -56,16 +64,6 @@ class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in 
         if number > INT64_MAX:
             self.fail(f"{quoted(value)} is larger than any offset ({INT64_MAX})", param, ctx)
         return Start(last=number) if is_from_end else Start(offset=number)
-
-
-FORMAT_HELP = (
-    r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "
-    r"%T timestamp in ms, %D timestamp as ISO 8601, %K and %S size of key and value in bytes (-1: null), %% percent "
-    r"sign; \n \t \r \0 \e \\ \xHH. Default: %v\n, and %t\t%v\n for several topics."
-)
-MOST_NAMED = 20  # batches and partitions that cannot be read
-OBJECTS_BETWEEN_COLLECTIONS = 100_000  # records are not in cycles: with Python's 700, looking for them takes 15 %
-START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
 
 
 @command(

@@ -29,6 +29,17 @@ _TOKEN = re.compile(
 )
 
 Piece = bytes | str  # literal text as bytes, a verb as its letter
+INPUT_VERBS = "kvshpT"
+LONGEST_NUMBER = 40  # digits, leading zeros included
+_PATTERNS = {"p": rb"\d+", "T": rb"[^\s]+?"}
+JSON_FIELDS = frozenset(
+    {"key", "value", "key_encoding", "value_encoding", "headers", "partition", "timestamp", "timestamp_type"}
+    | {"topic", "offset"}
+)  # the last ones are what `consume --format json` adds: accepted, and left to the command line and the broker
+OUTPUT_VERBS = "tpokvshTDKS"
+# C0 without newline and tab, C1, and characters that change the direction of the text.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+TIMESTAMP_TYPES = {0: None, 1: "create_time", 2: "log_append_time"}
 
 
 class FormatError(ValueError):
@@ -64,11 +75,6 @@ def parse_format(text: str, verbs: str) -> list[Piece]:
         else:
             add(match["text"].encode(errors="surrogateescape"))  # keeps bytes that are not UTF-8
     return pieces
-
-
-INPUT_VERBS = "kvshpT"
-LONGEST_NUMBER = 40  # digits, leading zeros included
-_PATTERNS = {"p": rb"\d+", "T": rb"[^\s]+?"}
 
 
 class InputError(ValueError):
@@ -170,12 +176,6 @@ def shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-JSON_FIELDS = frozenset(
-    {"key", "value", "key_encoding", "value_encoding", "headers", "partition", "timestamp", "timestamp_type"}
-    | {"topic", "offset"}
-)  # the last ones are what `consume --format json` adds: accepted, and left to the command line and the broker
-
-
 def read_json_line(line: bytes) -> InputRecord:
     """An object with `value` and optionally `key`, `headers`, `partition`, `timestamp`; as `consume` writes it."""
     try:
@@ -245,13 +245,9 @@ def header_name(name: str) -> str:
     return name
 
 
-OUTPUT_VERBS = "tpokvshTDKS"
-# C0 without newline and tab, C1, and characters that change the direction of the text.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _encode_json = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":")
 ).encode  # `json.dumps` would build one each time
-TIMESTAMP_TYPES = {0: None, 1: "create_time", 2: "log_append_time"}
 
 RecordWriter = Callable[["FetchedRecord"], bytes]
 

@@ -35,6 +35,7 @@ GIVES_UP_AFTER_S = 30.0  # without an acknowledgement, while the broker does not
 LARGEST_RECORD_BYTES = 64_000_000  # the broker decides; this is what the client's queue holds
 UNKNOWN_TOPIC_TIMEOUT_MS = 5_000
 POLL_EVERY_RECORDS = 500
+PROGRESS_FROM_BYTES = 1_000_000
 
 
 class RecordWriter:
@@ -202,9 +203,6 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
     if len(lines) == 1:
         return " " + lines[0]
     return "".join(f"\n  {line}" for line in lines)
-
-
-PROGRESS_FROM_BYTES = 1_000_000
 
 
 @command(
