@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 OPERATION = click.Choice(list(OPERATIONS), case_sensitive=False)
 TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"]
-DENIED_EXIT_CODE = 1
 
 
 @group(
@@ -379,4 +378,4 @@ def check(
         say(f"{principal} {verb} {operation} on {resource}")
         say(f"  {explanation(decision)}")
     if not decision.is_allowed:
-        context.exit(DENIED_EXIT_CODE)
+        context.exit(1)

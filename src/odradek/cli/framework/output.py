@@ -109,6 +109,11 @@ def shows_progress() -> bool:
     return sys.stderr.isatty()
 
 
+def redraw(line: str = "") -> None:
+    """Draw the line of progress again, or clear it."""
+    click.echo(f"\r{line}\x1b[K", nl=False, err=True)
+
+
 def report_error(message: str) -> None:
     """Print `odradek: error: …` as one line on standard error."""
     line = " ".join(message.split())

@@ -13,7 +13,7 @@ from odradek.admin.partitions.copies import failed_text, read_copies
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.output import print_columns, print_json, say, shows_progress
+from odradek.cli.framework.output import print_columns, print_json, redraw, say, shows_progress
 from odradek.cli.partition import named_partitions, partition_option, topics_argument
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, size_text
@@ -171,10 +171,10 @@ def wait_for(
             line = (
                 f"{count_text(len(left), 'replica')} left, {size_text(copied_bytes)} of {size_text(total_bytes)} copied"
             )
-            click.echo(f"\r{line}\x1b[K", nl=False, err=True)
+            redraw(line)
         time.sleep(POLL_INTERVAL_S)
     if shows_progress():
-        click.echo("\r\x1b[K", nl=False, err=True)
+        redraw()
     if given_up is not None:
         raise Failure(
             f"{given_up.name} was not moved: the move was cancelled or failed; the log of the broker has the reason"

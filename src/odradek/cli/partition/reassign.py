@@ -24,6 +24,7 @@ from odradek.cli.framework.output import (
     print_columns,
     print_json,
     print_result,
+    redraw,
     say,
     shows_progress,
 )
@@ -225,7 +226,7 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
             show_progress(requests, state, running)
         time.sleep(POLL_INTERVAL_S)
     if shows_progress():
-        click.echo("\r\x1b[K", nl=False, err=True)
+        redraw()
     if removes_throttle:
         remove_throttle_of(requests, moves)
     if different:
@@ -240,7 +241,7 @@ def show_progress(requests: BrokerRequests, state: ClusterState, running: Sequen
     copied = sum(each or 0 for each, _ in known)
     total = sum(each or 0 for _, each in known)
     line = f"{count_text(len(running), 'partition')} left, {size_text(copied)} of {size_text(total)} copied"
-    click.echo(f"\r{line}\x1b[K", nl=False, err=True)
+    redraw(line)
 
 
 class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only

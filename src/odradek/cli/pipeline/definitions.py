@@ -61,11 +61,6 @@ def init(name: str, as_json: bool) -> None:
     say(f"more in {name}/README.md")
 
 
-engine_option = click.option(
-    "--engine", type=click.Choice(ENGINES), help="Check for this engine. Default: that of the definition."
-)
-
-
 @command(
     examples=[
         ("one definition, or several", "odradek pipeline validate pipeline.yml"),
@@ -75,7 +70,7 @@ engine_option = click.option(
     ]
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@engine_option
+@click.option("--engine", type=click.Choice(ENGINES), help="Check for this engine. Default: that of the definition.")
 @definition_options
 @format_option
 def validate(files: tuple[str, ...], engine: str | None, as_json: bool) -> None:

@@ -121,23 +121,11 @@ def format_reader(input_format: str) -> LineReader:
             raise InputError(f"it does not match the format {readable(input_format)}")
         record = InputRecord()
         for verb, text in zip(verbs, match.groups(), strict=True):
-            set_part(record, verb, text)
+            name, read_part = PARTS[verb]
+            setattr(record, name, read_part(text))
         return record
 
     return read
-
-
-def set_part(record: InputRecord, verb: str, text: bytes) -> None:
-    if verb == "v":
-        record.value = text
-    elif verb == "k":
-        record.key = text
-    elif verb == "h":
-        record.headers = parse_headers(text)
-    elif verb == "p":
-        record.partition = read_partition(text.decode())
-    else:
-        record.timestamp_ms = read_timestamp(text.decode(errors="replace"))
 
 
 def parse_headers(text: bytes) -> list[tuple[str, bytes | None]]:
@@ -174,6 +162,15 @@ def read_timestamp(value: object) -> int:
 
 def shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+PARTS: dict[str, tuple[str, Callable[[bytes], Any]]] = {
+    "k": ("key", bytes),
+    "v": ("value", bytes),
+    "h": ("headers", parse_headers),
+    "p": ("partition", lambda text: read_partition(text.decode())),
+    "T": ("timestamp_ms", lambda text: read_timestamp(text.decode(errors="replace"))),
+}
 
 
 def read_json_line(line: bytes) -> InputRecord:
