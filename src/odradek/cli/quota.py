@@ -78,7 +78,7 @@ def entity_options(function: F) -> F:
             click.option(f"--{type_}", type=NameType(noun), metavar="NAME", help=f"This {noun}."),
             click.option(f"--{type_}-default", is_flag=True, help=default_help),
         ]
-    return with_options(with_entity, *options)  # type: ignore[no-any-return]
+    return with_options(with_entity, *options)  # type: ignore[no-any-return]  # a command keeps its type
 
 
 @quota.command(
