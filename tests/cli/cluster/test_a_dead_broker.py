@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.kafka_admin import NewTopic
-from odradek.cli.records import record_writer
-from odradek.cli.records.record_input import InputRecord
+from odradek.cli.records import produce
+from odradek.cli.records.formats import InputRecord
 from odradek.conventions.failures import Failure
 from tests.commands import run_odradek
 
@@ -51,9 +51,9 @@ def test_too_few_replicas_in_sync_are_named(
     wounded: RunningCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also while the writer waits for them."""
-    monkeypatch.setattr(record_writer, "WARNS_AFTER_S", 0.1)
-    monkeypatch.setattr(record_writer, "GIVES_UP_AFTER_S", 2.0)
-    writer = record_writer.RecordWriter(Cluster(wounded.bootstrap_servers, {}), "t", {"acks": "all"})
+    monkeypatch.setattr(produce, "WARNS_AFTER_S", 0.1)
+    monkeypatch.setattr(produce, "GIVES_UP_AFTER_S", 2.0)
+    writer = produce.RecordWriter(Cluster(wounded.bootstrap_servers, {}), "t", {"acks": "all"})
     for _ in range(3):
         assert writer.write(InputRecord(value=b"v"))
     writer.finish()

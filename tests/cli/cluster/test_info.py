@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from odradek.cli.cluster.info import PartitionCounts, with_internal
+from odradek.cli.cluster.info import cluster_facts, with_internal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +34,14 @@ def test_the_text_names_the_cluster_and_its_brokers(odradek: Run, topic: str, bo
 
 
 def test_partitions_without_leader_or_replicas_are_counted() -> None:
-    counts = PartitionCounts()
-    counts.add(1, [1, 2], [1, 2])
-    counts.add(2, [1, 2], [2])
-    counts.add(-1, [2], [])
-    assert (counts.partitions, counts.without_leader, counts.under_replicated) == (3, 1, 2)
-    assert (counts.led, counts.replicas) == ({1: 1, 2: 1}, {1: 2, 2: 3})
+    placed = [(1, [1, 2], [1, 2]), (2, [1, 2], [2]), (-1, [2], [])]
+    partitions = [SimpleNamespace(leader=leader, replicas=all_, isrs=in_sync) for leader, all_, in_sync in placed]
+    nodes = [SimpleNamespace(id=number, host="h", port=9092, rack=None) for number in (2, 1)]
+    described = SimpleNamespace(cluster_id="c", controller=None, nodes=nodes)
+    facts = cluster_facts(described, {"t": SimpleNamespace(partitions=dict(enumerate(partitions)))}, None)
+    counts = ("partitions", "partitions_without_leader", "under_replicated_partitions")
+    assert [facts[name] for name in counts] == [3, 1, 2]
+    assert [(each["id"], each["leads"], each["replicas"]) for each in facts["brokers"]] == [(1, 1, 2), (2, 1, 3)]
 
 
 def test_internal_topics_and_partitions_are_counted_apart(

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from odradek.cli.pipeline.status import flow_row
+from odradek.cli.pipeline.started import flow_row
 from odradek.pipelines.operating.drawing import draw, flow_cells
 from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, figures_line, rate_text
 from odradek.pipelines.operating.metrics_server import MetricsServer

@@ -1,53 +1,34 @@
-"""`odradek cluster info`: brokers, controller, and the state of the partitions."""
+"""`odradek cluster info` and `unregister`: the brokers, the controller and the state of the partitions."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from odradek.admin.broker_requests import BrokerRequests
+import click
+
+from odradek.admin.broker_requests import BrokerRequests, check
+from odradek.admin.cluster_state import read_state
 from odradek.admin.groups.group_listing import TIMEOUT_S, list_groups
 from odradek.admin.kafka_admin import AclOperation
 from odradek.cli.client.options import cluster_options
-from odradek.cli.cluster.status_view import NO_TOPICS, RESTRICTED
+from odradek.cli.cluster.status import NO_TOPICS, RESTRICTED
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.output import print_columns, print_json, say, strong
+from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.output import print_columns, print_json, print_result, say, strong
+from odradek.cli.framework.parameter_types import PARTITION
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.admin.cluster import Cluster
+
 
 REQUEST_TIMEOUT_S = 15.0
 INTERNAL_PREFIX = "__"
-
-
-@dataclass(slots=True)
-class PartitionCounts:
-    """Partitions of the cluster, internal topics included."""
-
-    topics: int = 0
-    internal_topics: int = 0
-    partitions: int = 0
-    internal_partitions: int = 0
-    without_leader: int = 0
-    under_replicated: int = 0
-    led: Counter[int] = field(default_factory=Counter)  # by broker
-    replicas: Counter[int] = field(default_factory=Counter)  # by broker
-
-    def add_topic(self, *, internal: bool) -> None:
-        self.topics += 1
-        self.internal_topics += internal
-
-    def add(self, leader: int, replicas: list[int], in_sync: list[int], *, internal: bool = False) -> None:
-        self.partitions += 1
-        self.internal_partitions += internal
-        self.without_leader += leader < 0
-        self.under_replicated += len(in_sync) < len(replicas)
-        if leader >= 0:
-            self.led[leader] += 1
-        self.replicas.update(replicas)
 
 
 @command(
@@ -62,18 +43,31 @@ def info(cluster: Cluster, as_json: bool) -> None:
     asked = cluster.admin().describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S)
     described = cluster.finish(asked, "cluster")
     is_restricted = AclOperation.DESCRIBE not in (described.authorized_operations or ())
-    counts = count_partitions(cluster)
+    topics = cluster.admin().list_topics(timeout=REQUEST_TIMEOUT_S).topics
+    facts = cluster_facts(described, topics, count_groups(cluster))
+    if as_json:
+        print_json(facts)
+    else:
+        print_facts(facts, is_restricted=is_restricted)
+
+
+def cluster_facts(described: Any, topics: Mapping[str, Any], groups: int | None) -> dict[str, Any]:
+    """The cluster and its topics are as the Kafka client returns them. Internal topics are counted in both numbers."""
+    partitions = [each for topic in topics.values() for each in topic.partitions.values()]
+    internal = [name for name in topics if name.startswith(INTERNAL_PREFIX)]
+    leads = Counter(each.leader for each in partitions)
+    replicas = Counter(replica for each in partitions for replica in each.replicas)
     controller = described.controller.id if described.controller is not None else None
-    facts: dict[str, Any] = {
+    return {
         "cluster_id": described.cluster_id,
         "controller": controller,
-        "topics": counts.topics,
-        "internal_topics": counts.internal_topics,
-        "partitions": counts.partitions,
-        "internal_partitions": counts.internal_partitions,
-        "partitions_without_leader": counts.without_leader,
-        "under_replicated_partitions": counts.under_replicated,
-        "groups": count_groups(cluster),
+        "topics": len(topics),
+        "internal_topics": len(internal),
+        "partitions": len(partitions),
+        "internal_partitions": sum(len(topics[name].partitions) for name in internal),
+        "partitions_without_leader": sum(each.leader < 0 for each in partitions),
+        "under_replicated_partitions": sum(len(each.isrs) < len(each.replicas) for each in partitions),
+        "groups": groups,
         "brokers": [
             {
                 "id": node.id,
@@ -81,26 +75,12 @@ def info(cluster: Cluster, as_json: bool) -> None:
                 "port": node.port,
                 "rack": node.rack,
                 "controller": node.id == controller,
-                "leads": counts.led[node.id],
-                "replicas": counts.replicas[node.id],
+                "leads": leads[node.id],
+                "replicas": replicas[node.id],
             }
             for node in sorted(described.nodes, key=lambda node: node.id)
         ],
     }
-    if as_json:
-        print_json(facts)
-    else:
-        print_facts(facts, is_restricted=is_restricted)
-
-
-def count_partitions(cluster: Cluster) -> PartitionCounts:
-    counts = PartitionCounts()
-    for name, topic in cluster.admin().list_topics(timeout=REQUEST_TIMEOUT_S).topics.items():
-        internal = name.startswith(INTERNAL_PREFIX)
-        counts.add_topic(internal=internal)
-        for partition in topic.partitions.values():
-            counts.add(partition.leader, list(partition.replicas), list(partition.isrs), internal=internal)
-    return counts
 
 
 def count_groups(cluster: Cluster) -> int | None:
@@ -143,3 +123,32 @@ def print_facts(facts: dict[str, Any], *, is_restricted: bool) -> None:
             for broker in facts["brokers"]
         ],
     )
+
+
+@command(examples=[("a broker that is stopped and has no replicas", "odradek cluster unregister 3")])
+@click.argument("broker_id", metavar="ID", type=PARTITION)
+@yes_option
+@cluster_options
+def unregister(broker_id: int, yes: bool, cluster: Cluster, as_json: bool) -> None:
+    """Remove a stopped broker from the metadata of the cluster.
+
+    Move its replicas first, with `odradek partition reassign --drain ID`, and stop it.
+    """
+    requests = BrokerRequests(cluster)
+    state = read_state(requests)
+    broker = state.brokers.get(broker_id)
+    if broker is None:
+        raise Failure(f"broker {broker_id} is not registered; `odradek cluster status` shows the brokers")
+    if not broker.is_fenced:
+        raise Failure(f"broker {broker_id} is running: stop it first")
+    replicas = sum(broker_id in each.replicas for each in state.partitions)
+    if replicas:
+        raise Failure(
+            f"broker {broker_id} has {count_text(replicas, 'replica')}: move them with "
+            f"`odradek partition reassign --drain {broker_id}` first"
+        )
+    confirm(f"Unregister broker {broker_id}?", yes, refusal="nothing was changed")
+    answer = requests.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse, 0)
+    check(answer.error_code, answer.error_message, f"broker {broker_id}", "Alter")
+    text = f"broker {broker_id} is not part of the cluster any more"
+    print_result({"broker": broker_id, "unregistered": True}, text, as_json=as_json)
