@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from odradek.cli.main import main
-from odradek.handlers import dispatch, envelope, fetch, preparation
+from odradek.handlers import dispatch, envelope, fetch, partial_refusals
 from odradek.handlers.request_record import MeasuredApi
 from odradek.metrics.histogram import Histogram
 from odradek.metrics.request_metrics import ApiMetrics
@@ -24,7 +24,7 @@ RECORDERS: tuple[tuple[Any, str], ...] = (
     (LoopLag, "start"),
     (dispatch, "count_errors"),
     (envelope, "count_errors"),
-    (preparation, "count_errors"),
+    (partial_refusals, "count_errors"),
     (fetch, "count_fetched"),
 )
 

@@ -1,5 +1,11 @@
-"""`python -m odradek` is the `odradek` command."""
+"""The `odradek` command, and `python -m odradek`. Ctrl-C ends it without a traceback while its modules are imported."""
 
-from odradek.cli.main import main
+import sys
 
-main()
+try:
+    from odradek.cli.main import main
+except KeyboardInterrupt:
+    sys.exit(130)
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 USER = ("sasl.mechanisms=PLAIN", "sasl.username=alice", "sasl.password=alice secret")
 SCRAM_USER = ("sasl.mechanisms=SCRAM-SHA-256", *USER[1:])
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule"
 NOT_AT_ONCE_S = 8.0  # on a loaded machine; the client library would wait for 10 to 45 s
 
 
@@ -50,7 +50,6 @@ def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
     (files / "ca.pem").write_text(authority.certificate_pem)
     (files / "broker.pem").write_text(authority.issue("broker", ["127.0.0.1"]))
     (files / "alice.pem").write_text(authority.issue("alice"))
-    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     properties = {
         "listeners": ",".join(f"{each}://127.0.0.1:0" for each in LISTENERS),
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
@@ -61,15 +60,12 @@ def listeners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listeners]:
         "ssl.truststore.location": str(files / "ca.pem"),
         "listener.name.ssl.ssl.client.auth": "required",
         **{
-            f"listener.name.{each}.plain.sasl.jaas.config": f'{module} required user_alice="alice secret";'
+            f"listener.name.{each}.plain.sasl.jaas.config": f'{JAAS} required user_alice="alice secret";'
             for each in ("sasl_plaintext", "sasl_ssl")
         },
     }
     with broker(properties) as process:
-        found = re.search(r"is ready on (\S+, \S+, \S+, \S+) ", process.output)
-        assert found is not None
-        ports = [int(each.rpartition(":")[2]) for each in found[1].split(", ")]
-        yield Listeners(dict(zip(LISTENERS, ports, strict=True)), files)
+        yield Listeners(process.ports, files)
 
 
 @pytest.mark.parametrize("command", ["topic list", "produce t", "cluster status", "user list"])
@@ -121,6 +117,49 @@ def test_another_mechanism(listeners: Listeners, command: str) -> None:
     line = listeners.ask("SASL_PLAINTEXT", command, "security.protocol=SASL_PLAINTEXT", *SCRAM_USER)
     assert "the broker does not accept SCRAM-SHA-256; give one of its mechanisms" in line
     assert "PLAIN, SCRAM-SHA-512" in line
+
+
+@pytest.mark.parametrize("command", ["topic list", "cluster status"])
+def test_a_file_that_does_not_exist(listeners: Listeners, command: str) -> None:
+    """The broker is not the one to start."""
+    line = listeners.ask("SASL_SSL", command, "security.protocol=SASL_SSL", "ssl.ca.location=/none.pem", *USER)
+    assert line == "odradek: error: ssl.ca.location=/none.pem: No such file or directory\n"
+
+
+@pytest.mark.parametrize("command", [("run",), ("run", "--engine", "batch"), ("preview",), ("backfill",)])
+@pytest.mark.parametrize(
+    ("protocol", "password", "reason"),
+    [
+        ("SASL_PLAINTEXT", "wrong", "the broker refused the credentials of alice"),
+        ("SASL_SSL", "alice secret", "speaks SASL_PLAINTEXT, and this client SASL_SSL; give security.protocol="),
+    ],
+)
+def test_a_pipeline(
+    listeners: Listeners, tmp_path: Path, command: tuple[str, ...], protocol: str, password: str, reason: str
+) -> None:
+    """It is not left to the Kafka clients of Spark, which report no reason."""
+    file = tmp_path / "p.yml"
+    file.write_text(f"""
+pipeline: p
+bootstrap_servers: 127.0.0.1:{listeners.ports["SASL_PLAINTEXT"]}
+kafka:
+  security.protocol: {protocol}
+  sasl.mechanism: PLAIN
+  sasl.jaas.config: {JAAS} required username="alice" password="{password}";
+  ssl.truststore.type: PEM
+  ssl.truststore.location: {listeners.files}/ca.pem
+sources: {{a: {{topic: a, schema: "id INT"}}}}
+sinks: {{b: {{from: a, topic: b}}}}
+""")
+    action, *options = command
+    more = {"preview": ["a"], "backfill": ["--from", "earliest"]}.get(action, [])
+    began_s = time.monotonic()
+    ran = run_odradek("pipeline", action, str(file), *more, *options)
+    assert time.monotonic() - began_s < NOT_AT_ONCE_S
+    assert (ran.code, ran.output) == (1, "")
+    assert reason in ran.errors
+    assert "-X " not in ran.errors
+    assert "no broker answers" not in ran.errors
 
 
 def test_what_fits_is_accepted(listeners: Listeners) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from odradek.cli.framework.commands import Command, Group
+from odradek.cli.framework.commands import Command, Group, command
 from odradek.cli.framework.parameter_types import NumberType, PositiveType
 from odradek.cli.main import root
 
@@ -29,7 +29,8 @@ def commands_below(group: Group, path: tuple[str, ...] = ()) -> Iterator[tuple[t
 
 ALL_COMMANDS = {" ".join(path): command for path, command in commands_below(root)}
 NUMBERS = (NumberType, PositiveType, click.IntRange, click.FloatRange)
-LEAVES = sorted(path for path, command in ALL_COMMANDS.items() if isinstance(command, Command))
+RANGES = (click.IntRange, click.FloatRange)
+LEAVES = sorted(path for path, each in ALL_COMMANDS.items() if not isinstance(each, Group))
 
 
 def test_the_commands_of_the_issue_exist() -> None:
@@ -49,10 +50,16 @@ def test_the_commands_of_the_issue_exist() -> None:
 def test_every_command_has_help_and_an_example_of_itself(path: str) -> None:
     command = ALL_COMMANDS[path]
     assert command.help
-    assert isinstance(command, Command | Group)
+    assert isinstance(command, Command)
     assert command.examples
-    if isinstance(command, Command):
+    if not isinstance(command, Group):
         assert any(f"odradek {path}" in line for _meaning, line in command.examples)
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_numbers_are_named_for_what_they_are(path: str) -> None:
+    """Not `INTEGER RANGE`."""
+    assert not [each.name for each in ALL_COMMANDS[path].params if isinstance(each.type, RANGES) and not each.metavar]
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if path not in {"metrics dashboard", "metrics rules"}])
@@ -108,7 +115,7 @@ def test_examples_parse(path: str) -> None:
     import shlex
 
     command = ALL_COMMANDS[path]
-    assert isinstance(command, Command | Group)
+    assert isinstance(command, Command)
     for _meaning, line in command.examples:
         for part in line.split(" | "):
             words = shlex.split(part.split(">")[0].split("<")[0].replace("$(", "").replace(")", ""))
@@ -141,11 +148,36 @@ def test_help_of_a_command_shows_its_options_and_examples(offline: Run) -> None:
     assert "odradek consume pump --from-beginning --until-end" in shown.output
 
 
+def test_help_has_long_names_in_one_column_and_colours_on_a_terminal() -> None:
+    @command(examples=[("all of it", "odradek empty --all")])
+    @click.option("--all", is_flag=True, help="Everything.")
+    @click.option("--name", "-n", metavar="NAME", help="Its name.")
+    def empty() -> None:
+        """Do nothing."""
+
+    shown = empty.get_help(empty.make_context("empty", []))
+    assert click.style("--name", fg="cyan") in shown
+    assert click.unstyle(shown).splitlines() == [
+        "Usage: empty [OPTIONS]",
+        "",
+        "  Do nothing.",
+        "",
+        "Options:",
+        "      --all        Everything.",
+        "  -n, --name NAME  Its name.",
+        "  -h, --help       Show this message and exit.",
+        "",
+        "Examples:",
+        "  # all of it",
+        "  odradek empty --all",
+    ]
+
+
 @pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
 def test_examples_fit_a_terminal_of_80_columns(path: str) -> None:
     """A line that wraps cannot be copied."""
     command = ALL_COMMANDS[path]
-    assert isinstance(command, Command | Group)
+    assert isinstance(command, Command)
     for meaning, line in command.examples:
         assert len(line) <= 78, line
         assert len(meaning) <= 76, meaning
@@ -174,7 +206,7 @@ def unquoted(line: str) -> str:
 def test_examples_work_in_zsh(path: str) -> None:
     """zsh refuses a pattern that matches no file, and interprets brackets, =word and ! where bash may not."""
     command = ALL_COMMANDS[path]
-    assert isinstance(command, Command | Group)
+    assert isinstance(command, Command)
     for _meaning, line in command.examples:
         plain = unquoted(line)
         assert not set(plain) & set("*?[]{}!^#;&`"), line

@@ -11,8 +11,7 @@ import promql_parser
 import pytest
 import yaml
 
-from odradek.cli.metrics.files import asset
-from odradek.cli.metrics.grafana import COLUMNS, build_dashboard
+from odradek.cli.metrics.files import COLUMNS, asset, build_dashboard
 from odradek.metrics.catalog import CATALOG
 from odradek.metrics.samples import Kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from odradek.local.stable_ports import find_stable_port
+from odradek.local.ports import find_stable_port
 from odradek.testing import RunningBroker, RunningCluster
 
 if TYPE_CHECKING:

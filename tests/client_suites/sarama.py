@@ -16,7 +16,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from odradek.local.stable_ports import find_stable_port
+from odradek.local.ports import find_stable_port
 from tests.client_suites.brokers import ProxiedCluster
 from tests.client_suites.go_suite import GoPackage, tool
 from tests.client_suites.suite import Suite

@@ -13,8 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from odradek.cli.log.targets import find_target
-from odradek.cli.log.verify import check_target
+from odradek.cli.log.verify import check_target, find_target
 from odradek.log.checkpoints import decode_checkpoint
 from odradek.testing import RunningBroker, broker
 from tests.clients.test_kafka_tools import dump

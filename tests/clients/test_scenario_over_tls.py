@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from odradek.local.ports import find_stable_port
 from odradek.local.running_broker import RunningBroker
-from odradek.local.stable_ports import find_stable_port
 from tests.clients.client_limits import LIMITS
 from tests.clients.conftest import ODRADEK
 from tests.clients.drivers import franz_go_driver

@@ -96,7 +96,7 @@ class Member(SimulatedProcess):
             disk=self.disk,
             entropy=SimulatedEntropy(chances[0]),
             workers=InlineWorkers(chances[1]),
-            background=InlineBackground(background, chances[2], self.longest_background_pause_s),
+            background=InlineBackground(background, chances[2], lambda: self.longest_background_pause_s),
             network=self._network.from_machine(self.name),
             boot_id=f"{self.name}, boot {self._boot}",
             connect_zookeeper=self._connect,

@@ -23,9 +23,9 @@ from odradek.protocol.messages.list_transactions import (
     TransactionState,
 )
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from tests.transactions.producers import REROUTED
+from tests.transactions.producers import FENCED, REROUTED
 from tests.wire import decode_response
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.metadata.image import MetadataImage
+    from odradek.protocol.framing import RequestHeader
     from odradek.protocol.schema import Request, Response
     from tests.cluster.member import Member
 
@@ -61,11 +62,19 @@ class Routing:
             await asyncio.sleep(PAUSE_S)  # a poll's pause
             return None
         answer = await member.answer(frame)
-        if coordinated is not None and (
-            answer is None or self._is_rerouted(header.api_key, answer, header.api_version)
-        ):
+        is_behind = self._is_behind(member)
+        if coordinated is None and not (is_behind and isinstance(request, ProduceRequest)):
+            return answer
+        errors = set() if answer is None else _error_codes(_decode(answer, header))
+        if coordinated is not None and (answer is None or not REROUTED.isdisjoint(errors)):
             self._coordinators.pop(coordinated, None)
-        return answer
+        # A coordinator that does not know that it was deposed takes a producer with a newer epoch for a fenced one, as
+        # Kafka's does.
+        return None if is_behind and not FENCED.isdisjoint(errors) else answer
+
+    def _is_behind(self, member: Member) -> bool:
+        ready = [each for each in self._members if each.is_ready]
+        return member in ready and any(each.image.version > member.image.version for each in ready)
 
     def _coordinator(self, coordinated: tuple[str, str]) -> Member | None:
         ready = [member for member in self._members if member.is_ready]
@@ -77,11 +86,6 @@ class Routing:
             if found is not None:
                 self._coordinators[coordinated] = found
         return self._coordinators.get(coordinated)
-
-    @staticmethod
-    def _is_rerouted(api_key: int, answer: bytes, version: int) -> bool:
-        response = decode_response(APIS[api_key].response, answer[4:], version)
-        return not REROUTED.isdisjoint(_error_codes(response))
 
     def _choose(self, request: Request) -> Member | None:
         ready = [member for member in self._members if member.is_ready]
@@ -149,8 +153,14 @@ def _partition_of(topic: str, key: str, image: MetadataImage) -> tuple[str, int]
     return topic, partition_of(key, 1 if found is None else len(found.partitions))
 
 
+def _decode(answer: bytes, header: RequestHeader) -> Response:
+    return decode_response(APIS[header.api_key].response, answer[4:], header.api_version)
+
+
 def _error_codes(response: Response) -> set[int]:
     match response:
+        case ProduceResponse():
+            return {each.error_code for topic in response.responses for each in topic.partition_responses}
         case AddPartitionsToTxnResponse():
             topics = response.results_by_topic_v3_and_below
             return {each.partition_error_code for topic in topics for each in topic.results_by_partition}
@@ -161,4 +171,4 @@ def _error_codes(response: Response) -> set[int]:
         case InitProducerIdResponse() | AddOffsetsToTxnResponse() | EndTxnResponse():
             return {response.error_code}
         case _:
-            raise AssertionError(f"{response} is not of a coordinator")
+            raise AssertionError(f"{response} is of another kind of request")

@@ -49,6 +49,8 @@ class Result(NamedTuple):
 
 
 class Story(WatchedCluster):
+    faulty_s = FAULTY_S
+
     def __init__(self, seed: int, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(seed, properties)
         self._powerless: dict[int, int] = {}  # the registrations of brokers that lost power
@@ -113,7 +115,7 @@ class Story(WatchedCluster):
     # Faults
 
     async def _cause_faults(self) -> None:
-        end = self._loop.time() + FAULTY_S
+        end = self._loop.time() + self.faulty_s
         faults = self._faults()
         while self._loop.time() < end:
             await asyncio.sleep(self._chance.random() ** 2 * 4)  # a poll's pause

@@ -17,7 +17,7 @@ from tests.replication.planted_bugs import seeds_until_found
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_SEEDS = 300
+MOST_SEEDS = 100
 
 
 @pytest.mark.timeout(600)

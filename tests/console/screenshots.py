@@ -200,7 +200,7 @@ def main() -> None:
         running.kill(3)
         page = open_screen(browser, address, SCREENS[0])
         page.goto("/")
-        page.wait_for_selector("text=1 broker down")
+        page.wait_for_selector("text=1 broker fenced")
         shoot(page, directory / "killed-light.png")
 
 

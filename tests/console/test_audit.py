@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.console import context
-from odradek.console.pages import produce as produce_page
-from odradek.console.pages import topic as topic_page
+from odradek.console.pages import records as records_page
+from odradek.console.pages import topics as topics_page
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_a_change_that_fails_partly_is_logged(
     def fail(*_arguments: Any) -> Any:
         raise Failure("2 of 3 records were written")
 
-    monkeypatch.setattr(produce_page, "replay", fail)
+    monkeypatch.setattr(records_page, "replay", fail)
     visitor.post(f"/topics/{topic}/replay", [("record", "0:0"), ("target", topic)])
     assert any("failed: 2 of 3 records were written" in line for line in audit.messages)
 
@@ -52,7 +52,7 @@ def test_a_change_that_times_out_is_logged_and_so_is_its_late_outcome(
         has_ended.set()
 
     monkeypatch.setattr(context, "CALL_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(topic_page, "delete_topic", wait)
+    monkeypatch.setattr(topics_page, "delete_topic", wait)
     answer = visitor.post(f"/topics/{topic}/delete", {"confirmation": topic})
     assert answer.status == 504
     assert f"127.0.0.1: delete topic {topic}: unknown: no answer within 0.2 s" in audit.messages

@@ -10,10 +10,9 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]  # without types
 
-from odradek.console.decoding import SchemaError, load_decoder
-from odradek.console.masking import HIDDEN, parse_rule
-from odradek.console.preparation import Preparation
-from odradek.console.record import Record
+from odradek.console.records.decoding import DecodeAndMask, SchemaError, load_decoder
+from odradek.console.records.masking import HIDDEN, parse_rule
+from odradek.console.records.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,16 +45,16 @@ def avro_file(tmp_path: Path) -> str:
 @pytest.mark.parametrize("header", [b"", REGISTERED])
 def test_avro_is_decoded_and_masked(avro_file: str, header: bytes) -> None:
     topic, decoder = load_decoder(avro_file)
-    prepare = Preparation((parse_rule("$.card"),), {topic: decoder})
-    shown = prepare(record(header + avro_value({"id": 70_000, "card": "4111", "raw": b"\xff"})))
+    decode_and_mask = DecodeAndMask((parse_rule("$.card"),), {topic: decoder})
+    shown = decode_and_mask(record(header + avro_value({"id": 70_000, "card": "4111", "raw": b"\xff"})))
     assert json.loads(shown.value or b"") == {"id": 70_000, "card": HIDDEN, "raw": "/w=="}
 
 
 def test_a_value_that_does_not_fit_stays_as_it_is_and_is_masked(avro_file: str) -> None:
     topic, decoder = load_decoder(avro_file)
     damaged = b"\xff\xff"
-    assert Preparation((), {topic: decoder})(record(damaged)).value == damaged
-    assert Preparation((parse_rule("$.card"),), {topic: decoder})(record(damaged)).value == HIDDEN.encode()
+    assert DecodeAndMask((), {topic: decoder})(record(damaged)).value == damaged
+    assert DecodeAndMask((parse_rule("$.card"),), {topic: decoder})(record(damaged)).value == HIDDEN.encode()
 
 
 def test_protobuf_is_decoded_with_and_without_the_header_of_a_registry(tmp_path: Path) -> None:
@@ -70,9 +69,9 @@ def test_protobuf_is_decoded_with_and_without_the_header_of_a_registry(tmp_path:
     order_type = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
     data = order_type(customer_name="Ada").SerializeToString()
     topic, decoder = load_decoder(f"orders={path}:shop.Order")
-    prepare = Preparation((), {topic: decoder})
+    decode_and_mask = DecodeAndMask((), {topic: decoder})
     for header in (b"", REGISTERED + b"\0", REGISTERED + b"\x02\x00"):
-        assert json.loads(prepare(record(header + data)).value or b"") == {"customer_name": "Ada"}
+        assert json.loads(decode_and_mask(record(header + data)).value or b"") == {"customer_name": "Ada"}
     with pytest.raises(SchemaError, match=r"shop\.Missing"):
         load_decoder(f"orders={path}:shop.Missing")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES, Feed
-from odradek.console.record import Record
+from odradek.console.cluster.feeds import BATCH_RECORDS, KEPT_BYTES, Feed
+from odradek.console.records.record import Record
 
 
 def record(offset: int, size_bytes: int = 10) -> Record:

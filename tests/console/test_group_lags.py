@@ -20,11 +20,10 @@ from odradek.admin.groups import (
 )
 from odradek.admin.offsets import LATEST, read_offsets
 from odradek.console.cluster import group_lags, groups
-from odradek.console.cluster import lag_summary as summaries
-from odradek.console.cluster.lag_summary import MOST_LISTED, WideGroups, summarize_lags
+from odradek.console.cluster.group_lags import MOST_LISTED, WideGroups, summarize_lags
+from odradek.console.cluster.rounds import Round, pause_s
 from odradek.console.cluster.watch import LAGS_S
-from odradek.console.history import Series
-from odradek.console.pacing import Round, pause_s
+from odradek.console.models.history import Series
 from odradek.console.views.groups import group_row, last_value
 from tests.console.conftest import Visitor, running_console
 from tests.console.waiting import wait_for
@@ -169,7 +168,7 @@ def test_objects_are_made_for_listed_partitions_only(monkeypatch: pytest.MonkeyP
         made.append(given)
         return original(*given, **named)
 
-    monkeypatch.setattr(summaries, "PartitionLag", make)
+    monkeypatch.setattr(group_lags, "PartitionLag", make)
     ends = {(f"t-{topic}", index): 1 for topic in range(1000) for index in range(10)}
     assert summarize_lags(dict.fromkeys(ends, 0), ends, {}).lag == len(ends)
     assert len(made) == MOST_LISTED

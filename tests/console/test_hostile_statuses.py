@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odradek.console.pipelines import Pipelines
-from odradek.console.rendering import Renderer, event
-from odradek.console.safety import Tokens
-from odradek.console.views.pipelines import columns, pipeline_row, pipeline_view
+from odradek.console.models.pipelines import Pipelines
+from odradek.console.views.overview import columns
+from odradek.console.views.pipelines import CHARTS, pipeline_row, pipeline_view
+from odradek.console.web.rendering import Renderer, event
+from odradek.console.web.safety import Tokens
 from odradek.pipelines.operating.status_record import LARGEST_RECORD_BYTES, LONGEST_TEXT, MOST_FLOWS, encode, parse
 from tests.console.test_pipelines import published, take
 
@@ -68,7 +69,7 @@ def show_pages(pipelines: Pipelines) -> None:
         view = pipeline_view(known, {}, 1010.0)
         RENDERER.fragment("pipeline_panel.html", view=view, trouble="").encode()
         " ".join(view.facts).encode()
-        data = event("samples", columns(known.samples.since(0))).decode().partition("data: ")[2]
+        data = event("samples", columns(known.samples.since(0), CHARTS)).decode().partition("data: ")[2]
         json.loads(data, parse_constant=pytest.fail)
 
 

@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from odradek.console.context import Console, Threads, TooManyStreams
-from odradek.console.http_connections import BoundedConnection, ProxiedConnection
+from odradek.console.server import BoundedConnection, ProxiedConnection
 from odradek.console.settings import ConsoleSettings
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def test_one_address_has_a_part_of_the_connections(protocol: type[BoundedConnect
 def test_a_session_updates_a_bounded_number_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odradek.console.context.PAGE_STREAMS", MOST)
     threads = Threads()
-    console = Console(ConsoleSettings(), None, None, None, threads, pipelines=object(), rigs=object())  # type: ignore[arg-type]  # not used here
+    console = Console(ConsoleSettings(), None, None, threads, pipelines=object(), rigs=object())  # type: ignore[arg-type]  # not used here
 
     async def events() -> AsyncIterator[bytes]:
         yield b"first"

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console.cluster.identity import cluster_of_token, cluster_of_user
+from odradek.console.cluster.connection import cluster_of_token, cluster_of_user
 from odradek.console.context import Threads
-from odradek.console.login.identities import UNWATCHED_S, Identities, TooManyIdentities
-from odradek.console.login.logins import Logins
-from odradek.console.rendering import Renderer
-from odradek.console.safety import Tokens
+from odradek.console.login.logins import UNWATCHED_S, Identities, Logins, TooManyIdentities
 from odradek.console.settings import ConsoleSettings, SaslLogin
 
 if TYPE_CHECKING:
@@ -26,8 +23,7 @@ NOWHERE = "127.0.0.1:1"
 @pytest.fixture
 def identities() -> Iterator[Identities]:
     threads = Threads()
-    renderer = Renderer(Tokens(), addresses=[NOWHERE], is_read_only=False)
-    kept = Identities(ConsoleSettings(), renderer, threads, most=3)
+    kept = Identities(ConsoleSettings(), threads, most=3)
     yield kept
     for console in opened:
         kept.close(console)
@@ -111,9 +107,9 @@ def test_the_user_of_the_console_gives_nothing_to_those_who_log_in() -> None:
 @pytest.fixture
 def logins() -> Iterator[Logins]:
     threads = Threads()
-    settings, renderer = ConsoleSettings(login=SaslLogin()), Renderer(Tokens(), addresses=[NOWHERE], is_read_only=False)
-    kept = Logins(settings, Cluster(NOWHERE, {}), renderer, threads)
-    kept._identities = Identities(settings, renderer, threads, most=3)
+    settings = ConsoleSettings(login=SaslLogin())
+    kept = Logins(settings, Cluster(NOWHERE, {}), threads)
+    kept._identities = Identities(settings, threads, most=3)
     yield kept
     kept.sessions.end_all()
     threads.stop()

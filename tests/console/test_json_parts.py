@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.console.masking import indent_json
-from odradek.console.views.json_parts import LONGEST_TEXT, json_parts
+from odradek.console.records.masking import indent_json
+from odradek.console.views.records import LONGEST_TEXT, json_parts
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 DOCUMENTS = st.recursive(

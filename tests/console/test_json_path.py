@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.console.json_path import Location, locations, parse_path
+from odradek.console.records.json_path import Location, locations, parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.console.json_path import Step
+    from odradek.console.records.json_path import Step
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.log import rows
-from odradek.cli.records import record_output
-from odradek.console import record
+from odradek.cli.log import dump
+from odradek.cli.records import formats
 from odradek.console.cluster import feeds, writing
-from odradek.console.feed import KEPT_BYTES, Feed
-from odradek.console.kept_records import NewestRecords
-from odradek.console.record import Record
+from odradek.console.cluster.feeds import KEPT_BYTES, Feed
+from odradek.console.records import record
+from odradek.console.records.record import NewestRecords, Record
 from odradek.console.views.records import FULL_CHARACTERS, decode
 from odradek.conventions.failures import Failure
 from tests.memory import memory_of
@@ -69,7 +68,7 @@ def test_the_matches_of_a_search_are_bounded_in_bytes() -> None:
 
 
 def test_one_function_writes_bytes_as_text() -> None:
-    assert len({vars(module)["text_fields"] for module in (record, record_output, rows)}) == 1
+    assert len({vars(module)["text_fields"] for module in (record, formats, dump)}) == 1
 
 
 def test_an_export_that_fails_is_cut_off(

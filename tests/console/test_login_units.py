@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from starlette.requests import Request
 
-from odradek.console.changes import client_address
 from odradek.console.login.attempts import (
     LONGEST_DELAY_S,
     MOST_OF_ADDRESS,
@@ -20,8 +19,8 @@ from odradek.console.login.attempts import (
     LoginAttempts,
     network_of,
 )
-from odradek.console.login.gate import is_open, local_path
-from odradek.console.login.oidc_rules import (
+from odradek.console.login.logins import is_open, local_path
+from odradek.console.login.oidc import (
     MOST_PENDING,
     MOST_PENDING_OF_ADDRESS,
     PENDING_S,
@@ -31,6 +30,7 @@ from odradek.console.login.oidc_rules import (
     parse_provider,
 )
 from odradek.console.login.sessions import Session, Sessions, TooManySessions
+from odradek.console.pages.forms import client_address
 from odradek.console.settings import ConsoleSettings
 
 MOST, MOST_OF_ONE, IDLE_S, LONGEST_S = 6, 2, 10.0, 40.0

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.console.json_path import PathError, locations, parse_path
-from odradek.console.masking import HIDDEN, mask, parse_rule
-from odradek.console.preparation import Preparation
-from odradek.console.record import Record
-from odradek.console.record_filter import parse_filter
+from odradek.console.records.decoding import DecodeAndMask
+from odradek.console.records.json_path import PathError, locations, parse_path
+from odradek.console.records.masking import HIDDEN, mask, parse_rule
+from odradek.console.records.record import Record
+from odradek.console.records.record_filter import parse_filter
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def test_masks_hold_on_pages_in_search_export_live_tail_and_dead_letters(
     records = [(f"41117-{number}", json.dumps(value)) for number, value in enumerate(SECRETS)]
     produce(topic, *records, partition=0, headers=DEAD_HEADERS)
     rules = tuple(map(parse_rule, ("$.card.number", "$..password", "header:api-key", "key")))
-    with running_console(bootstrap_server, preparation=Preparation(rules)) as address:
+    with running_console(bootstrap_server, decode_and_mask=DecodeAndMask(rules)) as address:
         visitor = Visitor(address)
         messages = f"/topics/{topic}"
         answers = [
@@ -234,7 +234,7 @@ def test_masks_hold_on_the_page_in_search_and_in_the_export(
     bootstrap_server: str, topic: str, produce: Callable[..., None]
 ) -> None:
     produce(topic, json.dumps(ORDER), partition=0)
-    with running_console(bootstrap_server, preparation=Preparation((parse_rule("$.card.number"),))) as address:
+    with running_console(bootstrap_server, decode_and_mask=DecodeAndMask((parse_rule("$.card.number"),))) as address:
         visitor = Visitor(address)
         page = visitor.get(f"/topics/{topic}")
         assert "12/29" in page.text

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from odradek.console.login import logins, renewals
-from odradek.console.login.oidc_provider import OidcProvider, TokenGrant
+from odradek.console.login.oidc import OidcProvider, TokenGrant
 from odradek.console.settings import OidcLogin
 from tests.console.conftest import Answer, Visitor, running_console
 from tests.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, running_provider

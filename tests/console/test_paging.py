@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.console.cluster.records import PageRead, Reading
-from odradek.console.forms import FormError
-from odradek.console.record import Record
-from odradek.console.record_page import RecordPage
-from odradek.console.views.page_links import MOST_OFFSETS, TOO_MANY, page_links, parse_offsets
+from odradek.console.pages.records import parse_offsets
+from odradek.console.records.record import Record, RecordPage
+from odradek.console.views.figures import FormError
+from odradek.console.views.paging import MOST_OFFSETS, TOO_MANY, page_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

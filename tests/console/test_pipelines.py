@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console.pipelines import MOST_PIPELINES, KnownPipeline, Pipelines, parse_update
-from odradek.console.rendering import Renderer
-from odradek.console.safety import Tokens
+from odradek.console.models.pipelines import MOST_PIPELINES, KnownPipeline, Pipelines, parse_update
 from odradek.console.views.pipeline_graph import draw
 from odradek.console.views.pipelines import pipeline_row, pipeline_rows, pipeline_view, state_of
+from odradek.console.web.rendering import Renderer
+from odradek.console.web.safety import Tokens
 from odradek.pipelines.letters.letter import WITH_ORIGIN
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
 from odradek.pipelines.operating.status_record import TOPIC, TOPIC_CONFIG, GraphNode, PublishedPipeline, encode
@@ -112,7 +112,7 @@ def test_expectations_show_passed_and_failed_rows() -> None:
     view = pipeline_view(known, {}, 1001.0)
     assert [(each.passed, each.failed) for each in view.expectations] == [(5000, 0), (4950, 50)]
     row = pipeline_row(known, 1001.0)
-    assert (row.state, row.tone, row.batch, row.lag, row.late, row.state_size) == (
+    assert (row.state, row.tone, row.batch, row.lag, row.status.late_rows, row.state_size) == (
         "running", "good", "140 ms", "123", 17, "2.4 MB"
     )  # fmt: skip
 
@@ -188,7 +188,7 @@ def test_a_pipeline_that_restarts_again_and_again_is_not_shown_as_good(
 def test_failures_come_first_with_their_reason_and_restarts() -> None:
     known = [known_with("a", batch_s=995.0), known_with("b"), known_with("c", **FAILED)]
     rows = pipeline_rows(known, 1001.0)
-    assert [row.name for row in rows] == ["c", "b", "a"]
+    assert [row.status.name for row in rows] == ["c", "b", "a"]
     renderer = Renderer(Tokens(), addresses=["kafka:9092"], is_read_only=False)
     page = html.unescape(renderer.fragment("pipelines_table.html", rows=rows, trouble=""))
     assert "1 of 3 pipelines fails" in page
@@ -204,7 +204,7 @@ def test_failures_come_first_with_their_reason_and_restarts() -> None:
 
 
 def test_the_overview_begins_with_pipelines_that_fail(
-    visitor: Visitor, publish: Callable[[PublishedPipeline], None], new_name: Callable[[], str]
+    visitor: Visitor, bootstrap_server: str, publish: Callable[[PublishedPipeline], None], new_name: Callable[[], str]
 ) -> None:
     name = new_name()
     failed = published(name, time.time(), state=State.FAILED)
@@ -213,6 +213,8 @@ def test_the_overview_begins_with_pipelines_that_fail(
     panel = visitor.get("/overview/panel").source
     assert "<i>" not in panel
     assert panel.index(name) < panel.index("headline")
+    with running_console(bootstrap_server) as address:  # the first page of a new console waits for the statuses
+        assert f">{name}</a>: failed" in Visitor(address).get("/").text
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from odradek.admin.offsets import LATEST
 from odradek.admin.records.record_reader import PartitionRange
 from odradek.console.cluster import records
 from odradek.console.cluster.records import NotAnswering, Reading, Unreadable, follow, read_page, split_range
-from odradek.console.record import Record
-from odradek.console.record_page import RecordPage
+from odradek.console.records.record import Record, RecordPage
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

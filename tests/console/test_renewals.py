@@ -12,9 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console.cluster import identity
-from odradek.console.login.oidc_provider import OidcProvider
-from odradek.console.login.oidc_rules import PendingLogins, authorization_address
+from odradek.console.cluster import connection as identity
+from odradek.console.login.oidc import OidcProvider, PendingLogins, authorization_address
 from odradek.console.login.renewals import DUE_AFTER, RENEWALS_AT_ONCE, RETRY_S, TokenRenewals
 from odradek.console.settings import OidcLogin
 from tests.console.oidc_provider import CLIENT_ID, CLIENT_SECRET, Provider
@@ -23,7 +22,7 @@ from tests.console.test_oidc import authorize
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.console.login.oidc_provider import TokenGrant
+    from odradek.console.login.oidc import TokenGrant
 
 LIFETIME_S = 100
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console.cluster.rigs import RigWatch
+from odradek.console.cluster.topic_watches import RigWatch
+from odradek.console.models.pipelines import KnownPipeline
+from odradek.console.models.rigs import MOST_PUMPS, RigModel, parse_record
 from odradek.console.pages.rigs import has_rigs
-from odradek.console.pipelines import KnownPipeline
-from odradek.console.preparation import Preparation
-from odradek.console.rigs import MOST_PUMPS, RigModel, parse_record
+from odradek.console.records.decoding import DecodeAndMask
 from odradek.console.views import rigs
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view
@@ -94,7 +94,7 @@ def test_malformed_readings_and_many_pumps_do_no_harm(model: RigModel) -> None:
 
 def test_the_menu_keeps_the_page_while_the_watch_pauses() -> None:
     watch = SimpleNamespace(latest=None)
-    console = SimpleNamespace(watch=watch, rigs=RigWatch(Cluster("127.0.0.1:1", {}), Preparation()))
+    console = SimpleNamespace(watch=watch, rigs=RigWatch(Cluster("127.0.0.1:1", {}), DecodeAndMask()))
     request: Any = SimpleNamespace(state=SimpleNamespace(console=console))
     assert not has_rigs(request)
     for topics in ({"rigs": None}, {}):
@@ -110,17 +110,21 @@ def test_without_a_pipeline_that_evaluates_readings_no_pump_is_calm(model: RigMo
         sink = GraphNode("sink/w", "sink", "w", "topic warnings", (), ("warnings",))
         return KnownPipeline(replace(known.published, nodes=(sink,)))
 
-    def trouble_of(*pipelines: KnownPipeline, is_masked: bool = False) -> str:
+    def trouble_of(*pipelines: KnownPipeline, is_masked: bool = False) -> rigs.Trouble:
         return rigs.pipeline_trouble(pipelines, 1001.0, is_masked=is_masked)
 
-    assert not trouble_of()
-    assert not trouble_of(known_with(**FAILED))  # of other topics
-    assert not trouble_of(writer(batch_s=995.0))
-    assert not trouble_of(writer(**FAILED), writer(batch_s=995.0))
-    assert "first batch running" in trouble_of(writer())
-    assert trouble_of(writer(**FAILED)).endswith("restarted, no batch finished, 7 restarts: cannot cast '4111'")
-    assert "4111" not in trouble_of(writer(**FAILED), is_masked=True)
-    assert "stopped" in trouble_of(writer(state=State.STOPPED))
+    assert not trouble_of().text
+    assert not trouble_of(known_with(**FAILED)).text  # of other topics
+    assert not trouble_of(writer(batch_s=995.0)).text
+    assert not trouble_of(writer(**FAILED), writer(batch_s=995.0)).text
+    beginning = trouble_of(writer())
+    assert beginning.text.endswith("first batch running")
+    assert beginning.tone == "warn"  # and not a failure: every start looks like this
+    failing = trouble_of(writer(**FAILED))
+    assert failing.text.endswith("restarted, no batch finished, 7 restarts: cannot cast '4111'")
+    assert failing.tone == "bad"
+    assert "4111" not in trouble_of(writer(**FAILED), is_masked=True).text
+    assert "stopped" in trouble_of(writer(state=State.STOPPED)).text
 
     for pump in (1, 2):
         take(model, "rigs", str(pump).encode(), reading(pump), NOW_S)

@@ -10,11 +10,11 @@ import pytest
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from odradek.console.masking import parse_rule
-from odradek.console.preparation import Preparation
-from odradek.console.safety import COOKIE, POLICY, Safety, Tokens, refusal, session_of
+from odradek.console.records.decoding import DecodeAndMask
+from odradek.console.records.masking import parse_rule
 from odradek.console.server import listen
 from odradek.console.settings import ConsoleSettings
+from odradek.console.web.safety import COOKIE, POLICY, Safety, Tokens, refusal, session_of
 from odradek.conventions.failures import Failure
 from tests.console.conftest import Visitor, running_console
 
@@ -246,7 +246,7 @@ def test_masks_hold_in_pages_search_and_export(bootstrap_server: str, topic: str
     produce(topic, ("visible-key", '{"card": {"number": "4111-secret"}, "name": "ann"}'), partition=0)
     produce(topic, "not json with 4111-secret", partition=0)
     masks = (parse_rule("$.card.number"),)
-    with running_console(bootstrap_server, preparation=Preparation(masks)) as address:
+    with running_console(bootstrap_server, decode_and_mask=DecodeAndMask(masks)) as address:
         visitor = Visitor(address)
         paths = ["messages", "record?partition=0&offset=0", "record?partition=0&offset=1&format=hex"]
         paths += ["export?start=oldest", "search?start=oldest&text=ann"]

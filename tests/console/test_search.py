@@ -8,19 +8,18 @@ import pytest
 
 from odradek.admin.records.record_reader import PartitionRange
 from odradek.console.cluster import feeds
-from odradek.console.cluster.feeds import backward_windows
+from odradek.console.cluster.feeds import KEPT_BYTES, Feed, backward_windows
 from odradek.console.cluster.records import Reading, ReadingRanges
-from odradek.console.feed import KEPT_BYTES, Feed
-from odradek.console.preparation import Preparation
-from odradek.console.record import Record, cut_to_row
-from odradek.console.record_filter import parse_filter
+from odradek.console.records.decoding import DecodeAndMask
+from odradek.console.records.record import Record, cut_to_row
+from odradek.console.records.record_filter import parse_filter
 from odradek.console.views.records import FORMATS, row
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from odradek.console.feed import Taken
+    from odradek.console.cluster.feeds import Taken
 
 RECORDS = 20_000
 EVERY = 1_000  # one record in as many matches
@@ -63,7 +62,7 @@ def search(monkeypatch: pytest.MonkeyPatch, partitions: Partitions, start: str =
     feed = Feed(feeds.MOST_MATCHES)
     cluster: Any = None
     wanted = parse_filter("value", "contains", "yes", "")
-    feeds.search(cluster, feed, Reading("t", start=start), Preparation(), wanted)
+    feeds.search(cluster, feed, Reading("t", start=start), DecodeAndMask(), wanted)
     return feed.take()
 
 
@@ -153,7 +152,7 @@ def search_empty_windows(monkeypatch: pytest.MonkeyPatch, feed: Feed, windows: E
     monkeypatch.setattr(feeds, "find_reading_ranges", lambda *_arguments: ranges)
     monkeypatch.setattr(feeds, "scan", windows.scan)
     cluster: Any = None
-    feeds.search(cluster, feed, Reading("t"), Preparation(), parse_filter("value", "equals", "yes", ""))
+    feeds.search(cluster, feed, Reading("t"), DecodeAndMask(), parse_filter("value", "equals", "yes", ""))
     return feed.take()
 
 
@@ -212,7 +211,7 @@ def matches_of_searches(monkeypatch: pytest.MonkeyPatch, start: str) -> list[tup
         given = ReadingRanges(list(ranges.values()))
         monkeypatch.setattr(feeds, "find_reading_ranges", lambda *_arguments, given=given: given)
         feed = Feed(feeds.MOST_MATCHES)
-        feeds.search(cluster, feed, Reading("t", start=start), Preparation(), wanted)
+        feeds.search(cluster, feed, Reading("t", start=start), DecodeAndMask(), wanted)
         taken = feed.take()
         found += [(each.partition, each.offset) for each in taken.records]
         if not taken.rest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import re
 import ssl
 import subprocess
 import sys
@@ -55,9 +54,7 @@ def secured(certificates: Path) -> Iterator[Secured]:
     properties = broker_properties(certificates)
     properties["listeners"] = "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"
     with broker(properties) as running:
-        ports = re.search(r"is ready on [\d.]+:(\d+), [\d.]+:(\d+) ", running.output)
-        assert ports is not None
-        yield Secured(certificates, f"127.0.0.1:{ports[1]}")
+        yield Secured(certificates, f"127.0.0.1:{running.ports['SSL']}")
 
 
 @pytest.mark.parametrize("way", ["secure", "command-config", "profile"])

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.console.masking import HIDDEN, parse_rule
-from odradek.console.preparation import Preparation
-from odradek.console.views.page_links import RecordAddress
+from odradek.console.records.decoding import DecodeAndMask
+from odradek.console.records.masking import HIDDEN, parse_rule
+from odradek.console.views.paging import RecordAddress
 from tests.console.conftest import Visitor, running_console
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def test_bytes_are_copied_as_they_are_shown(visitor: Visitor, topic: str, produc
 
 def test_what_is_masked_is_not_downloaded(bootstrap_server: str, topic: str, produce: Callable[..., None]) -> None:
     produce(topic, ("secret", '{"pin": "secret"}'), partition=0)
-    preparation = Preparation((parse_rule("key"), parse_rule("$.pin")))
-    with running_console(bootstrap_server, preparation=preparation) as address:
+    decode_and_mask = DecodeAndMask((parse_rule("key"), parse_rule("$.pin")))
+    with running_console(bootstrap_server, decode_and_mask=decode_and_mask) as address:
         visitor = Visitor(address)
         for part in ("key", "value", "json"):
             answer = visitor.get(f"/topics/{topic}/record/{part}?partition=0&offset=0")

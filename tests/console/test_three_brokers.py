@@ -47,10 +47,10 @@ def test_a_broker_that_dies_is_seen_and_replicas_are_moved(odradek_cluster: Runn
         visitor = Visitor(address)
         wait_for(visitor, "/", "All brokers run, and all replicas are in sync")
         odradek_cluster.kill(3)
-        page = wait_for(visitor, "/", "1 broker down", "Needs attention")
+        page = wait_for(visitor, "/", "1 broker fenced", "Needs attention")
         assert "under-replicated" in page
         assert "no record" not in wait_for(visitor, "/topics?only=problems", "orders")
-        wait_for(visitor, "/brokers", "down")
+        wait_for(visitor, "/brokers", ">fenced<")
         odradek_cluster.start(3)
         wait_for(visitor, "/", "All brokers run, and all replicas are in sync")
 
@@ -74,9 +74,9 @@ def test_a_broker_that_hangs_is_seen_within_seconds(odradek_cluster: RunningClus
         began_at = time.monotonic()
         wait_for(visitor, "/brokers", "Broker 3 does not answer")
         print(f"pages say that the broker does not answer after {time.monotonic() - began_at:.1f} s")
-        wait_for(visitor, "/", "1 broker down")
+        wait_for(visitor, "/", "1 broker fenced")
         took_s = time.monotonic() - began_at
-        print(f"the broker is shown as down after {took_s:.1f} s")
+        print(f"the broker is shown as fenced after {took_s:.1f} s")
         odradek_cluster.resume(3)
         wait_for(visitor, "/", "All brokers run, and all replicas are in sync")
     assert took_s < 45.0  # its session ends, and a round waits for one timeout
@@ -159,7 +159,7 @@ def test_an_open_page_shows_a_broker_that_dies_and_comes_back(odradek_cluster: R
         page.evaluate("window.isSamePage = true")
         odradek_cluster.kill(3)
         killed_at = time.monotonic()
-        page.wait_for_selector("text=1 broker down", timeout=patience_ms)
+        page.wait_for_selector("text=1 broker fenced", timeout=patience_ms)
         page.wait_for_selector("text=under-replicated", timeout=patience_ms)
         print(f"the page shows the killed broker after {time.monotonic() - killed_at:.1f} s")
         odradek_cluster.start(3)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.admin.cluster import Cluster
-from odradek.console import pipelines
-from odradek.console.cluster.pipelines import PipelineWatch
-from odradek.console.cluster.rigs import RigWatch
-from odradek.console.cluster.topic_watch import TopicWatch
-from odradek.console.preparation import Preparation
+from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch, TopicWatch
+from odradek.console.models import pipelines
+from odradek.console.records.decoding import DecodeAndMask
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
@@ -50,8 +48,8 @@ def test_a_page_does_not_wait_for_the_parsing_of_records(
         monkeypatch.setattr(pipelines, "parse", lambda value: pause(value) and None)
         watch = PipelineWatch(cluster)  # type: ignore[assignment]  # TopicWatch is invariant
     else:
-        rigs = RigWatch(cluster, Preparation(decoders={topic: pause}))
-        rigs.prepare()
+        rigs = RigWatch(cluster, DecodeAndMask(decoders={topic: pause}))
+        rigs.load_view()
         watch = rigs  # type: ignore[assignment]
     has_read = threading.Event()
 
@@ -84,6 +82,9 @@ class Idle(TopicWatch[object]):
     def fetch(self, fetcher: Any) -> None:
         self._fetch(fetcher, 0.0)
 
+    def is_caught_up(self) -> bool:
+        return self._is_caught_up.is_set()
+
 
 def test_trouble_stays_until_something_is_read() -> None:
     watch = Idle(Cluster("127.0.0.1:1", {}))
@@ -94,3 +95,16 @@ def test_trouble_stays_until_something_is_read() -> None:
     fetcher.is_at_end = lambda _key: True
     watch.fetch(fetcher)
     assert watch.trouble == ""
+
+
+def test_pages_do_not_wait_less_than_the_model() -> None:
+    """A page that waits for the end of a topic sees the records before it."""
+    watch = Idle(Cluster("127.0.0.1:1", {}))
+    records = ["r1", "r2"]
+    fetcher = SimpleNamespace(
+        poll=lambda _timeout_s: [records.pop()] if records else [], trouble="", keys=[("t", 0)],
+        is_at_end=lambda _key: not records,
+    )  # fmt: skip
+    for is_caught_up in (False, False, True):
+        watch.fetch(fetcher)
+        assert watch.is_caught_up() == is_caught_up

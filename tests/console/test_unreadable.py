@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.console.cluster.pipelines import Selection
-from odradek.console.forms import FormError
-from odradek.console.pages.dead_letters import _planned
+from odradek.console.cluster.letters import Selection
+from odradek.console.pages.pipelines import _planned
+from odradek.console.views.figures import FormError
 from odradek.testing import broker
 from tests.console.conftest import Visitor, running_console
 from tests.protocol.malformed_batches import batch, hostile_batches

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.console.cluster import feeds, records
-from odradek.console.cluster.feeds import search, tail
+from odradek.console.cluster.feeds import Feed, search, tail
 from odradek.console.cluster.records import Reading, Unreadable, read_page, read_selected
-from odradek.console.feed import Feed
-from odradek.console.preparation import Preparation
-from odradek.console.record_filter import RecordFilter
+from odradek.console.records.decoding import DecodeAndMask
+from odradek.console.records.record_filter import RecordFilter
 from odradek.conventions.failures import Failure
 from tests.admin.records.test_record_fetcher import Unreadable as UnreadableLog
 from tests.admin.records.test_record_fetcher import corrupt, good
@@ -46,7 +45,7 @@ def cluster() -> Iterator[Any]:
 
 def test_a_tail_shows_its_notice_and_ends_with_its_reader(cluster: Any) -> None:
     feed = Feed()
-    arguments = cluster, feed, Reading("t", start="end"), Preparation(), RecordFilter()
+    arguments = cluster, feed, Reading("t", start="end"), DecodeAndMask(), RecordFilter()
     thread = threading.Thread(target=tail, args=arguments, daemon=True)
     thread.start()
     deadline = time.monotonic() + WAIT_S
@@ -73,7 +72,7 @@ def test_a_search_ends_at_its_limit(cluster: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(feeds, "SEARCH_S", LIMIT_S)
     feed = Feed()
     began_at = time.monotonic()
-    search(cluster, feed, Reading("t", start="oldest"), Preparation(), RecordFilter())
+    search(cluster, feed, Reading("t", start="oldest"), DecodeAndMask(), RecordFilter())
     assert "stopped after 0 records" in feed.take().failure
     assert time.monotonic() - began_at < WAIT_S
 

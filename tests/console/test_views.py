@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
-from odradek.admin.cluster_state import ClusterState, PartitionState
+from odradek.admin.cluster_state import ClusterState, Disks, PartitionState
 from odradek.admin.groups import GroupMember
+from odradek.console.cluster.group_lags import LagSummary
 from odradek.console.cluster.groups import DescribedGroup, GroupState, PartitionLag
-from odradek.console.cluster.lag_summary import LagSummary
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import (
-    Disks,
     LogDirectory,
     Snapshot,
     examine,
@@ -21,17 +20,17 @@ from odradek.console.cluster.snapshot import (
     rates_by_topic,
     summarize,
 )
-from odradek.console.history import Samples, Series
-from odradek.console.masking import mask, parse_rule
-from odradek.console.record import Record
-from odradek.console.record_filter import parse_filter
-from odradek.console.rendering import Renderer
-from odradek.console.safety import Tokens
+from odradek.console.models.history import Samples, Series
+from odradek.console.records.masking import mask, parse_rule
+from odradek.console.records.record import Record
+from odradek.console.records.record_filter import parse_filter
 from odradek.console.views.figures import age, compact, moment, number, ranges, rate, setting_hint, size, sparkline
 from odradek.console.views.groups import MOST_TOPICS, assignment_text, group_view, trend_of
 from odradek.console.views.overview import overview
 from odradek.console.views.records import RecordRow, consume_command, decode, detail, one_line, row
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
+from odradek.console.web.rendering import Renderer
+from odradek.console.web.safety import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,10 +114,10 @@ def test_the_lag_in_time_is_unknown_if_that_of_a_partition_behind_is() -> None:
     lags = [PartitionLag("t", 0, 10, 10, None, 0), PartitionLag("t", 1, 10, 100_000)]
     described = DescribedGroup(group, LagSummary(2, 99_990, 0, 1, lags))
     view = group_view(described, Series(1), 0.0)
-    assert (view.lag, view.time_lag_ms, view.untimed) == (99_990, None, 1)
+    assert (view.lags.lag, view.lags.time_lag_ms, view.lags.untimed) == (99_990, None, 1)
     lags[1].time_lag_ms = 500
     view = group_view(described, Series(1), 0.0)
-    assert (view.time_lag_ms, view.untimed) == (500, 0)
+    assert (view.lags.time_lag_ms, view.lags.untimed) == (500, 0)
 
 
 def test_members_are_shown_with_their_partitions() -> None:
@@ -174,7 +173,7 @@ def test_partitions_of_users_come_before_internal_ones() -> None:
     ("in_sync", "leader", "words", "tone"),
     [
         ((1, 2), 1, "All brokers run", "good"),
-        ((1,), 1, "1 broker down", "warn"),
+        ((1,), 1, "1 broker fenced", "warn"),
         ((1,), -1, "without a leader", "bad"),
     ],
 )

@@ -19,13 +19,14 @@ from odradek.admin.groups import ListedGroup
 from odradek.console import app as console_app
 from odradek.console.cluster import group_lags, groups
 from odradek.console.cluster import watch as watching
-from odradek.console.cluster.watch import ClusterWatch, PollingShare
-from odradek.console.history import Samples, Series
+from odradek.console.cluster.rounds import PollingShare
+from odradek.console.cluster.watch import ClusterWatch
+from odradek.console.models.history import Samples, Series
+from odradek.console.pages import listing
 from odradek.console.pages import overview as overview_page
 from odradek.console.views.brokers import broker_rows
-from odradek.console.views.charts import columns
 from odradek.console.views.figures import DASH
-from odradek.console.views.overview import overview
+from odradek.console.views.overview import CHARTS, columns, overview
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -284,16 +285,17 @@ def test_the_watch_of_a_user_makes_no_rounds_while_nobody_looks() -> None:
 
 def test_an_open_stream_of_samples_keeps_the_watch_from_pausing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The panel of the overview is not polled while it has the focus; the charts are drawn nevertheless."""
-    monkeypatch.setattr(overview_page, "POLL_S", 0.02)
+    monkeypatch.setattr(listing, "POLL_S", 0.02)
 
     async def is_disconnected() -> bool:
         return False
 
     async def read_samples(watch: ClusterWatch, wanted: int) -> None:
-        request: Any = SimpleNamespace(is_disconnected=is_disconnected)
-        console: Any = SimpleNamespace(is_stopping=False, watch=watch)
+        console = SimpleNamespace(is_stopping=False, watch=watch, update_page=lambda events: events)
+        request: Any = SimpleNamespace(is_disconnected=is_disconnected, state=SimpleNamespace(console=console))
+        response: Any = await overview_page.stream(request)
         async with asyncio.timeout(20):
-            async for _event in overview_page._samples(request, console):
+            async for _event in response.body_iterator:
                 if watch.samples.count >= wanted:
                     return
 
@@ -308,7 +310,7 @@ def test_a_pause_is_a_gap_in_the_charts_and_leaves_no_old_rate() -> None:
         wait_for(lambda: watch._is_paused)
         *before, last = watch.samples.since(0)
         assert before[-1].values["records"] == 0.0
-        assert set(columns([last])["records"]) == {None}
+        assert set(columns([last], CHARTS)["records"]) == {None}
         tiles = {each.title: each.figure for each in overview(first, watch.samples, Series(2)).tiles}
         assert tiles["Records in"] == DASH
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.listeners import Endpoint
-from odradek.controller.topic_decisions import Cluster
+from odradek.controller.decisions.topics import Cluster
 from odradek.metadata.changes import BrokerRegistered, Change, ConfigsChanged, TopicCreated
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage

@@ -3,7 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from odradek.controller.topic_decisions import NewTopic
+from odradek.controller.decisions.topics import NewTopic
+from odradek.controller.requests import AllocateProducerIds, CreateTopics
 from odradek.metadata.entities import BrokerImage
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
@@ -19,9 +20,9 @@ async def test_answers_wait_for_the_applier(tmp_path: Path) -> None:
             await may_go_on.wait()
 
         cache.subscribe(follow)
-        creating = asyncio.ensure_future(channel.create_topics([NewTopic(name="t")]))
+        creating = asyncio.ensure_future(channel.ask(CreateTopics([NewTopic(name="t")])))
         await entered.wait()
-        again = asyncio.ensure_future(channel.create_topics([NewTopic(name="t")]))
+        again = asyncio.ensure_future(channel.ask(CreateTopics([NewTopic(name="t")])))
         for _ in range(20):
             await asyncio.sleep(0)
         assert not creating.done()
@@ -42,8 +43,8 @@ async def test_producer_ids_do_not_wait_for_the_applier(tmp_path: Path) -> None:
         cache.subscribe(follow)
         try:
             async with asyncio.timeout(10):
-                first = await channel.allocate_producer_ids(10)
-                assert await channel.allocate_producer_ids(10) == first + 10
+                first = await channel.ask(AllocateProducerIds(10))
+                assert await channel.ask(AllocateProducerIds(10)) == first + 10
         finally:
             may_go_on.set()
 

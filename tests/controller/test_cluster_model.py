@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.controller.broker_decisions import (
+from odradek.controller.decisions.brokers import (
     LiveBroker,
     decide_fencing,
     decide_live_brokers,
@@ -18,14 +18,14 @@ from odradek.controller.broker_decisions import (
     decide_unfencing,
     decide_unregistration,
 )
-from odradek.controller.election_decisions import decide_elections, decide_preferred_leaders
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult, decide_in_sync_changes
-from odradek.controller.leader_election import ElectionKind
-from odradek.controller.partition_repair import decide_repairs
-from odradek.controller.reassignment_decisions import NewReplicas, decide_reassignments, list_reassignments
-from odradek.controller.replica_replacement import decide_replacements
-from odradek.controller.topic_decisions import NewPartitions, NewTopic, decide_partitions, decide_topic
-from odradek.controller.topic_deletion import decide_deletions
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult, decide_in_sync_changes
+from odradek.controller.decisions.leader_election import ElectionKind
+from odradek.controller.decisions.partition_repair import decide_repairs
+from odradek.controller.decisions.reassignment_requests import NewReplicas, decide_reassignments, list_reassignments
+from odradek.controller.decisions.replica_replacement import decide_replacements
+from odradek.controller.decisions.requested_elections import decide_elections, decide_preferred_leaders
+from odradek.controller.decisions.topic_deletion import decide_deletions
+from odradek.controller.decisions.topics import NewPartitions, NewTopic, decide_partitions, decide_topic
 from odradek.metadata.change_codec import decode_changes, encode_changes
 from odradek.metadata.changes import ConfigsChanged, FeatureLevelChanged, PartitionsChanged
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS

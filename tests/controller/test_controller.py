@@ -7,10 +7,18 @@ from typing import Any
 import pytest
 
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.controller.broker_decisions import LiveBroker
 from odradek.controller.channel import LocalControllerChannel
-from odradek.controller.config_decisions import AlterOperation, ConfigAlteration, ConfigOperation, ConfigReplacement
-from odradek.controller.topic_decisions import NewPartitions, NewTopic
+from odradek.controller.decisions.brokers import LiveBroker
+from odradek.controller.decisions.configs import AlterOperation, ConfigAlteration, ConfigOperation, ConfigReplacement
+from odradek.controller.decisions.topics import NewPartitions, NewTopic
+from odradek.controller.requests import (
+    AllocateProducerIds,
+    AlterClientQuotas,
+    AlterConfigs,
+    CreatePartitions,
+    CreateTopics,
+    DeleteTopics,
+)
 from odradek.metadata import commit_parts
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
 from odradek.metadata.embedded_store import EmbeddedStore
@@ -29,7 +37,9 @@ def set_config(kind: int, name: str, key: str, value: str) -> list[ConfigAlterat
 
 async def test_topics_survive_a_restart_with_new_epochs(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, cache):
-        (result,) = await controller.create_topics([NewTopic(name="t", partition_count=2, configs={"flush.ms": "9"})])
+        (result,) = await controller.ask(
+            CreateTopics([NewTopic(name="t", partition_count=2, configs={"flush.ms": "9"})])
+        )
         assert result.error is ErrorCode.NONE
         assert result.topic == cache.image.topics["t"]
         assert {entry.name: entry.value for entry in result.configs}["flush.ms"] == "9"
@@ -42,7 +52,7 @@ async def test_topics_survive_a_restart_with_new_epochs(tmp_path: Path) -> None:
 
 async def test_results_come_for_each_topic_and_duplicates_once(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, cache):
-        results = await controller.create_topics([NewTopic(name=name) for name in ("a", "b", "a", "..")])
+        results = await controller.ask(CreateTopics([NewTopic(name=name) for name in ("a", "b", "a", "..")]))
         assert [(result.name, result.error, result.message) for result in results] == [
             ("b", ErrorCode.NONE, None),
             ("..", ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed"),
@@ -53,22 +63,22 @@ async def test_results_come_for_each_topic_and_duplicates_once(tmp_path: Path) -
 
 async def test_validating_changes_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, cache):
-        (result,) = await controller.create_topics([NewTopic(name="t")], validate_only=True)
+        (result,) = await controller.ask(CreateTopics([NewTopic(name="t")], validate_only=True))
         assert result.topic is not None
-        await controller.create_topics([NewTopic(name="real")])
+        await controller.ask(CreateTopics([NewTopic(name="real")]))
         before = cache.image
-        await controller.create_partitions([NewPartitions(name="real", count=5)], validate_only=True)
-        await controller.incremental_alter_configs(set_config(TOPIC, "real", "flush.ms", "1"), validate_only=True)
+        await controller.ask(CreatePartitions([NewPartitions(name="real", count=5)], validate_only=True))
+        await controller.ask(AlterConfigs(set_config(TOPIC, "real", "flush.ms", "1"), validate_only=True))
         quota = QuotaAlteration([("user", "a")], [QuotaOperation("consumer_byte_rate", 1.0, remove=False)])
-        await controller.alter_client_quotas([quota], validate_only=True)
+        await controller.ask(AlterClientQuotas([quota], validate_only=True))
         assert cache.image is before
 
 
 async def test_partitions_are_added(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, cache):
-        await controller.create_topics([NewTopic(name="t")])
-        results = await controller.create_partitions(
-            [NewPartitions(name=name, count=3) for name in ("t", "x", "twice", "twice")]
+        await controller.ask(CreateTopics([NewTopic(name="t")]))
+        results = await controller.ask(
+            CreatePartitions([NewPartitions(name=name, count=3) for name in ("t", "x", "twice", "twice")])
         )
         assert {result.name: result.error for result in results} == {
             "twice": ErrorCode.INVALID_REQUEST,
@@ -80,28 +90,30 @@ async def test_partitions_are_added(tmp_path: Path) -> None:
 
 async def test_topics_are_deleted_unless_that_is_disabled(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, cache):
-        await controller.create_topics([NewTopic(name="a"), NewTopic(name="b")])
-        results = await controller.delete_topics(["a"], [cache.image.topics["b"].topic_id])
+        await controller.ask(CreateTopics([NewTopic(name="a"), NewTopic(name="b")]))
+        results = await controller.ask(DeleteTopics(["a"], [cache.image.topics["b"].topic_id]))
         assert [result.error for result in results] == [ErrorCode.NONE, ErrorCode.NONE]
         assert cache.image.topics == {}
-        await controller.create_topics([NewTopic(name="a")])
+        await controller.ask(CreateTopics([NewTopic(name="a")]))
     async with running(tmp_path, delete_topic_enable="false") as (controller, cache):
-        (result,) = await controller.delete_topics(["a"])
+        (result,) = await controller.ask(DeleteTopics(["a"]))
         assert result.error is ErrorCode.TOPIC_DELETION_DISABLED
 
 
 async def test_settings_are_altered_and_replaced(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, cache):
-        await controller.create_topics([NewTopic(name="t")])
-        (result,) = await controller.incremental_alter_configs(set_config(TOPIC, "t", "flush.ms", "1"))
+        await controller.ask(CreateTopics([NewTopic(name="t")]))
+        (result,) = await controller.ask(AlterConfigs(set_config(TOPIC, "t", "flush.ms", "1")))
         assert result.error is ErrorCode.NONE
-        results = await controller.alter_configs(
-            [
-                ConfigReplacement(TOPIC, "t", [("segment.ms", "2")]),
-                ConfigReplacement(TOPIC, "x", [("segment.ms", "2")]),
-                ConfigReplacement(ConfigResourceType.GROUP, "g", []),
-                ConfigReplacement(ConfigResourceType.GROUP, "g", []),
-            ]
+        results = await controller.ask(
+            AlterConfigs(
+                [
+                    ConfigReplacement(TOPIC, "t", [("segment.ms", "2")]),
+                    ConfigReplacement(TOPIC, "x", [("segment.ms", "2")]),
+                    ConfigReplacement(ConfigResourceType.GROUP, "g", []),
+                    ConfigReplacement(ConfigResourceType.GROUP, "g", []),
+                ]
+            )
         )
         assert [result.error for result in results] == [
             ErrorCode.NONE,
@@ -115,23 +127,23 @@ async def test_settings_are_altered_and_replaced(tmp_path: Path) -> None:
 
 async def test_broker_settings_change_the_configuration_and_survive(tmp_path: Path) -> None:
     async with running(tmp_path, message_max_bytes="100") as (controller, cache):
-        await controller.incremental_alter_configs(set_config(BROKER, "", "message.max.bytes", "200"))
+        await controller.ask(AlterConfigs(set_config(BROKER, "", "message.max.bytes", "200")))
         assert cache.broker_config.values["message.max.bytes"] == 200
-        await controller.incremental_alter_configs(set_config(BROKER, "0", "message.max.bytes", "300"))
+        await controller.ask(AlterConfigs(set_config(BROKER, "0", "message.max.bytes", "300")))
         assert cache.broker_config.values["message.max.bytes"] == 300
     async with running(tmp_path) as (controller, cache):
         assert cache.broker_config.values["message.max.bytes"] == 300
         kept = [("min.insync.replicas", "1")]
-        await controller.alter_configs([ConfigReplacement(BROKER, "0", []), ConfigReplacement(BROKER, "", kept)])
+        await controller.ask(AlterConfigs([ConfigReplacement(BROKER, "0", []), ConfigReplacement(BROKER, "", kept)]))
         assert cache.broker_config.values["message.max.bytes"] == 1048588
 
 
 async def test_quotas_are_kept(tmp_path: Path) -> None:
     alteration = QuotaAlteration([("user", "admin")], [QuotaOperation("consumer_byte_rate", 20000.0, remove=False)])
     async with running(tmp_path) as (controller, cache):
-        (result,) = await controller.alter_client_quotas([alteration])
+        (result,) = await controller.ask(AlterClientQuotas([alteration]))
         assert result.error is ErrorCode.NONE
-        (result,) = await controller.alter_client_quotas([alteration, alteration])
+        (result,) = await controller.ask(AlterClientQuotas([alteration, alteration]))
         assert result.error is ErrorCode.INVALID_REQUEST
     async with running(tmp_path) as (controller, cache):
         assert cache.image.client_quotas == {frozenset({("user", "admin")}): {"consumer_byte_rate": 20000.0}}
@@ -141,13 +153,13 @@ async def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:
     firsts = []
     for _ in range(3):
         async with running(tmp_path) as (controller, _):
-            firsts += await asyncio.gather(*(controller.allocate_producer_ids(10) for _ in range(3)))
+            firsts += await asyncio.gather(*(controller.ask(AllocateProducerIds(10)) for _ in range(3)))
     assert sorted(firsts) == list(range(0, 90, 10))
 
 
 async def test_one_of_many_that_make_the_same_topic_wins(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, _):
-        results = await asyncio.gather(*(controller.create_topics([NewTopic(name="t")]) for _ in range(5)))
+        results = await asyncio.gather(*(controller.ask(CreateTopics([NewTopic(name="t")])) for _ in range(5)))
         errors = sorted(result.error for (result,) in results)
         assert errors == [ErrorCode.NONE] + [ErrorCode.TOPIC_ALREADY_EXISTS] * 4
 
@@ -162,7 +174,7 @@ async def test_subscribers_follow_every_commit_in_order(tmp_path: Path) -> None:
 
         cache.subscribe(slow_subscriber)
         start = cache.image.version
-        await asyncio.gather(*(controller.create_topics([NewTopic(name=f"t{n}")]) for n in range(4)))
+        await asyncio.gather(*(controller.ask(CreateTopics([NewTopic(name=f"t{n}")])) for n in range(4)))
         assert seen == [(start + n, start + n + 1) for n in range(4)]
 
 
@@ -175,7 +187,7 @@ async def test_a_subscriber_that_fails_does_not_affect_the_others(tmp_path: Path
 
         cache.subscribe(failing)
         cache.subscribe(lambda before, after: seen.append(after.version))
-        await controller.create_topics([NewTopic(name="t")])
+        await controller.ask(CreateTopics([NewTopic(name="t")]))
         assert seen == [cache.image.version]
         assert "t" in cache.image.topics
 
@@ -189,44 +201,44 @@ async def test_a_cancelled_request_does_not_stop_its_commit(tmp_path: Path) -> N
             await leave.wait()
 
         cache.subscribe(waiting)
-        request = asyncio.ensure_future(controller.create_topics([NewTopic(name="t")]))
+        request = asyncio.ensure_future(controller.ask(CreateTopics([NewTopic(name="t")])))
         await entered.wait()
         request.cancel()
         with pytest.raises(asyncio.CancelledError):
             await request
         leave.set()
-        (result,) = await controller.create_topics([NewTopic(name="t")])
+        (result,) = await controller.ask(CreateTopics([NewTopic(name="t")]))
         assert result.error is ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 async def test_thousands_of_topics_are_made_at_once(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, _):
-        results = await controller.create_topics([NewTopic(name=f"topic.{n}") for n in range(2000)])
+        results = await controller.ask(CreateTopics([NewTopic(name=f"topic.{n}") for n in range(2000)]))
         assert {result.error for result in results} == {ErrorCode.NONE}
-        results = await controller.create_topics([NewTopic(name="big", partition_count=10_001)])
+        results = await controller.ask(CreateTopics([NewTopic(name="big", partition_count=10_001)]))
         assert results[0].error is ErrorCode.POLICY_VIOLATION
 
 
 async def all_requests(controller: LocalControllerChannel) -> list[tuple[ErrorCode, str | None]]:
     quota = QuotaAlteration([("user", "a")], [QuotaOperation("consumer_byte_rate", 1.0, remove=False)])
     results: list[Any] = [
-        *await controller.create_topics([NewTopic(name="new"), NewTopic(name="new")]),
-        *await controller.delete_topics(["t"]),
-        *await controller.create_partitions([NewPartitions(name="t", count=5)]),
-        *await controller.alter_configs([ConfigReplacement(TOPIC, "t", [("flush.ms", "1")])]),
-        *await controller.incremental_alter_configs(set_config(TOPIC, "t", "flush.ms", "1")),
-        *await controller.alter_client_quotas([quota]),
+        *await controller.ask(CreateTopics([NewTopic(name="new"), NewTopic(name="new")])),
+        *await controller.ask(DeleteTopics(["t"])),
+        *await controller.ask(CreatePartitions([NewPartitions(name="t", count=5)])),
+        *await controller.ask(AlterConfigs([ConfigReplacement(TOPIC, "t", [("flush.ms", "1")])])),
+        *await controller.ask(AlterConfigs(set_config(TOPIC, "t", "flush.ms", "1"))),
+        *await controller.ask(AlterClientQuotas([quota])),
     ]
     return [(result.error, result.message) for result in results]
 
 
 async def test_commit_that_is_too_large_is_a_policy_violation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path) as (controller, cache):
-        await controller.create_topics([NewTopic(name="t")])
+        await controller.ask(CreateTopics([NewTopic(name="t")]))
         topic_id = cache.image.topics["t"].topic_id
         monkeypatch.setattr(commit_parts, "MAX_COMMIT_BYTES", 1)
         answers = await all_requests(controller)
-        (by_id,) = await controller.delete_topics([], [topic_id])
+        (by_id,) = await controller.ask(DeleteTopics([], [topic_id]))
         assert (by_id.topic_id, by_id.error) == (topic_id, ErrorCode.POLICY_VIOLATION)
         monkeypatch.undo()
     refused = [error for error, _ in answers]
@@ -236,12 +248,12 @@ async def test_commit_that_is_too_large_is_a_policy_violation(tmp_path: Path, mo
 
 async def test_requests_to_a_fenced_controller_get_not_controller(tmp_path: Path) -> None:
     async with running(tmp_path) as (controller, _):
-        await controller.create_topics([NewTopic(name="t")])
+        await controller.ask(CreateTopics([NewTopic(name="t")]))
         other = EmbeddedStore(inline_host(), str(tmp_path / "metadata"))
         await other.claim_controller(7)
         await other.close()
         answers = await all_requests(controller)
-        (named,) = await controller.create_topics([NewTopic(name="new")])
+        (named,) = await controller.ask(CreateTopics([NewTopic(name="new")]))
         assert (named.name, named.error) == ("new", ErrorCode.NOT_CONTROLLER)
     assert [error for error, _ in answers] == [ErrorCode.INVALID_REQUEST] + [ErrorCode.NOT_CONTROLLER] * 5
 
@@ -255,11 +267,11 @@ async def test_a_lower_minimum_of_in_sync_replicas_clears_eligible_leaders(
         live = {each: LiveBroker(broker(each, epoch=1000), []) for each in (1, 2)}
         cluster = channel._controller.cluster
         await cluster.follow_live_brokers(live)
-        await channel.incremental_alter_configs(set_config(BROKER, "", "min.insync.replicas", "2"))
-        await channel.create_topics([NewTopic(name="t", replication_factor=2)])
+        await channel.ask(AlterConfigs(set_config(BROKER, "", "min.insync.replicas", "2")))
+        await channel.ask(CreateTopics([NewTopic(name="t", replication_factor=2)]))
         await cluster.fence_brokers({2: 1000})
         (fenced,) = channel._controller.image.topics["t"].partitions
         assert (fenced.in_sync_replicas, fenced.eligible_leader_replicas) == ((1,), (2,))
-        await channel.incremental_alter_configs(set_config(*resource, "min.insync.replicas", "1"))
+        await channel.ask(AlterConfigs(set_config(*resource, "min.insync.replicas", "1")))
         (partition,) = cache.image.topics["t"].partitions
         assert (partition.in_sync_replicas, partition.eligible_leader_replicas) == ((1,), ())

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
-from odradek.controller.broker_decisions import LiveBroker
 from odradek.controller.controller import Controller
 from odradek.controller.controller_duties import ControllerDuties
-from odradek.controller.in_sync_decisions import InSyncProposal
-from odradek.controller.topic_decisions import Assignment, NewTopic
+from odradek.controller.decisions.brokers import LiveBroker
+from odradek.controller.decisions.in_sync_sets import InSyncProposal
+from odradek.controller.decisions.topics import Assignment, NewTopic
+from odradek.controller.requests import AlterPartitions, CreateTopics
 from tests.controller.clusters import broker
 from tests.metadata.inline_host import CountingEntropy
 from tests.metadata.key_value_store import KeyValueStore, Table
@@ -40,7 +41,7 @@ class DutyRig:
     async def _start(self) -> None:
         await self.controller.start_elected(await self.store.claim_controller(1))
         await self.controller.cluster.follow_live_brokers(THREE)
-        await self.controller.create_topics([NewTopic(name="t", assignments=[Assignment(0, (1, 2))])])
+        await self.controller.ask(CreateTopics([NewTopic(name="t", assignments=[Assignment(0, (1, 2))])]))
         self.duties.start()
 
     def run(self, step: Awaitable[object]) -> None:
@@ -79,7 +80,7 @@ def return_to_in_sync(rig: DutyRig) -> None:
     partition = rig.partition
     topic_id = rig.controller.image.topics["t"].topic_id
     proposal = InSyncProposal(topic_id, 0, partition.leader_epoch, partition.partition_epoch, ((2, 1), (1, 9)))
-    rig.run(rig.controller.cluster.alter_partitions(2, 1, [proposal]))
+    rig.run(rig.controller.ask(AlterPartitions(2, 1, [proposal])))
     assert (rig.partition.leader, rig.partition.in_sync_replicas) == (2, (2, 1))
 
 

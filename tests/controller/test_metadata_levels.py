@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.controller.broker_decisions import LiveBroker
-from odradek.controller.scram_decisions import ScramUpsertion
-from odradek.controller.topic_decisions import NewTopic
+from odradek.controller.decisions.brokers import LiveBroker
+from odradek.controller.decisions.scram_credentials import ScramUpsertion
+from odradek.controller.decisions.topics import NewTopic
+from odradek.controller.requests import AlterScramCredentials, CreateTopics
 from odradek.metadata.metadata_level import FIRST_LEVEL, NEWEST_LEVEL
 from odradek.protocol.errors import ErrorCode
 from tests.controller.clusters import broker
@@ -26,15 +27,15 @@ async def test_a_user_is_added_when_every_registered_broker_can_read_it(tmp_path
         old = LiveBroker(broker(2, epoch=1000), [], FIRST_LEVEL)
 
         await cluster.follow_live_brokers({1: new, 2: old})
-        (refused,) = await channel.alter_scram_credentials(USER)
+        (refused,) = await channel.ask(AlterScramCredentials(USER))
         assert refused.error is ErrorCode.UNSUPPORTED_VERSION
         assert "brokers 2 run an older version" in (refused.message or "")
         assert "ada" not in str(cache.image.users)
-        (topic,) = await channel.create_topics([NewTopic(name="t")])
+        (topic,) = await channel.ask(CreateTopics([NewTopic(name="t")]))
         assert topic.error is ErrorCode.NONE, "changes that older brokers can read are committed"
 
         await cluster.follow_live_brokers({1: new, 2: replace_level(old)})
-        (accepted,) = await channel.alter_scram_credentials(USER)
+        (accepted,) = await channel.ask(AlterScramCredentials(USER))
         assert accepted.error is ErrorCode.NONE
 
 
@@ -46,5 +47,5 @@ def replace_level(old: LiveBroker) -> LiveBroker:
 async def test_a_new_controller_waits_until_it_knows_the_brokers(tmp_path: Path) -> None:
     async with running(tmp_path, node_id="1") as (channel, _):
         channel._controller._writer.known_levels = None
-        (refused,) = await channel.alter_scram_credentials(USER)
+        (refused,) = await channel.ask(AlterScramCredentials(USER))
         assert refused.error is ErrorCode.NOT_CONTROLLER

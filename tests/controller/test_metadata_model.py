@@ -20,9 +20,10 @@ from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.channel import LocalControllerChannel
-from odradek.controller.config_decisions import AlterOperation, ConfigAlteration, ConfigOperation
 from odradek.controller.controller import Controller
-from odradek.controller.topic_decisions import NewPartitions, NewTopic
+from odradek.controller.decisions.configs import AlterOperation, ConfigAlteration, ConfigOperation
+from odradek.controller.decisions.topics import NewPartitions, NewTopic
+from odradek.controller.requests import AllocateProducerIds, AlterConfigs, CreatePartitions, CreateTopics, DeleteTopics
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.change_codec import decode_changes
 from odradek.metadata.changes import TopicCreated
@@ -175,7 +176,9 @@ class MetadataMachine(RuleBasedStateMachine):
     async def _create(self, broker: Broker, name: str) -> None:
         if broker.channel is None:
             return
-        (result,) = await broker.channel.create_topics([NewTopic(name=name, partition_count=2, replication_factor=1)])
+        (result,) = await broker.channel.ask(
+            CreateTopics([NewTopic(name=name, partition_count=2, replication_factor=1)])
+        )
         if result.error is ErrorCode.NONE:
             self.answered_topics.append(result.topic_id)
             created = next(version for version, each in enumerate(self._created(), 1) if result.topic_id in each)
@@ -190,17 +193,17 @@ class MetadataMachine(RuleBasedStateMachine):
 
     @rule(broker=brokers, name=names)
     def delete(self, broker: int, name: str) -> None:
-        self._ask(broker, lambda channel: channel.delete_topics([name]))
+        self._ask(broker, lambda channel: channel.ask(DeleteTopics([name])))
 
     @rule(broker=brokers, name=names, count=st.integers(1, 4))
     def grow(self, broker: int, name: str, count: int) -> None:
-        self._ask(broker, lambda channel: channel.create_partitions([NewPartitions(name=name, count=count)]))
+        self._ask(broker, lambda channel: channel.ask(CreatePartitions([NewPartitions(name=name, count=count)])))
 
     @rule(broker=brokers, value=st.integers(1000, 1003))
     def configure(self, broker: int, value: int) -> None:
         operation = ConfigOperation("message.max.bytes", AlterOperation.SET, str(value))
         alteration = ConfigAlteration(ConfigResourceType.BROKER, "", [operation])
-        self._ask(broker, lambda channel: channel.incremental_alter_configs([alteration]))
+        self._ask(broker, lambda channel: channel.ask(AlterConfigs([alteration])))
 
     @rule(concurrent=st.lists(brokers, min_size=1, max_size=4))
     def allocate(self, concurrent: list[int]) -> None:
@@ -208,7 +211,7 @@ class MetadataMachine(RuleBasedStateMachine):
 
     async def _allocate(self, broker: Broker) -> None:
         if broker.channel is not None:
-            self.allocated.append(await broker.channel.allocate_producer_ids(10))
+            self.allocated.append(await broker.channel.ask(AllocateProducerIds(10)))
 
     def _ask(self, broker: int, ask: Callable[[LocalControllerChannel], Awaitable[Any]]) -> None:
         channel = self.brokers[broker].channel

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from odradek.configuration.broker_configs import BrokerConfig
-from odradek.controller import request_writer
+from odradek.controller import controller
+from odradek.controller.decisions.topics import Cluster
 from odradek.controller.metadata_writer import ATTEMPTS, ControllerFenced, MetadataWriter
-from odradek.controller.topic_decisions import Cluster
+from odradek.controller.requests import ChangeRequest
 from odradek.metadata.changes import Change, ControllerElected, ProducerIdsAllocated
 from odradek.metadata.image import InvalidChange
 from odradek.metadata.store import Commit, CommitOutcome, StoreError
+from odradek.protocol.refusal import Refusal
 from tests.metadata.inline_host import CountingEntropy
 from tests.metadata.key_value_store import Disconnected, Failure, KeyValueStore, Table
 
@@ -54,6 +56,18 @@ async def test_decision_is_committed_and_applied_to_the_image() -> None:
     assert [commit.version for commit in await bench.log()] == [1, 2]
 
 
+class AllocateOne(ChangeRequest[int]):
+    def decide(self, cluster: Cluster) -> tuple[int, list[Change]]:
+        return allocate_one(cluster)
+
+    def refuse(self, refusal: Refusal) -> int:
+        return refusal.error
+
+
+class BrokerAllocateOne(AllocateOne):
+    is_limited = False
+
+
 class HeldStore(KeyValueStore):
     """Commits wait until they are released."""
 
@@ -86,17 +100,15 @@ async def test_write_that_gets_no_turn_within_its_timeout_is_not_made() -> None:
 
 
 async def test_requests_that_wait_are_limited_and_those_of_brokers_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_writer, "MOST_WAITING_REQUESTS", 1)
+    monkeypatch.setattr(controller, "MOST_WAITING_REQUESTS", 1)
     table = Table()
     store = HeldStore(table)
     bench = Bench(table, store)
     await bench.writer.claim()
 
     async def request(*, is_limited: bool) -> Any:
-        decided = await request_writer.write_request(
-            bench.writer, lambda _, cluster: allocate_one(cluster), None, lambda *_: -1, is_limited=is_limited
-        )
-        return decided.result
+        kind = AllocateOne if is_limited else BrokerAllocateOne
+        return (await controller.write_request(bench.writer, kind())).result
 
     first = asyncio.ensure_future(request(is_limited=True))
     await asyncio.sleep(0)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.controller.broker_decisions import LiveBroker, decide_fencing, decide_live_brokers, decide_unfencing
-from odradek.controller.feature_decisions import FeatureUpdate, UpgradeType
-from odradek.controller.offline_replicas import OfflineReplica, decide_offline_replicas
-from odradek.controller.partition_repair import decide_repairs
-from odradek.controller.topic_decisions import NewTopic
+from odradek.controller.decisions.brokers import LiveBroker, decide_fencing, decide_live_brokers, decide_unfencing
+from odradek.controller.decisions.features import FeatureUpdate, UpgradeType
+from odradek.controller.decisions.offline_replicas import OfflineReplica, decide_offline_replicas
+from odradek.controller.decisions.partition_repair import decide_repairs
+from odradek.controller.decisions.topics import NewTopic
+from odradek.controller.requests import CreateTopics, UpdateFeatures
 from odradek.metadata.changes import FeatureLevelChanged
 from odradek.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.errors import ErrorCode
@@ -20,7 +21,7 @@ from tests.controller.local_controller import running
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.controller.topic_decisions import Cluster
+    from odradek.controller.decisions.topics import Cluster
     from odradek.metadata.entities import PartitionImage
 
 DISABLED, ENABLED = FeatureLevelChanged(ELIGIBLE_LEADER_REPLICAS, 0), FeatureLevelChanged(ELIGIBLE_LEADER_REPLICAS, 1)
@@ -130,21 +131,21 @@ async def test_the_controller_updates_partitions_when_a_level_changes(tmp_path: 
     async with running(tmp_path, node_id="1", min_insync_replicas="2") as (channel, cache):
         cluster = channel._controller.cluster
         await cluster.follow_live_brokers({each: LiveBroker(broker(each, epoch=1000), []) for each in (1, 2)})
-        await channel.create_topics([NewTopic(name="t", replication_factor=2)])
+        await channel.ask(CreateTopics([NewTopic(name="t", replication_factor=2)]))
         await cluster.fence_brokers({2: 1000})
         assert channel._controller.image.topics["t"].partitions[0].eligible_leader_replicas == (2,)
         version = channel._controller.image.version
-        assert await channel.update_features(LOWER, validate_only=True) is None
+        assert await channel.ask(UpdateFeatures(LOWER, validate_only=True)) is None
         assert channel._controller.image.version == version
-        assert await channel.update_features(LOWER) is None
+        assert await channel.ask(UpdateFeatures(LOWER)) is None
         assert cache.image.topics["t"].partitions[0].eligible_leader_replicas == ()
         version = channel._controller.image.version
-        assert await channel.update_features(LOWER) is None
+        assert await channel.ask(UpdateFeatures(LOWER)) is None
         assert channel._controller.image.version == version, "nothing to commit"
 
 
 async def test_a_level_survives_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path) as (channel, _):
-        assert await channel.update_features(LOWER) is None
+        assert await channel.ask(UpdateFeatures(LOWER)) is None
     async with running(tmp_path) as (_, cache):
         assert cache.image.feature_level(ELIGIBLE_LEADER_REPLICAS) == 0

@@ -34,8 +34,8 @@ class FaultyBroker(RunningBroker):
         self.control.mkdir()
         super().__init__({"log.dirs": f"{self.one},{self.two}"}, data_directory=str(directory))
 
-    def _command(self, watched: int) -> list[str]:
-        _, _, _, _, *rest = super()._command(watched)
+    def _command(self) -> list[str]:
+        _, _, _, _, *rest = super()._command()
         return [sys.executable, str(FAULTY_BROKER), str(self.control), "broker", *rest]
 
     def set_fault(self, name: str, below: Path) -> None:
@@ -196,8 +196,8 @@ def test_a_full_disk_is_an_error_until_there_is_room(running: FaultyBroker) -> N
 class BrokerOnSmallDisk(RunningBroker):
     """Its data directory is a file system in memory, mounted for this process only."""
 
-    def _command(self, watched: int) -> list[str]:
-        return [*_SMALL_DISK, self.data_directory, *super()._command(watched)]
+    def _command(self) -> list[str]:
+        return [*_SMALL_DISK, self.data_directory, *super()._command()]
 
 
 _SMALL_DISK = [

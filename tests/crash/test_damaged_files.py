@@ -18,8 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from odradek.cli.log.targets import find_target
-from odradek.cli.log.verify import check_target
+from odradek.cli.log.verify import check_target, find_target
 from odradek.host.host import real_host
 from odradek.log.log_directory import read_meta_properties
 from odradek.testing import BrokerError, RunningBroker

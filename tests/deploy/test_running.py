@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.local.stable_ports import find_stable_port
+from odradek.local.ports import find_stable_port
 from tests.commands import Ran, run_odradek
 from tests.deploy.deploy_files import (
     PROPERTIES_PATH,

@@ -135,7 +135,7 @@ def test_the_metadata_of_the_wheel(wheel: Path) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     extras = {"cluster", "console", "pipelines", "postgresql", "security"}
     assert set(metadata.get_all("Provides-Extra") or ()) == extras
-    assert "odradek = odradek.cli.main:main" in points
+    assert "odradek = odradek.__main__:main" in points
     assert "odradek = odradek.testing.plugin" in points
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.local.stable_ports import find_stable_port
+from odradek.local.ports import find_stable_port
 from tests.docs.document import DOCS
 from tests.waiting import eventually
 

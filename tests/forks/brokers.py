@@ -6,32 +6,34 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
-from odradek.local.running_broker import RunningBroker, broker_environment
+from odradek.local.child_process import ChildProcess, odradek_command
 from tests.forks.client import OF_BROKERS, fork_server
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-INTERPRETER = [sys.executable, "-m", "odradek"]
-start_alone = RunningBroker._start_process
+BROKER = odradek_command("broker")
+start_alone = ChildProcess._start_process
 
 
-def start_forked(command: Sequence[str], watched: int) -> subprocess.Popen[str]:
-    if command[: len(INTERPRETER)] != INTERPRETER:
-        return start_alone(list(command), watched)
-    output, end = os.pipe()
+def start_forked(command: Sequence[str], watched: int, environment: Mapping[str, str] | None) -> subprocess.Popen[str]:
+    if list(command[: len(BROKER)]) != BROKER:
+        return start_alone(command, watched, environment)
+    output, output_end = os.pipe()
+    log, log_end = os.pipe()
     with open(os.devnull, "rb") as nothing:
-        streams = {0: nothing.fileno(), 1: end, 2: end, watched: watched}
-        arguments = command[len(INTERPRETER) :]
-        process = fork_server(OF_BROKERS).start(arguments, broker_environment(), streams, has_own_session=True)
-    os.close(end)
-    process.stdout = open(output, errors="replace")  # noqa: SIM115 - closed by RunningBroker
+        streams = {0: nothing.fileno(), 1: output_end, 2: log_end, watched: watched}
+        arguments = command[len(BROKER) - 1 :]
+        process = fork_server(OF_BROKERS).start(arguments, environment or os.environ, streams, has_own_session=True)
+    os.close(output_end)
+    os.close(log_end)
+    process.stdout = open(output, errors="replace")  # noqa: SIM115 - closed by ChildProcess
+    process.stderr = open(log, errors="replace")  # noqa: SIM115 - closed by ChildProcess
     return process
 
 
 def start_brokers_as_forks(is_wanted: bool = True) -> None:
-    RunningBroker._start_process = staticmethod(start_forked if is_wanted else start_alone)  # type: ignore[method-assign]  # for the tests only
+    ChildProcess._start_process = staticmethod(start_forked if is_wanted else start_alone)  # type: ignore[method-assign]  # for the tests only

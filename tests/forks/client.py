@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ROOT / "src" / "odradek" / "cli"
+SOURCE = ROOT / "src"
 WITH_SPARK = ("pipeline", "example")  # importing Spark takes longer than most commands
 
 
-def command_modules() -> tuple[str, ...]:
+def command_modules(source: Path = SOURCE) -> tuple[str, ...]:
     """The modules of all commands, but of those with Spark."""
-    files = (file.relative_to(COMMANDS).with_suffix("") for file in sorted(COMMANDS.glob("*/*.py")))
+    commands = source / "odradek" / "cli"
+    files = [file.relative_to(commands).with_suffix("") for file in sorted(commands.rglob("[a-z]*.py"))]
     return tuple(f"odradek.cli.{'.'.join(file.parts)}" for file in files if file.parts[0] not in WITH_SPARK)
 
 
@@ -32,9 +33,8 @@ def command_modules() -> tuple[str, ...]:
 OF_COMMANDS = (
     "confluent_kafka.admin",
     "importlib.metadata",
-    "rich_click.rich_help_rendering",
     *command_modules(),
-    *(f"odradek.cli.pipeline.{name}" for name in ("redrive", "start", "status", "validate")),
+    *(f"odradek.cli.pipeline.{name}" for name in ("definitions", "redrive", "start", "started")),
     "odradek.pipelines.planning.checks",
     "sqlglot.dialects.databricks",
 )
@@ -78,13 +78,18 @@ class ForkServer:
         return ForkedProcess(arguments, int(connection.recv(32)), connection)
 
     def run(
-        self, arguments: Sequence[str], environment: Mapping[str, str], stdin: bytes, timeout_s: float
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stdin: bytes,
+        timeout_s: float,
+        directory: str | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             given.write(stdin)
             given.seek(0)
             streams = {0: given.fileno(), 1: output.fileno(), 2: errors.fileno()}
-            with self.start(arguments, environment, streams) as process:
+            with self.start(arguments, environment, streams, directory=directory) as process:
                 try:
                     code = process.wait(timeout_s)
                 except subprocess.TimeoutExpired:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
-from odradek.controller.broker_decisions import LiveBroker
 from odradek.controller.controller import Controller
+from odradek.controller.decisions.brokers import LiveBroker
 from odradek.controller.remote_channel import ClusterControllerChannel
 from odradek.controller.route import ControllerRoute
 from odradek.handlers.api import AdvertisedApis

@@ -211,7 +211,7 @@ async def fail(*_: object, **__: object) -> None:
 def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(broker.services.controller, "create_topics", fail)
+    monkeypatch.setattr(broker.services.controller, "ask", fail)
     request = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitions=1, replication_factor=1)])
     with pytest.raises(CloseConnection):
         broker.call(request, CreateTopicsResponse)
@@ -223,7 +223,7 @@ def test_a_request_that_ends_without_a_response_has_an_unknown_outcome(
 def test_a_feature_whose_update_has_an_unknown_outcome_is_named(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(broker.services.controller, "update_features", fail)
+    monkeypatch.setattr(broker.services.controller, "ask", fail)
     update = FeatureUpdateKey(feature="eligible.leader.replicas.version", max_version_level=0, upgrade_type=2)
     with pytest.raises(CloseConnection):
         broker.call(UpdateFeaturesRequest(feature_updates=[update]), UpdateFeaturesResponse)
@@ -235,7 +235,7 @@ def test_a_feature_whose_update_has_an_unknown_outcome_is_named(
 def test_every_resource_of_a_request_with_an_unknown_outcome_is_logged(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(broker.services.controller, "create_topics", fail)
+    monkeypatch.setattr(broker.services.controller, "ask", fail)
     names = [f"{index:02}{'x' * 200}" for index in range(20)] + [f"{index:02}short" for index in range(60)]
     config = CreatableTopicConfig(name="retention.ms", value="5")
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=[config]) for name in names]

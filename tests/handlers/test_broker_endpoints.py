@@ -8,7 +8,8 @@ import pytest
 
 from odradek.configuration.listeners import Endpoint
 from odradek.controller.channel import LocalControllerChannel
-from odradek.controller.topic_decisions import Assignment, NewTopic
+from odradek.controller.decisions.topics import Assignment, NewTopic
+from odradek.controller.requests import CreateTopics
 from odradek.handlers.broker_endpoints import JAVA_CLIENT, LISTED_AFTER_FENCING_MS
 from odradek.handlers.context import RequestContext
 from odradek.handlers.leader_hints import add_leader_hints, add_produce_leader_hints
@@ -42,7 +43,7 @@ def cluster(simulated: SimulatedBroker) -> SimulatedBroker:
         await controller.register_broker(BrokerImage(FENCED, CLIENT_ENDPOINT))
         await controller.register_broker(BrokerImage(REACHABLE, CLIENT_ENDPOINT))
         assignments = [Assignment(index, (index,)) for index in range(4)]
-        (result,) = await controller.create_topics([NewTopic(name="__consumer_offsets", assignments=assignments)])
+        (result,) = await controller.ask(CreateTopics([NewTopic(name="__consumer_offsets", assignments=assignments)]))
         assert result.error is ErrorCode.NONE
         await controller.register_broker(BrokerImage(FENCED, CLIENT_ENDPOINT, is_fenced=True))
 

@@ -8,8 +8,9 @@ import pytest
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.controller.broker_session import BrokerSession, StaleBrokerEpoch
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
-from odradek.controller.topic_decisions import Assignment, NewTopic
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
+from odradek.controller.decisions.topics import Assignment, NewTopic
+from odradek.controller.requests import CreateTopics
 from odradek.handlers.context import ClientConnection
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
@@ -46,7 +47,7 @@ def session_of(cluster: TwoBrokers, node_id: int) -> BrokerSession:
 
 def create(cluster: TwoBrokers, *replicas: int) -> TopicImage:
     topic = NewTopic(name="t", assignments=[Assignment(0, replicas)])
-    (result,) = cluster.run(cluster.members[CONTROLLER].channel.create_topics([topic]))
+    (result,) = cluster.run(cluster.members[CONTROLLER].channel.ask(CreateTopics([topic])))
     assert result.topic is not None
     cluster.run(cluster.settle())
     created: TopicImage = result.topic

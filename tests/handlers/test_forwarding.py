@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from odradek.controller.refusing_channel import RefusingChannel
-from odradek.controller.topic_decisions import NewTopic
+from odradek.controller.channel import RefusingChannel
+from odradek.controller.decisions.topics import NewTopic
+from odradek.controller.requests import AllocateProducerIds, CreateTopics
 from odradek.handlers import waiting_copies
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.handlers.forwarding import LONGEST_TIMEOUT_MS, decide_locally
@@ -97,10 +98,10 @@ def test_other_requests_to_the_controller_do_not_wait_for_logs_that_it_opens(clu
 
     cluster.members[CONTROLLER].cache.subscribe(open_logs)
     channel = cluster.members[OTHER].channel
-    on_demand = cluster.simulation.loop.create_task(channel.create_topics([NewTopic(name="on-demand")]))
+    on_demand = cluster.simulation.loop.create_task(channel.ask(CreateTopics([NewTopic(name="on-demand")])))
     created = cluster.begin(OTHER, creation(), CreateTopicsResponse)
     cluster.pass_time(0.1)
-    producer_ids = cluster.simulation.loop.create_task(channel.allocate_producer_ids(1000))
+    producer_ids = cluster.simulation.loop.create_task(channel.ask(AllocateProducerIds(1000)))
     listed = cluster.begin(OTHER, ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
     cluster.pass_time(0.1)
     assert (producer_ids.result(), listed.result().error_code) == (0, ErrorCode.NONE)
@@ -313,16 +314,16 @@ def test_without_a_controller_each_topic_times_out(cluster: TwoBrokers, timeout_
 
 
 def test_coordinators_create_topics_and_get_producer_ids_on_any_broker(cluster: TwoBrokers) -> None:
-    from odradek.controller.topic_decisions import NewTopic
+    from odradek.controller.decisions.topics import NewTopic
 
     channel = cluster.members[OTHER].channel
     topic = NewTopic(name="__consumer_offsets", partition_count=2, replication_factor=2)
-    (result,) = cluster.run(channel.create_topics([topic]))
+    (result,) = cluster.run(channel.ask(CreateTopics([topic])))
     assert result.error is ErrorCode.NONE
     assert "__consumer_offsets" in cluster.members[OTHER].cache.image.topics
-    first = cluster.run(channel.allocate_producer_ids(1000))
-    assert cluster.run(channel.allocate_producer_ids(1000)) == first + 1000
-    assert cluster.run(cluster.members[CONTROLLER].channel.allocate_producer_ids(1000)) == first + 2000
+    first = cluster.run(channel.ask(AllocateProducerIds(1000)))
+    assert cluster.run(channel.ask(AllocateProducerIds(1000))) == first + 1000
+    assert cluster.run(cluster.members[CONTROLLER].channel.ask(AllocateProducerIds(1000))) == first + 2000
 
 
 def envelope(request: Any = None, principal: bytes | None = None) -> EnvelopeRequest:

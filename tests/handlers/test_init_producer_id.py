@@ -15,6 +15,7 @@ from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, In
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.controller.requests import AllocateProducerIds
     from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 
@@ -78,7 +79,7 @@ def test_requests_without_a_controller_fail_together_with_an_error_that_clients_
 ) -> None:
     coordinator = FindCoordinatorRequest(key_type=1, coordinator_keys=["payments"])
     simulated.call(coordinator, FindCoordinatorResponse)
-    monkeypatch.setattr(simulated.services.controller, "allocate_producer_ids", allocate)
+    monkeypatch.setattr(simulated.services.controller, "ask", allocate)
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
     began_ms = simulated.elapsed_ms()
     for waiting in [simulated.begin(request, InitProducerIdResponse) for _ in range(3)]:
@@ -89,11 +90,11 @@ def test_requests_without_a_controller_fail_together_with_an_error_that_clients_
 
 
 def test_a_block_that_comes_late_is_used(simulated: SimulatedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def allocate_late(count: int) -> int:
+    async def allocate_late(request: AllocateProducerIds) -> int:
         await asyncio.sleep(8)  # a measured time, of the simulated clock
-        return 7 * count
+        return 7 * request.count
 
-    monkeypatch.setattr(simulated.services.controller, "allocate_producer_ids", allocate_late)
+    monkeypatch.setattr(simulated.services.controller, "ask", allocate_late)
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
     assert simulated.call(request, InitProducerIdResponse).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert simulated.call(request, InitProducerIdResponse).producer_id == 7000

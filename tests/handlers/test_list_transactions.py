@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.coordinator import pattern_turns
+from odradek.coordinator import pattern_matching
 from odradek.coordinator.groups.consumer.topic_patterns import matching_names
-from odradek.coordinator.pattern_turns import PatternTurns
+from odradek.coordinator.pattern_matching import PatternMatching
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -66,7 +66,7 @@ def test_a_pattern_is_matched_on_a_worker_with_ids_that_the_client_may_describe(
 
     monkeypatch.setattr("odradek.handlers.list_transactions.matching_names", remember)
     workers = CountingWorkers(broker)
-    broker.services.groups.pattern_turns = PatternTurns(workers)  # type: ignore[arg-type]  # a stand-in for tests
+    broker.services.groups.pattern_matching = PatternMatching(workers)  # type: ignore[arg-type]  # a stand-in for tests
     assert listed(broker, "a.*") == ["a-2"]
     assert matched == [["a-2", "b-1"]]
     assert workers.count == 1
@@ -75,8 +75,8 @@ def test_a_pattern_is_matched_on_a_worker_with_ids_that_the_client_may_describe(
 def test_a_request_is_refused_while_many_patterns_wait(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pattern_turns, "MOST_WAITING_PATTERNS", -1)
-    broker.services.groups.pattern_turns = PatternTurns(broker.host.workers)
+    monkeypatch.setattr(pattern_matching, "MOST_WAITING_PATTERNS", -1)
+    broker.services.groups.pattern_matching = PatternMatching(broker.host.workers)
     assert listed(broker, "a.*") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert listed(broker, None) == list(IDS)
 

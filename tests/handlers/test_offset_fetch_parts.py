@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.handlers.cooperative_scheduling import ELEMENTS_PER_TURN
 from odradek.handlers.offset_fetch_parts import count_elements, cut_group, join_group
-from odradek.handlers.turns import ELEMENTS_PER_TURN
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,

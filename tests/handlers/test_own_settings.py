@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.controller.config_decisions import AlterOperation
+from odradek.controller.decisions.configs import AlterOperation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
 from odradek.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse

@@ -10,8 +10,8 @@ import pytest
 from odradek.configuration.config_descriptions import describe_topic_configs
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.handlers import describe_configs, repeated_names
+from odradek.handlers.cooperative_scheduling import ELEMENTS_PER_TURN
 from odradek.handlers.repeated_names import answer_each, approximate_size_bytes, distinct
-from odradek.handlers.turns import ELEMENTS_PER_TURN
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

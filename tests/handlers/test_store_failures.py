@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.controller.metadata_writer import ChangeNotMade, ControllerFenced
+from odradek.controller.requests import AllocateProducerIds
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
@@ -45,7 +46,7 @@ def test_topics_that_exist_are_described_while_others_cannot_be_created(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, create: Callable[..., Any]
 ) -> None:
     create_topic(broker, "orders")
-    monkeypatch.setattr(broker.services.controller, "create_topics", create)
+    monkeypatch.setattr(broker.services.controller, "ask", create)
     began_ms = broker.elapsed_ms()
     wanted = [MetadataRequestTopic(name=name) for name in ("orders", "later", "__consumer_offsets")]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=True)
@@ -60,7 +61,7 @@ def test_topics_that_exist_are_described_while_others_cannot_be_created(
 def test_a_coordinator_whose_topic_cannot_be_created_is_not_available(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, create: Callable[..., Any], key_type: int
 ) -> None:
-    monkeypatch.setattr(broker.services.controller, "create_topics", create)
+    monkeypatch.setattr(broker.services.controller, "ask", create)
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["readers"])
     (found,) = broker.call(request, FindCoordinatorResponse).coordinators
     assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -183,7 +184,7 @@ def test_a_broker_gets_producer_ids_when_the_store_of_the_controller_is_back(mon
     cluster = TwoBrokers()
     with monkeypatch.context() as away:
         away.setattr(cluster.members[CONTROLLER].controller_store, "commit", fail)
-        asked = cluster.simulation.loop.create_task(cluster.members[OTHER].channel.allocate_producer_ids(1000))
+        asked = cluster.simulation.loop.create_task(cluster.members[OTHER].channel.ask(AllocateProducerIds(1000)))
         cluster.pass_time(5)
         assert not asked.done()
     cluster.pass_time(1)

@@ -30,10 +30,10 @@ READS_SCRIPT = """
 import os, resource, sys
 from odradek.host.freed_memory import return_freed_memory
 from odradek.log import batch_scan, read_check
-from odradek.replica import log_copying
+from odradek.replica.moves import copying
 
 return_freed_memory()
-chunk_bytes = max(batch_scan._CHUNK_BYTES, read_check.CHUNK_BYTES, log_copying.CHUNK_BYTES)
+chunk_bytes = max(batch_scan._CHUNK_BYTES, read_check.CHUNK_BYTES, copying.CHUNK_BYTES)
 with open(sys.argv[1], "rb") as file:
     for number in range(60):
         if number == 10:

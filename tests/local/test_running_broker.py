@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # not in __all__
 
 from odradek.testing import BrokerError, RunningBroker, broker
+from tests.waiting import eventually
 
 
 def accepts(running: RunningBroker) -> bool:
@@ -90,8 +91,8 @@ def test_the_first_poll_of_a_group_does_not_wait_for_further_members() -> None:
 def test_a_test_may_set_the_rebalance_delay() -> None:
     running = RunningBroker({"group.initial.rebalance.delay.ms": 700})
     try:
-        assert "--override=group.initial.rebalance.delay.ms=700" in running._command(0)
-        assert "--override=group.initial.rebalance.delay.ms=0" not in running._command(0)
+        assert "--override=group.initial.rebalance.delay.ms=700" in running._command()
+        assert "--override=group.initial.rebalance.delay.ms=0" not in running._command()
     finally:
         running.close()
 
@@ -157,7 +158,7 @@ def test_settings_in_the_environment_are_not_for_tests(monkeypatch: pytest.Monke
 def test_output_is_kept() -> None:
     with broker() as running:
         running.stop()
-        assert "is ready on" in running.output
+        eventually(lambda: "stopped" in running.output, "the log of the stop")
 
 
 PARENT = """

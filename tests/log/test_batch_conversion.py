@@ -94,9 +94,9 @@ def test_a_small_batch_that_unpacks_to_much_is_refused(compression: Compression)
     header = read_batch_header(batch)
     assert len(batch) < LogConfig().max_message_bytes
     other = "uncompressed" if compression is Compression.GZIP else "gzip"
-    assert convert_batch(batch, header, LogConfig(compression_type=other)) is ErrorCode.INVALID_RECORD
-    assert convert_batch(batch, header, LogConfig(is_compacted=True)) is ErrorCode.INVALID_RECORD
-    assert convert_batch(batch, header, LogConfig()) is batch, "no conversion is needed"
+    for config in (LogConfig(compression_type=other), LogConfig(is_compacted=True), BOUNDED, COMPLETE):
+        assert convert_batch(batch, header, config) is ErrorCode.MESSAGE_TOO_LARGE
+    assert convert_batch(batch, header, HEADER_ALONE) is batch, "no conversion is needed"
     larger = LogConfig(is_compacted=True, max_message_bytes=2 << 20)
     assert convert_batch(batch, header, larger) is batch
 
@@ -157,6 +157,18 @@ def test_compressed_records_are_decompressed_and_the_first_is_checked(codec: Com
         assert convert(records, count) is ErrorCode.INVALID_RECORD
         assert convert(records, count, COMPLETE) is ErrorCode.INVALID_RECORD
         assert isinstance(convert(records, count, HEADER_ALONE), memoryview)
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4])
+def test_compressed_records_are_one_frame(codec: Compression) -> None:
+    header = read_batch_header(make_batch([b"v"] * 3))
+    frames = compress(codec, b"") + compress(codec, records_of([b"v"] * 3))
+    batch = memoryview(replace_records(header, frames, codec))
+    for config in (BOUNDED, COMPLETE, LogConfig(compression_type="zstd")):
+        assert convert_batch(batch, read_batch_header(batch), config) is ErrorCode.INVALID_RECORD
+        answer = convert_at_append(batch, read_batch_header(batch), config, EventLoopBudget())
+        assert answer is CONVERT_FIRST, "a worker finds out what is wrong"
+    assert convert_batch(batch, read_batch_header(batch), HEADER_ALONE) is batch
 
 
 @pytest.mark.parametrize(("config", "fits"), [("bounded", False), ("header", True)])

@@ -8,7 +8,7 @@ import pytest
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.log.aborted_transactions import collect_aborted
-from odradek.log.compaction.cleaned_segment import CleanedSegment
+from odradek.log.cleaned_segment import CleanedSegment
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.retention import expire_to

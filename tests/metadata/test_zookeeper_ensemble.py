@@ -14,8 +14,8 @@ import pytest
 
 from odradek.host.kazoo_session import KazooSession
 from odradek.host.zookeeper import ZooKeeperSettings
-from odradek.local.zookeeper_jars import find_jars
-from odradek.local.zookeeper_server import answers, configuration, free_port, java_command
+from odradek.local.ports import find_stable_port
+from odradek.local.zookeeper_server import answers, configuration, find_jars, java_command
 from odradek.metadata.changes import ProducerIdsAllocated
 from odradek.metadata.store import CommitOutcome
 from odradek.metadata.zookeeper_store import ZooKeeperStore
@@ -62,11 +62,11 @@ class Server:
 def ensemble(tmp_path: Path) -> Iterator[list[Server]]:
     if shutil.which("java") is None:
         pytest.skip("needs Java, 11 or newer, on the PATH")
-    lines = [f"server.{number}={HOST}:{free_port(HOST)}:{free_port(HOST)}\n" for number in (1, 2, 3)]
+    lines = [f"server.{number}={HOST}:{find_stable_port()}:{find_stable_port()}\n" for number in (1, 2, 3)]
     with ExitStack() as resources:
         servers = []
         for number in (1, 2, 3):
-            server = Server(tmp_path / str(number), number, free_port(HOST), "".join(lines))
+            server = Server(tmp_path / str(number), number, find_stable_port(), "".join(lines))
             resources.callback(server.kill)
             server.start()
             servers.append(server)

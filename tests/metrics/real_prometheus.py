@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from odradek.cli.metrics.files import asset
-from odradek.local.stable_ports import find_stable_port
+from odradek.local.ports import find_stable_port
 from tests.console.waiting import wait_for
 
 if TYPE_CHECKING:

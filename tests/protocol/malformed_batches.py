@@ -11,6 +11,8 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import cramjam
+
 from odradek.protocol.batch import (
     CHECKSUM_POSITION,
     CURRENT_MAGIC,
@@ -33,6 +35,7 @@ CODECS: tuple[Compression, ...] = tuple(codec for codec in Compression if codec 
 TOO_LONG_VARINT = b"\xff" * 10 + b"\x01"
 HUGE = 2**31 - 1
 BOMB_BYTES = 64 * 1024 * 1024
+TRAP_BYTES = 17 * 1024 * 1024
 
 
 class Fields(NamedTuple):
@@ -74,16 +77,55 @@ def batch(section: bytes, count: int, *, attributes: int = 0, last_delta: int | 
     return bytes(write_batch(header, section))
 
 
+# A record of which a field is wrong.
+RECORDS: dict[str, Callable[[random.Random], Fields]] = {
+    "offset delta 77": lambda _: Fields(delta=77),
+    "offset delta negative": lambda _: Fields(delta=-1),
+    "offset delta huge": lambda _: Fields(delta=2**62),
+    "record length negative": lambda r: Fields(size=encode_varlong(-r.randrange(1, 99))),
+    "record length zero": lambda _: Fields(size=encode_varlong(0)),
+    "record length too long": lambda r: Fields(size=encode_varlong(r.randrange(99, HUGE))),
+    "record length too short": lambda _: Fields(size=encode_varlong(7)),
+    "record length beyond 64 bits": lambda _: Fields(size=TOO_LONG_VARINT),
+    "timestamp beyond 64 bits": lambda _: Fields(timestamp=TOO_LONG_VARINT),
+    "key length -2": lambda _: Fields(key=encode_varlong(-2)),
+    "key length huge": lambda r: Fields(key=encode_varlong(r.randrange(99, HUGE))),
+    "key length beyond 64 bits": lambda _: Fields(key=TOO_LONG_VARINT),
+    "value length -2": lambda _: Fields(value=encode_varlong(-2)),
+    "value length huge": lambda r: Fields(value=encode_varlong(r.randrange(99, 2**60))),
+    "value length too short": lambda _: Fields(value=encode_varlong(4) + b"value"),
+    "header count negative": lambda _: Fields(headers=encode_varlong(-1)),
+    "header count huge": lambda r: Fields(headers=encode_varlong(r.randrange(99, HUGE))),
+    "header count beyond 64 bits": lambda _: Fields(headers=TOO_LONG_VARINT),
+    "one header too few": lambda _: _header(encode_varlong(1) + b"h", count=2),
+    "one header too many": lambda _: _header(encode_varlong(1) + b"h", count=0),
+    "header without a name": lambda _: _header(encode_varlong(-1)),
+    "header name length huge": lambda r: _header(encode_varlong(r.randrange(99, HUGE)) + b"h"),
+    "header value length -2": lambda _: _header(encode_varlong(1) + b"h", encode_varlong(-2)),
+    "header value length huge": lambda _: _header(encode_varlong(1) + b"h", encode_varlong(HUGE)),
+}
+
+
 # Sections of records that are wrong whatever their codec: bytes, record count, delta of the last offset.
 Section = tuple[bytes, int, int | None]
 
 
-def _one(fields: Fields) -> Section:
-    return fields.encode(), 1, None
-
-
 def _header(name: bytes, value: bytes = encode_varlong(1) + b"v", count: int = 1) -> Fields:
     return Fields(headers=encode_varlong(count) + name + value)
+
+
+def _alone(name: str, random_: random.Random) -> Section:
+    return RECORDS[name](random_).encode(), 1, None
+
+
+def _first(name: str, random_: random.Random) -> Section:
+    return RECORDS[name](random_).encode() + records(2, 1), 3, None
+
+
+def _second(name: str, random_: random.Random) -> Section:
+    fields = RECORDS[name](random_)
+    wrong = fields._replace(delta=fields.delta or 1).encode()
+    return records(1) + wrong + records(1, 2), 3, None
 
 
 def _cut(random_: random.Random) -> Section:
@@ -98,43 +140,27 @@ def _deltas(*deltas: int) -> Callable[[random.Random], Section]:
 SECTIONS: dict[str, Callable[[random.Random], Section]] = {
     "no bytes": lambda _: (b"", 1, None),
     "garbage": lambda r: (b"\x7f" + r.randbytes(r.randrange(20, 60)), 1, None),
+    "garbage after the first record": lambda r: (records(1) + b"\x7f" + r.randbytes(r.randrange(20, 60)), 3, None),
     "cut off": _cut,
+    "cut off in the last record": lambda r: (records(3)[: -r.randrange(1, 9)], 3, None),
     "bytes after the last record": lambda r: (records(2) + r.randbytes(r.randrange(1, 9)), 2, None),
     "count too high": lambda r: (records(2), 2 + r.randrange(1, 9), None),
+    "count one too high": lambda _: (records(2), 3, None),
     "count too low": lambda _: (records(3), 2, None),
     "count zero": lambda _: (records(2), 0, 1),
     "count negative": lambda r: (records(2), -r.randrange(1, HUGE), 1),
     "count huge": lambda _: (records(2), HUGE, 1),
     "last offset delta too low": lambda _: (records(3), 3, 0),
     "last offset delta negative": lambda _: (records(2), 2, -5),
-    "offset delta 77 alone": _deltas(77),
-    "offset delta negative": _deltas(-1),
-    "offset delta huge": _deltas(2**62),
     "offset deltas equal": _deltas(0, 0),
     "offset deltas descending": _deltas(1, 0),
-    "record length negative": lambda r: _one(Fields(size=encode_varlong(-r.randrange(1, 99)))),
-    "record length zero": lambda _: _one(Fields(size=encode_varlong(0))),
-    "record length too long": lambda r: _one(Fields(size=encode_varlong(r.randrange(99, HUGE)))),
-    "record length too short": lambda _: _one(Fields(size=encode_varlong(7))),
-    "record length beyond 64 bits": lambda _: _one(Fields(size=TOO_LONG_VARINT)),
-    "timestamp beyond 64 bits": lambda _: _one(Fields(timestamp=TOO_LONG_VARINT)),
-    "key length -2": lambda _: _one(Fields(key=encode_varlong(-2))),
-    "key length huge": lambda r: _one(Fields(key=encode_varlong(r.randrange(99, HUGE)))),
-    "key length beyond 64 bits": lambda _: _one(Fields(key=TOO_LONG_VARINT)),
-    "value length -2": lambda _: _one(Fields(value=encode_varlong(-2))),
-    "value length huge": lambda r: _one(Fields(value=encode_varlong(r.randrange(99, 2**60)))),
+    "offset deltas with a gap, counted": _deltas(0, 2),
     "value length in the next record": lambda _: (
         Fields(value=encode_varlong(9) + b"value").encode() + records(1, 1), 2, None
     ),
-    "header count negative": lambda _: _one(Fields(headers=encode_varlong(-1))),
-    "header count huge": lambda r: _one(Fields(headers=encode_varlong(r.randrange(99, HUGE)))),
-    "header count beyond 64 bits": lambda _: _one(Fields(headers=TOO_LONG_VARINT)),
-    "one header too few": lambda _: _one(_header(encode_varlong(1) + b"h", count=2)),
-    "one header too many": lambda _: _one(_header(encode_varlong(1) + b"h", count=0)),
-    "header without a name": lambda _: _one(_header(encode_varlong(-1))),
-    "header name length huge": lambda r: _one(_header(encode_varlong(r.randrange(99, HUGE)) + b"h")),
-    "header value length -2": lambda _: _one(_header(encode_varlong(1) + b"h", encode_varlong(-2))),
-    "header value length huge": lambda _: _one(_header(encode_varlong(1) + b"h", encode_varlong(HUGE))),
+    **{f"{name}, alone": partial(_alone, name) for name in RECORDS},
+    **{f"{name}, first of 3": partial(_first, name) for name in RECORDS},
+    **{f"{name}, second of 3": partial(_second, name) for name in RECORDS},
 }  # fmt: skip
 
 
@@ -222,7 +248,7 @@ def _nested(codec: Compression) -> bytes:
     return batch(compress(codec, batch(records(1), 1)), 1, attributes=codec)
 
 
-def malformed_batches(count: int = 200, seed: int = SEED) -> list[tuple[str, bytes]]:
+def malformed_batches(count: int = 500, seed: int = SEED) -> list[tuple[str, bytes]]:
     """Names and bytes. Every kind and codec comes once; then any of them, with other random parts."""
     random_ = random.Random(seed)
     kinds: list[tuple[str, Callable[[random.Random], bytes]]] = list(FRAMES.items())
@@ -236,6 +262,19 @@ def malformed_batches(count: int = 200, seed: int = SEED) -> list[tuple[str, byt
     ]
     chosen = [*kinds[:count], *random_.choices(kinds, k=max(0, count - len(kinds)))]
     return [(f"{number}: {name}", make(random_)) for number, (name, make) in enumerate(chosen)]
+
+
+def client_traps() -> Iterator[tuple[str, bytes]]:
+    """Batches that some readers read, and over which other clients end or hang."""
+    section = records(3)
+    damaged = compress(Compression.GZIP, Fields(value=encode_varlong(TRAP_BYTES) + bytes(TRAP_BYTES)).encode())[:-9]
+    yield "17 MiB cut off, GZIP", batch(damaged, 1, attributes=Compression.GZIP)
+    for codec in (Compression.GZIP, Compression.LZ4):
+        for name, size_bytes in (("empty frame first", 0), ("two frames", 9)):
+            frames = compress(codec, section[:size_bytes]) + compress(codec, section[size_bytes:])
+            yield f"{name}, {codec.name}", batch(frames, 3, attributes=codec)
+    dependent = bytes(cramjam.lz4.compress(section))
+    yield "dependent blocks, LZ4", batch(dependent, 3, attributes=Compression.LZ4)
 
 
 def hostile_batches() -> Iterator[tuple[str, bytes]]:

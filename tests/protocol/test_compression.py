@@ -2,6 +2,8 @@
 
 import contextlib
 import gzip
+import random
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.compression import XERIAL_HEADER, Compression, compress, decompress
+from odradek.protocol.compression import XERIAL_HEADER, Compression, compress, decompress, is_one_frame
 from odradek.protocol.malformed import MalformedMessage
 from tests.memory import memory_of
 
@@ -44,6 +46,8 @@ def test_each_side_reads_what_the_other_compressed(codec: Compression, content: 
     # aiokafka takes xerial's header for a block when none follows it.
     if content:
         assert THEIR_DECODERS[codec](compress(codec, content)) == content
+        for encoded in (THEIR_ENCODERS[codec](content), compress(codec, content)):
+            assert is_one_frame(codec, memoryview(encoded), len(content))
 
 
 @pytest.mark.parametrize(
@@ -57,6 +61,30 @@ def test_each_side_reads_what_the_other_compressed(codec: Compression, content: 
 def test_every_level_that_kafka_allows_is_taken(codec: Compression, level: int) -> None:
     content = b"some records " * 1000
     assert decompress(codec, compress(codec, content, level), LIMIT) == content
+
+
+def test_frames_that_no_producer_writes_are_known_although_they_are_valid() -> None:
+    """librdkafka 2.16 ends its process at an empty member of gzip; the Java client refuses these frames of LZ4."""
+    content = random.Random(1).randbytes(300_000)
+    for codec in (Compression.GZIP, Compression.LZ4):
+        whole, empty = compress(codec, content), compress(codec, b"")
+        assert is_one_frame(codec, whole, len(content))
+        parts = compress(codec, content[:9]) + compress(codec, content[9:])
+        for frames in (empty + whole, empty + empty + whole, whole + empty, parts):
+            assert decompress(codec, frames, LIMIT) == content
+            assert not is_one_frame(codec, frames, len(content))
+    skipped = b"\x50\x2a\x4d\x18" + struct.pack("<I", 0x60) + bytes(0x60)
+    head, blocks = whole[:7], whole[7:-4]
+    empty_blocks = struct.pack("<II", 1 << 31, 0x2CC5D05), struct.pack("<IBI", 1, 0, 0xCF65B03E)  # with their checksums
+    dependent = cramjam.lz4.Compressor(level=0, content_checksum=False, block_linked=True)
+    dependent.compress(content)
+    for frames in (
+        skipped + whole, whole + skipped, bytes(dependent.finish()),
+        *(head + each + blocks + bytes(4) for each in empty_blocks),
+        *(head + blocks + each + bytes(4) for each in empty_blocks),
+    ):  # fmt: skip
+        assert decompress(codec, frames, LIMIT) == content
+        assert not is_one_frame(codec, frames, len(content))
 
 
 def test_snappy_is_read_with_and_without_framing() -> None:

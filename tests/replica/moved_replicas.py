@@ -15,7 +15,7 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from odradek.replica.log_move import LogMove
+from odradek.replica.moves.single_move import LogMove
 from tests.handlers.requests import alter_configs, batch, create_topic, produce
 from tests.log.compaction.compacted_logs import records_of
 from tests.replica.test_housekeeping import pass_time

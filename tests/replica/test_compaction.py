@@ -325,6 +325,27 @@ def test_a_log_that_changes_before_its_turn_is_assessed_again(name: str) -> None
     broker.close()
 
 
+def test_each_compaction_of_a_long_round_goes_by_its_own_time(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy log directory always has a log to compact: with the time of the round's begin, tombstones would never
+    expire, and new ones would expire too soon."""
+    clock, times = broker.simulation.clock, []
+
+    def take_a_minute(context: BackgroundContext, job: CompactionJob) -> Iterator[Any]:
+        times.append((job.now_ms, clock.now_ms()))
+        clock.advance(60_000)
+        yield from compact(context, job)
+
+    monkeypatch.setattr("odradek.replica.compaction.compact", take_a_minute)
+    for topic in (name, "other", "another"):
+        fill(broker, topic)
+    pass_time(broker, BACKOFF_SECONDS)
+    broker.run(compaction_of(broker).settle())
+    assert len(times) == 3
+    assert all(abs(job_ms - now_ms) <= 1 for job_ms, now_ms in times)
+
+
 def follow_another(broker: SimulatedBroker, topic: str) -> Partition:
     change_partition(broker, topic, 0, leader=ELSEWHERE, replicas=(HERE, ELSEWHERE))
     return broker.partition(topic)

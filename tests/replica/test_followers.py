@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.controller.in_sync_decisions import InSyncResult
+from odradek.controller.decisions.in_sync_sets import InSyncResult
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.followers import PAUSE_AFTER_REFUSAL_MS, Followers

@@ -30,7 +30,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.messages.produce import ProduceResponse
-from odradek.replica import log_opening, log_openings, name_releases
+from odradek.replica import log_opening, log_opening_jobs, name_releases
 from odradek.server.node import Node
 from tests.handlers.brokers import joined
 from tests.handlers.requests import BY_NAME, batch, produce_request
@@ -204,7 +204,7 @@ async def test_a_topic_of_a_healthy_disk_is_created_again_while_another_disk_han
 
 @pytest.fixture
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_openings, "OPENING_LIMIT_S", 0.5)
+    monkeypatch.setattr(log_opening_jobs, "OPENING_LIMIT_S", 0.5)
     monkeypatch.setattr(name_releases, "RELEASE_LIMIT_S", 0.5)
 
 

@@ -15,9 +15,9 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
-from odradek.controller.leader_election import ElectionKind
-from odradek.controller.partition_change import Intention, PartitionRules, change_partition
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
+from odradek.controller.decisions.leader_election import ElectionKind
+from odradek.controller.decisions.partition_change import Intention, PartitionRules, change_partition
 from odradek.host.workers import DirectoryWorkers
 from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import LogDirectory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.configuration.listeners import Endpoint
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.protocol.errors import ErrorCode

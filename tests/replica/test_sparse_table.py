@@ -55,7 +55,8 @@ async def begin_change(
     change = PartitionsChanged(topic.topic_id, (new,))
     alone = broker.node._coordination
     assert isinstance(alone, SingleBroker)
-    await alone.channel._applied(alone.controller._writer.write(lambda cluster: (None, [change])))
+    _, version = await alone.controller._writer.write(lambda _: (None, [change]))
+    await alone.metadata.wait_until_applied(version)
     return new
 
 

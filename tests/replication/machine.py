@@ -30,7 +30,7 @@ from tests.wire import decode_response, encode_request
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+    from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.schema import Request, Response
     from tests.simulation.simulated_clock import SimulatedClock

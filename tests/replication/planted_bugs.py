@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.sentinels import NO_EPOCH
-from odradek.replica import elections, partition_fetch
+from odradek.replica import leadership_changes, partition_fetch
 from odradek.replica.fetch_result import find_divergence
 from odradek.replica.followed_partition import FollowedPartition
 from odradek.replica.followers import Followers
@@ -72,7 +72,7 @@ BUGS: dict[str, list[tuple[Any, str, Any]]] = {
     ],
     "a leader forgets to compare leader epochs": [(partition_fetch, "find_divergence", _divergence_by_offset_only)],
     "a replica joins before it has what is committed": [(InSyncReplicas, "may_join", _join_at_once)],
-    "a restarted broker leads in its old leader epoch": [(elections, "apply_leadership", _lead_again)],
+    "a restarted broker leads in its old leader epoch": [(leadership_changes, "apply_leadership", _lead_again)],
     "records are committed below min.insync.replicas": [
         (Followers, "has_too_few", property(_wait_for_nobody_below_the_minimum))
     ],

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+    from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
     from odradek.replica.partition import Partition
 
 TOPIC = "t"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.configuration.listeners import Endpoint
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
 from odradek.metadata.changes import BrokerRegistered, BrokerRemoved, PartitionsChanged, TopicCreated
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.local.ports import find_stable_port
 from odradek.local.running_broker import RunningBroker
-from odradek.local.stable_ports import find_stable_port
 from tests.security.tls.certificates import write_certificates
 
 if TYPE_CHECKING:

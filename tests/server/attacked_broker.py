@@ -3,7 +3,6 @@ one, who may read, write and create topics of every name, join every group, and 
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -63,9 +62,8 @@ def attacked_broker(more: Mapping[str, str] = MappingProxyType({})) -> Iterator[
         **more,
     }
     with watched_broker(properties) as process:
-        ports = re.search(r"is ready on [\d.]+:(\d+), [\d.]+:(\d+) ", process.output)
-        assert ports is not None
-        target = Target(sasl_port=int(ports[1]), plain_port=int(ports[2]))
+        sasl_port, plain_port = process.ports.values()
+        target = Target(plain_port, sasl_port)
         with WireClient(target.sasl_port) as admin:
             log_in(admin)
             _prepare(admin)

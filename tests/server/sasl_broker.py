@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +45,4 @@ class SaslBroker(NamedTuple):
 @contextmanager
 def sasl_broker(**properties: str) -> Iterator[SaslBroker]:
     with broker({**PROPERTIES, **{name.replace("__", "."): value for name, value in properties.items()}}) as process:
-        ports = re.search(r"is ready on [\d.]+:(\d+), [\d.]+:(\d+) ", process.output)
-        assert ports is not None
-        yield SaslBroker(process, int(ports[1]), int(ports[2]))
+        yield SaslBroker(process, *process.ports.values())

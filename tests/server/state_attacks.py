@@ -136,7 +136,7 @@ def time_lookup_bomb(target: Target) -> None:
             records = [Record(0, 1_000 * number, None, bytes(size_bytes))]
             _compressed.append(bytes(build_batch(records, compression=Compression.ZSTD)))
         with WireClient(target.plain_port) as attacker:
-            create_topic(attacker, TIMES)
+            create_topic(attacker, TIMES, max_message_bytes=str(8 * MEBIBYTE))
             for records_of_batch in _compressed:
                 assert error_of(produce_as(attacker, "attacker", TIMES, records_of_batch)) is ErrorCode.NONE
     repeated = list_offsets_request(*[1_000] * 12_000)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from odradek.configuration.broker_configs import BrokerConfig
+from odradek.controller.requests import CreateTopics
 from odradek.host.host import real_host
 from odradek.host.network import CannotListen, run_on_fast_loop
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -164,9 +165,9 @@ def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
         await broker.start()
         port = broker._listeners[0].port
         await ask(port, MetadataRequest(topics=None), MetadataResponse, 12)
-        from odradek.controller.topic_decisions import NewTopic
+        from odradek.controller.decisions.topics import NewTopic
 
-        await broker._node._channel.create_topics([NewTopic(name="t", partition_count=2)])
+        await broker._node._channel.ask(CreateTopics([NewTopic(name="t", partition_count=2)]))
         partition = broker._node._table.find("t", 0)
         assert partition is not None
         for _ in range(3):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import select
 import socket
 import struct
@@ -227,8 +226,7 @@ def test_the_limit_is_of_the_broker_and_a_listener_may_have_its_own() -> None:
         "listener.name.inner.max.connections": "1",
     }
     with watched_broker(properties) as broker, contextlib.ExitStack() as stack:
-        (ready_line,) = (line for line in broker.output.splitlines() if " is ready on " in line)
-        outer, inner = (int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", ready_line.partition(" (data in ")[0]))
+        outer, inner = broker.ports["PLAINTEXT"], broker.ports["INNER"]
 
         def lets_in(port: int) -> bool:
             return is_open(stack.enter_context(WireClient(port)))

@@ -16,8 +16,8 @@ DESCRIPTORS = 256
 
 
 class FrugalBroker(RunningBroker):
-    def _command(self, watched: int) -> list[str]:
-        return ["sh", "-c", f'ulimit -n {DESCRIPTORS} && exec "$@"', "sh", *super()._command(watched)]
+    def _command(self) -> list[str]:
+        return ["sh", "-c", f'ulimit -n {DESCRIPTORS} && exec "$@"', "sh", *super()._command()]
 
 
 def open_descriptors(running: RunningBroker) -> int:

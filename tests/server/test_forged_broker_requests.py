@@ -4,7 +4,6 @@ registration."""
 
 from __future__ import annotations
 
-import re
 import socket
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -149,9 +148,7 @@ def listeners() -> Iterator[Listeners]:
             "listeners": f"BROKERS://127.0.0.1:{broker_port},CLIENTS://127.0.0.1:0",
         }
         with watched_broker(properties) as broker:
-            found = re.search(rf"[\d.]+:{broker_port}, [\d.]+:(\d+) |[\d.]+:(\d+) \(data", broker.output)
-            assert found is not None
-            ports = Listeners(int(found[1] or found[2]), broker_port)
+            ports = Listeners(broker.ports["CLIENTS"], broker_port)
             with logged_in(ports.clients, "admin") as admin:
                 create_topic(admin, TOPIC)
             yield ports

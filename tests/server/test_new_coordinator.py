@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from odradek.coordinator.runtime import internal_topic
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
-from odradek.replica import log_openings
+from odradek.replica import log_opening_jobs
 from odradek.replica.log_opening import open_logs
 from tests.server.broker_in_this_process import BrokerInThisProcess
 from tests.wire import WireClient, encode_request
@@ -47,7 +47,7 @@ class HeldOpening:
 @pytest.fixture
 def opening(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldOpening]:
     held = HeldOpening()
-    monkeypatch.setattr(log_openings, "open_logs", held.open_logs)
+    monkeypatch.setattr(log_opening_jobs, "open_logs", held.open_logs)
     yield held
     held.may_end.set()
 

@@ -4,7 +4,6 @@ may is refused once. Clients do not retry, so that a failed request is seen."""
 from __future__ import annotations
 
 import os
-import re
 import ssl
 import threading
 import time
@@ -96,9 +95,7 @@ class Secured:
 
     def start(self) -> None:
         self.broker.start()
-        ports = re.search(r"is ready on [\d.]+:(\d+), [\d.]+:(\d+) ", self.broker.output)
-        assert ports is not None
-        self.port, self.admin_port = int(ports[1]), int(ports[2])
+        self.port, self.admin_port = self.broker.ports.values()
         self._admin = WireClient(self.admin_port)
         create_topic(self.admin, TOPIC)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.local.stable_ports import find_stable_port
+from odradek.local.ports import find_stable_port
 from tests.jvm.apache_kafka import ApacheKafka
 from tests.server.sasl_broker import PLAIN_LINE, SaslBroker, sasl_broker
 from tests.server.sasl_transcript import CONVERSATIONS, converse

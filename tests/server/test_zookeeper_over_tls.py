@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from odradek.local.ports import find_stable_port
 from odradek.local.running_broker import RunningBroker
-from odradek.local.stable_ports import find_stable_port
-from odradek.local.zookeeper_jars import find_jars, find_java
-from odradek.local.zookeeper_server import QUICK_START, STANDALONE
+from odradek.local.zookeeper_server import QUICK_START, STANDALONE, find_jars, find_java
 from tests.security.tls.certificates import CertificateFiles, write_certificates
 
 pytestmark = [pytest.mark.jvm, pytest.mark.soak, pytest.mark.timeout(300)]

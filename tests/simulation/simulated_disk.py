@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from odradek.host.disk import Buffer
 from odradek.host.open_files import OpenFiles
@@ -377,12 +378,13 @@ class SimulatedDisk:
         return node
 
     def _parent(self, path: str) -> tuple[SimulatedDirectory, str]:
-        *parents, name = _names(path)
-        return self._directory("/".join(parents)), name
+        parent, _, name = path.rpartition("/")
+        return self._directory(parent), name
 
 
-def _names(path: str) -> list[str]:
-    return [name for name in path.split("/") if name and name != "."]
+@lru_cache(1 << 12)
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(name for name in path.split("/") if name and name != ".")
 
 
 def _used_bytes(directory: SimulatedDirectory) -> int:

@@ -59,7 +59,9 @@ class InlineWorkers:
 class InlineBackground:
     """The work of another process, in pieces between which others come."""
 
-    def __init__(self, room: BackgroundContext, chance: random.Random, longest_pause_s: float = 0.0) -> None:
+    def __init__(
+        self, room: BackgroundContext, chance: random.Random, longest_pause_s: Callable[[], float] = lambda: 0.0
+    ) -> None:
         """Each piece takes up to `longest_pause_s`, or a few turns of the event loop."""
         self._room = room
         self._chance = chance
@@ -74,8 +76,8 @@ class InlineBackground:
         for item in work(self._room, *args, **kwargs):
             for _ in range(self._chance.randrange(3)):
                 await asyncio.sleep(0)
-            if self._longest_pause_s:
-                await asyncio.sleep(self._chance.random() * self._longest_pause_s)  # a poll's pause
+            if longest_pause_s := self._longest_pause_s():
+                await asyncio.sleep(self._chance.random() * longest_pause_s)  # a poll's pause
             yield item
 
     async def close(self) -> None: ...

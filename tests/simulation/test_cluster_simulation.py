@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.controller.topic_decisions import NewTopic
+from odradek.controller.decisions.topics import NewTopic
+from odradek.controller.requests import CreateTopics
 from odradek.metadata.changes import ControllerElected, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.store import CommitOutcome, StoreError
 from odradek.metadata.zookeeper_layout import CONTROLLER_EPOCH, HEAD, decode_head
@@ -60,8 +61,8 @@ class Faults:
         if member.node is None:
             return
         with suppress(StoreError):  # the outcome is unknown
-            (result,) = await member.coordination.channel.create_topics(
-                [NewTopic(name=name, partition_count=2, replication_factor=1)]
+            (result,) = await member.coordination.channel.ask(
+                CreateTopics([NewTopic(name=name, partition_count=2, replication_factor=1)])
             )
             self.refusals[result.error] = self.refusals.get(result.error, 0) + 1
             if result.error is ErrorCode.NONE:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.election import PAUSE_AFTER_STEPPING_DOWN_MS
+from odradek.controller.controller_election import PAUSE_AFTER_STEPPING_DOWN_MS
+from odradek.controller.requests import UnfenceBroker
 from odradek.metadata.store import StoreError
 from tests.simulation.simulated_clock import pass_time
 from tests.simulation.simulated_cluster import SimulatedCluster, SimulatedMember
@@ -85,7 +86,7 @@ def test_a_fenced_broker_asks_to_take_part_until_it_is_answered() -> None:
             if failures:
                 raise failures.pop()
             broker_epoch = coordination.membership.broker_epoch
-            status = await controller.cluster.unfence_broker(member.node_id, broker_epoch)
+            status = await controller.ask(UnfenceBroker(member.node_id, broker_epoch))
             return not status.result.is_fenced
 
         coordination._session.unfence = unfence  # type: ignore[method-assign]  # fails at first

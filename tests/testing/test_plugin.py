@@ -6,10 +6,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from odradek.testing import RunningBroker
 
 USE = """
 def test_alone(odradek_broker, odradek_session_broker):
@@ -54,25 +54,15 @@ def test_properties(odradek_broker, odradek_session_broker):
 """
 
 
-def test_a_suite_configures_the_brokers_of_its_fixtures(tmp_path: Path) -> None:
-    (tmp_path / "test_configured.py").write_text(CONFIGURED)
+@pytest.mark.parametrize(("suite", "passed"), [(USE, 3), (CONFIGURED, 1)])
+def test_the_fixtures_are_there_without_importing_anything_and_can_be_configured(
+    tmp_path: Path, suite: str, passed: int
+) -> None:
+    (tmp_path / "test_suite.py").write_text(suite)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
-
-
-def test_the_fixtures_are_there_without_importing_anything(tmp_path: Path) -> None:
-    (tmp_path / "test_use.py").write_text(USE)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout
-    assert "3 passed" in ran.stdout
-
-
-def test_fixtures_give_running_brokers(odradek_broker: RunningBroker, odradek_session_broker: RunningBroker) -> None:
-    assert odradek_broker.is_running
-    assert odradek_session_broker.is_running
-    assert odradek_broker.bootstrap_servers != odradek_session_broker.bootstrap_servers
+    assert f"{passed} passed" in ran.stdout
 
 
 def test_the_plugin_imports_nothing_until_it_is_used() -> None:

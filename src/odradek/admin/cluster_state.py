@@ -111,6 +111,7 @@ class ClusterState:
     cluster: DescribedCluster
     partitions: Sequence[PartitionState]
     knows_reassignments: bool = True  # False while no controller answers, or if the user may not know them
+    is_restricted: bool = False  # the user may not describe the cluster, and sees some of its topics only
 
     @property
     def is_healthy(self) -> bool:
@@ -190,12 +191,13 @@ def read_state(
     described = requests.describe()
     cluster = described if controllers is None else controllers.complete(described)
     metadata = requests.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False), MetadataResponse, 12)
+    moving, is_restricted = None, False
     try:
         moving = read_reassignments(requests) if asks_reassignments else None
     except NotAuthorized:
         if not may_lack_reassignments:
             raise
-        moving = None
+        is_restricted = True
     known = moving or {}
     topics = [topic for topic in metadata.topics if not topic.error_code and topic.name]
     minimum = (min_in_sync or MinInSync(requests)).of(topic.name or "" for topic in topics)
@@ -213,7 +215,7 @@ def read_state(
         for each in topic.partitions
     ]
     partitions.sort(key=lambda each: (each.topic, each.index))
-    return ClusterState(cluster, partitions, moving is not None)
+    return ClusterState(cluster, partitions, moving is not None, is_restricted)
 
 
 def read_reassignments(
@@ -227,7 +229,7 @@ def read_reassignments(
         return None  # brokers of Apache Kafka wait for a controller longer than the request says
     if answer.error_code in NO_CONTROLLER:
         return None
-    check(answer.error_code, answer.error_message, "running reassignments")
+    check(answer.error_code, answer.error_message, "running reassignments", "Describe")
     return {
         (topic.name, each.partition_index): (tuple(each.adding_replicas), tuple(each.removing_replicas))
         for topic in answer.topics

@@ -55,7 +55,8 @@ class LostConnection(Failure):
 
 
 class RefusedConnection(Failure):
-    """The cluster and this client do not agree on security. Other brokers of the cluster would answer the same."""
+    """The cluster and this client do not agree on security, or the client's properties for it cannot be used. Another
+    broker of the cluster would be no better."""
 
 
 class BadCredentials(RefusedConnection):
@@ -81,7 +82,7 @@ ADVICE = {
     "GROUP_ID_NOT_FOUND": "there is no such group; `odradek group list` shows those that exist",
     "INVALID_TIMESTAMP": "a timestamp differs from the broker's clock by more than the topic allows "
     "(message.timestamp.before.max.ms and message.timestamp.after.max.ms)",
-    "MESSAGE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes and -X message.max.bytes",
+    "MESSAGE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes (`odradek config alter topic`)",
     "NON_EMPTY_GROUP": "the group has active members; stop them first",
     "TOPIC_ALREADY_EXISTS": "the topic already exists; --if-not-exists accepts that",
     "TOPIC_AUTHORIZATION_FAILED": "this user is not authorized for the topic",

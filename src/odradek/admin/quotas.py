@@ -31,7 +31,7 @@ def alter_quotas(cluster: Cluster, entity: Entity, changes: Mapping[str, float |
     request = altering.AlterClientQuotasRequest(entries=[entry])
     response = BrokerRequests(cluster).ask_controller(request, altering.AlterClientQuotasResponse, VERSION)
     for result in response.entries:
-        check(result.error_code, result.error_message, entity_text(entity))
+        check(result.error_code, result.error_message, entity_text(entity), "AlterConfigs")
 
 
 def read_quotas(cluster: Cluster, wanted: Entity = (), *, is_exact: bool = False) -> dict[Entity, dict[str, float]]:
@@ -45,7 +45,7 @@ def read_quotas(cluster: Cluster, wanted: Entity = (), *, is_exact: bool = False
     ]
     request = describing.DescribeClientQuotasRequest(components=components, strict=is_exact)
     response = BrokerRequests(cluster).ask_any(request, describing.DescribeClientQuotasResponse, VERSION)
-    check(response.error_code, response.error_message, "quotas")
+    check(response.error_code, response.error_message, "quotas", "DescribeConfigs")
     found = {
         sorted_entity([Part(part.entity_type, part.entity_name) for part in entry.entity]): {
             each.key: each.value for each in entry.values

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.errors import BadCredentials, SecurityMismatch
+from odradek.admin.errors import BadCredentials, RefusedConnection, SecurityMismatch
 from odradek.client.sasl_login import LoginRefused, SaslLogin
 from odradek.conventions.failures import Failure
 from odradek.host.tls_context import make_context
@@ -129,7 +129,7 @@ def _context(properties: Mapping[str, str]) -> ssl.SSLContext:
             ciphers=properties.get("ssl.cipher.suites"),
         )
     except (ssl.SSLError, StoreProblem) as problem:
-        raise Failure(f"the TLS properties cannot be used: {problem}") from None
+        raise RefusedConnection(f"the TLS properties cannot be used: {problem}") from None
 
 
 def _text(properties: Mapping[str, str], name: str) -> str | None:
@@ -144,7 +144,7 @@ def _text(properties: Mapping[str, str], name: str) -> str | None:
             return "".join(each.read_text() for each in sorted(Path(path).iterdir()) if each.is_file())
         return Path(path).read_text()
     except OSError as problem:
-        raise Failure(f"{name}.location={path}: {problem.strerror or problem}") from None
+        raise RefusedConnection(f"{name}.location={path}: {problem.strerror or problem}") from None
 
 
 class FoundListener(NamedTuple):

@@ -37,11 +37,11 @@ def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
         users=[describing.UserName(name=name) for name in names] or None
     )
     response = cluster.requests.ask_any(request, describing.DescribeUserScramCredentialsResponse, 0)
-    check(response.error_code, response.error_message, "users")
+    check(response.error_code, response.error_message, "users", "Describe")
     found = []
     for result in response.results:
         if result.error_code != ErrorCode.RESOURCE_NOT_FOUND:
-            check(result.error_code, result.error_message, f"user {result.user}")
+            check(result.error_code, result.error_message, f"user {result.user}", "Describe")
         found += [
             Credential(result.user, ScramMechanism(each.mechanism).mechanism_name, each.iterations)
             for each in result.credential_infos

@@ -15,7 +15,7 @@ import click
 
 from odradek.cli.client.profile_option import remember_profile
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.failure import report_error
+from odradek.cli.framework.output import report_error
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:

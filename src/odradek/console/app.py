@@ -12,21 +12,21 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-from odradek.console.asset_files import Assets, read_assets, version_of
-from odradek.console.changes import Forbidden
-from odradek.console.cluster.connection import BadCredentials, Failure, NoSuchTopic, NotAllowed, NotAuthorized
+from odradek.console.cluster.connection import BadCredentials, NoSuchTopic, NotAllowed, NotAuthorized
 from odradek.console.cluster.records import NoSuchRecord
 from odradek.console.cluster.watch import ClusterWatch
-from odradek.console.context import STREAMS, Console, Threads, TooManyStreams, console_of, has_console
-from odradek.console.forms import FormError
-from odradek.console.login.gate import Gate
-from odradek.console.login.logins import Logins
+from odradek.console.context import Console, Threads, TooManyStreams, console_of, has_console
+from odradek.console.login.logins import Gate, Logins
 from odradek.console.pages import PAGES
+from odradek.console.pages.forms import Forbidden
 from odradek.console.pages.rigs import has_rigs
-from odradek.console.pages.topic import MissingTopic
-from odradek.console.rendering import Renderer
-from odradek.console.safety import Safety, Tokens
-from odradek.console.views.state_notice import state_notice
+from odradek.console.pages.topics import MissingTopic
+from odradek.console.views.figures import FormError
+from odradek.console.views.overview import state_notice
+from odradek.console.web.asset_files import Assets, read_assets, version_of
+from odradek.console.web.rendering import Renderer, render
+from odradek.console.web.safety import Safety, Tokens
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,6 +37,18 @@ if TYPE_CHECKING:
     from odradek.console.cluster.connection import Cluster
     from odradek.console.settings import ConsoleSettings
 
+STATUSES: dict[type[Exception], int] = {  # the first kind counts
+    Forbidden: 403,
+    FormError: 400,
+    TooManyStreams: 503,
+    NotAllowed: 403,
+    NotAuthorized: 403,
+    NoSuchTopic: 404,
+    NoSuchRecord: 404,
+    Failure: 502,
+    TimeoutError: 504,
+}
+AGAIN = "; log out, and log in again"
 MESSAGES = {404: "There is no such page.", 405: "This address takes no such request."}
 
 
@@ -57,9 +69,9 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     console: Console | None = None
     logins: Logins | None = None
     if settings.login is None:
-        console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer, threads)
+        console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), threads)
     else:
-        logins = Logins(settings, cluster, renderer, threads)
+        logins = Logins(settings, cluster, threads)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -89,14 +101,7 @@ def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
             ),
             *([Middleware(Gate, logins=logins)] if logins is not None else []),
         ],
-        exception_handlers={
-            HTTPException: _show_http_error,
-            Failure: _show_failure,
-            FormError: _show_failure,
-            Forbidden: _show_failure,
-            TimeoutError: _show_failure,
-            TooManyStreams: _show_failure,
-        },
+        exception_handlers={HTTPException: _show_http_error, **dict.fromkeys(STATUSES, _show_failure)},
         lifespan=lifespan,
     )
     app.state.console = console
@@ -115,32 +120,18 @@ def _state_notice(request: Request) -> str:
 async def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if isinstance(error, MissingTopic):
-        renderer: Renderer = request.app.state.renderer
-        return renderer.page(request, "topic_missing.html", 404, section="topics", text=error.detail, missing=error)
+        return render(request, "topic_missing.html", 404, section="topics", text=error.detail, missing=error)
     has_detail = error.detail != HTTPStatus(error.status_code).phrase
     text = error.detail if has_detail else MESSAGES.get(error.status_code, error.detail)
     return _error_page(request, error.status_code, text)
 
 
 async def _show_failure(request: Request, error: Exception) -> Response:
-    if isinstance(error, Forbidden):
-        return _error_page(request, 403, str(error))
-    if isinstance(error, FormError):
-        return _error_page(request, 400, str(error))
-    if isinstance(error, TooManyStreams):
-        text = f"{STREAMS} tails, searches and exports are running; close one of them, and try again"
-        return _error_page(request, 503, str(error) or text)
-    if isinstance(error, NotAllowed | NotAuthorized):
-        return _error_page(request, 403, error.message)
-    if isinstance(error, BadCredentials):
-        return _error_page(request, 502, f"{error.message}; log out, and log in again")
-    if isinstance(error, NoSuchTopic | NoSuchRecord):
-        return _error_page(request, 404, error.message)
-    if isinstance(error, Failure):
-        return _error_page(request, 502, error.message)
-    return _error_page(request, 504, "the cluster did not answer in time")
+    status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+    if isinstance(error, TimeoutError):
+        return _error_page(request, status, "the cluster did not answer in time")
+    return _error_page(request, status, f"{error}{AGAIN if isinstance(error, BadCredentials) else ''}")
 
 
 def _error_page(request: Request, status: int, text: str) -> Response:
-    renderer: Renderer = request.app.state.renderer
-    return renderer.page(request, "error.html", status, section="", code=status, text=text)
+    return render(request, "error.html", status, section="", code=status, text=text)

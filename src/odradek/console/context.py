@@ -6,8 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
-from odradek.console.cluster.pipelines import PipelineWatch
-from odradek.console.cluster.rigs import RigWatch
+from odradek.console.cluster.topic_watches import PipelineWatch, RigWatch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.cluster.watch import ClusterWatch
-    from odradek.console.rendering import Renderer
     from odradek.console.settings import ConsoleSettings
 
 CALLS = 8  # that block at the same time; further ones wait
@@ -67,7 +65,6 @@ class Console:
         settings: ConsoleSettings,
         cluster: Cluster,
         watch: ClusterWatch,
-        renderer: Renderer,
         threads: Threads | None = None,
         most_streams: int = STREAMS,
         pipelines: PipelineWatch | None = None,
@@ -76,9 +73,8 @@ class Console:
         self.settings = settings
         self.cluster = cluster
         self.watch = watch
-        self.renderer = renderer
         self.pipelines = pipelines or PipelineWatch(cluster)  # these start with the first page that shows them
-        self.rigs = rigs or RigWatch(cluster, settings.preparation)
+        self.rigs = rigs or RigWatch(cluster, settings.decode_and_mask)
         self._threads = threads or Threads()
         self._most_streams = most_streams
         self._running_streams = 0
@@ -119,7 +115,7 @@ class Console:
     def start_stream(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
         """Run a function that ends when its reader goes away; TooManyStreams when as many run as are allowed."""
         if self._threads.running_streams >= STREAMS or self._running_streams >= self._most_streams:
-            raise TooManyStreams
+            raise TooManyStreams(f"{STREAMS} tails, searches and exports are running; close one of them, and try again")
         self._threads.running_streams += 1
         self._running_streams += 1
         future = asyncio.get_running_loop().run_in_executor(self._threads.streams, function)
@@ -155,7 +151,7 @@ class Console:
         self._is_closed = True
 
     def stop_watches(self, *, wait: bool = True) -> None:
-        """The last session of the user has ended."""
+        """Call it when the last session of the user has ended."""
         self.watch.stop(wait=wait)
         self.pipelines.stop()
         self.rigs.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from odradek.console.preparation import Preparation
+from odradek.console.records.decoding import DecodeAndMask
 from odradek.conventions.addresses import is_loopback
 
 DEFAULT_PORT = 8484
@@ -44,7 +44,7 @@ class ConsoleSettings:
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     is_read_only: bool = False
-    preparation: Preparation = field(default_factory=Preparation)
+    decode_and_mask: DecodeAndMask = field(default_factory=DecodeAndMask)
     sample_interval_s: float = 2.0
     login: SaslLogin | OidcLogin | None = None
     tls: TlsFiles | None = None
@@ -52,6 +52,11 @@ class ConsoleSettings:
     is_behind_proxy: bool = False
     idle_timeout_s: float = 1800.0
     session_timeout_s: float = 12 * 3600.0
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether parts of records are hidden, and with them texts that may quote a record."""
+        return bool(self.decode_and_mask.masks)
 
     @property
     def is_https(self) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import AlterPartitions, ReportOfflineReplicas, ShutDownBroker, UnfenceBroker
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.controller.channel import ControllerChannel
-    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
-    from odradek.controller.offline_replicas import OfflineReplica
+    from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
+    from odradek.controller.decisions.offline_replicas import OfflineReplica
 
 
 class StaleBrokerEpoch(Exception):
@@ -28,24 +29,24 @@ class BrokerSession:
         self._broker_epoch = broker_epoch
 
     async def unfence(self) -> bool:
-        """Whether the broker is unfenced, after its metadata has shown that the controller took it for dead."""
-        status = await self._channel.unfence_broker(self._node_id, self._broker_epoch())
+        """Asks to be unfenced, and returns whether the broker is. Brokers that the controller took for dead do this."""
+        status = await self._channel.ask(UnfenceBroker(self._node_id, self._broker_epoch()))
         self._check(status.error)
         return not status.is_fenced
 
     async def shut_down(self) -> bool:
-        """Give what this broker leads to others. Whether it may stop; otherwise ask again."""
-        status = await self._channel.shut_down_broker(self._node_id, self._broker_epoch())
+        """Transfers this broker's leaderships. Returns True when it may stop; call again otherwise."""
+        status = await self._channel.ask(ShutDownBroker(self._node_id, self._broker_epoch()))
         self._check(status.error)
         return status.may_stop
 
     async def propose(self, proposals: Sequence[InSyncProposal]) -> list[InSyncResult]:
         """The controller's results, in the order of the proposals."""
-        return await self._channel.alter_partitions(self._node_id, self._broker_epoch(), proposals)
+        return await self._channel.ask(AlterPartitions(self._node_id, self._broker_epoch(), proposals))
 
     async def report_offline(self, replicas: Sequence[OfflineReplica]) -> None:
-        """Let other replicas lead in place of these, which are on failed log directories of this broker."""
-        self._check(await self._channel.report_offline_replicas(self._node_id, self._broker_epoch(), replicas))
+        """Lets other brokers lead these partitions, whose replicas here are on failed log directories."""
+        self._check(await self._channel.ask(ReportOfflineReplicas(self._node_id, self._broker_epoch(), replicas)))
 
     def _check(self, error: ErrorCode) -> None:
         if error is ErrorCode.STALE_BROKER_EPOCH:

@@ -1,68 +1,62 @@
 """The controller of the cluster: decides about requests on its own image, and commits the changes to the store.
 
 It holds no logs and has no subscribers: every broker, its own included, learns of changes from the store
-(`metadata/cache`). Decisions are pure; `metadata_writer` runs them one at a time. Each method returns its result and
-the version from which on an image shows the decision.
+(`metadata/cache`). Decisions are pure; `metadata_writer` runs them one at a time. The answer to a request is its result
+and the version from which on an image shows the decision.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.controller import request_decisions
-from odradek.controller.acl_decisions import (
-    decide_acl_creations,
-    decide_acl_deletions,
-    refuse_acl_creations,
-    refuse_acl_deletions,
-)
 from odradek.controller.cluster_controller import ClusterController
-from odradek.controller.config_decisions import may_change_setting
-from odradek.controller.feature_decisions import decide_feature_updates, decide_one_min_in_sync
-from odradek.controller.metadata_writer import MetadataWriter
-from odradek.controller.partition_rules import MIN_IN_SYNC
-from odradek.controller.request_writer import BROKER_REQUEST_TIMEOUT_MS, DEFAULT_TIMEOUT_MS, write_request
-from odradek.controller.results import (
-    refuse_config_changes,
-    refuse_deletions,
-    refuse_quota_changes,
-    refuse_topics,
+from odradek.controller.decisions.features import decide_one_min_in_sync
+from odradek.controller.decisions.partition_rules import MIN_IN_SYNC
+from odradek.controller.decisions.reassignment_requests import list_reassignments
+from odradek.controller.decisions.request_results import decide_producer_ids
+from odradek.controller.decisions.topics import decide_new_leader_epochs
+from odradek.controller.metadata_writer import (
+    ChangeNotMade,
+    ChangeNotReadable,
+    ControllerFenced,
+    Decided,
+    MetadataWriter,
 )
-from odradek.controller.scram_decisions import decide_scram_alterations, refuse_scram_alterations
-from odradek.controller.token_decisions import decide_token_request, refuse_token_request
-from odradek.controller.topic_decisions import decide_new_leader_epochs
-from odradek.controller.topic_deletion import decide_deletions
+from odradek.controller.requests import (
+    BROKER_REQUEST_TIMEOUT_MS,
+    AllocateProducerIds,
+    ChangeRequest,
+    ListReassignments,
+    ReportOfflineReplicas,
+    ShutDownBroker,
+    UnfenceBroker,
+)
 from odradek.host.logs import get_logger
 from odradek.metadata.changes import ControllerElected
-from odradek.metadata.store import StoreError
-from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
+from odradek.metadata.store import CommitTooLarge, StoreError
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
-    import uuid
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
-    from odradek.controller.acl_decisions import AclDeletion
-    from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
-    from odradek.controller.feature_decisions import FeatureUpdate
-    from odradek.controller.metadata_writer import Decided
-    from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
-    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
-    from odradek.controller.token_decisions import TokenRequest, TokenResult
-    from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
+    from odradek.controller.decisions.topics import Cluster
+    from odradek.controller.requests import Ask
     from odradek.host.entropy import Entropy
     from odradek.metadata.changes import Change
-    from odradek.metadata.client_quotas import QuotaAlteration
+    from odradek.metadata.entities import PartitionImage
     from odradek.metadata.image import MetadataImage
     from odradek.metadata.store import MetadataStore
-    from odradek.protocol.refusal import Refusal
-    from odradek.security.acls.bindings import AclBinding, AclFilter
 
 log = get_logger(__name__)
 
 R = TypeVar("R")
-T = TypeVar("T")
+
+SHORTEST_TIMEOUT_MS = 1_000.0
+LONGEST_TIMEOUT_MS = 60_000.0
+MOST_WAITING_REQUESTS = 1_000
 
 
 class Controller:
@@ -70,7 +64,14 @@ class Controller:
         self._node_id = config.node_id
         self._writer = MetadataWriter(store, config, entropy)
         self.cluster = ClusterController(self._writer)
-        """Elections, broker states, in-sync sets and reassignments."""
+        """Broker states, and what the controller does without a request."""
+        self._other_requests: Mapping[type[Ask[Any]], Callable[[Any], Awaitable[Decided[Any]]]] = {
+            AllocateProducerIds: self._allocate_producer_ids,
+            ListReassignments: self._list_reassignments,
+            UnfenceBroker: self.cluster.unfence_broker,
+            ShutDownBroker: self.cluster.shut_down_broker,
+            ReportOfflineReplicas: self.cluster.report_offline_replicas,
+        }
 
     @property
     def image(self) -> MetadataImage:
@@ -115,147 +116,55 @@ class Controller:
         """Finish the writes in progress, and accept no others."""
         await self._writer.stop_writing()
 
-    async def create_topics(
-        self,
-        requests: Sequence[NewTopic],
-        *,
-        validate_only: bool = False,
-        mutations: MutationQuota = UNLIMITED_MUTATIONS,
-        timeout_ms: float = DEFAULT_TIMEOUT_MS,
-    ) -> Decided[list[TopicResult]]:
-        return await self._decide(
-            lambda requests, cluster: request_decisions.decide_topic_creations(requests, cluster, mutations),
-            requests,
-            refuse_topics,
-            validate_only=validate_only,
-            timeout_ms=timeout_ms,
-            mutations=mutations,
-        )
-
-    async def delete_topics(
-        self,
-        names: Sequence[str] = (),
-        topic_ids: Sequence[uuid.UUID] = (),
-        *,
-        mutations: MutationQuota = UNLIMITED_MUTATIONS,
-        timeout_ms: float = DEFAULT_TIMEOUT_MS,
-    ) -> Decided[list[TopicResult]]:
-        return await self._decide(
-            lambda _, cluster: decide_deletions(
-                cluster.image, names, topic_ids, mutations, is_enabled=cluster.config.delete_topic_enable
-            ),
-            None,
-            lambda _, refusal: refuse_deletions(names, topic_ids, refusal),
-            timeout_ms=timeout_ms,
-            mutations=mutations,
-        )
-
-    async def create_partitions(
-        self,
-        requests: Sequence[NewPartitions],
-        *,
-        validate_only: bool = False,
-        mutations: MutationQuota = UNLIMITED_MUTATIONS,
-        timeout_ms: float = DEFAULT_TIMEOUT_MS,
-    ) -> Decided[list[TopicResult]]:
-        return await self._decide(
-            lambda requests, cluster: request_decisions.decide_partition_additions(requests, cluster, mutations),
-            requests,
-            refuse_topics,
-            validate_only=validate_only,
-            timeout_ms=timeout_ms,
-            mutations=mutations,
-        )
-
-    async def alter_configs(
-        self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
-    ) -> Decided[list[ConfigResult]]:
-        return await self._change_configs(requests, validate_only=validate_only)
-
-    async def incremental_alter_configs(
-        self, requests: Sequence[ConfigAlteration], *, validate_only: bool = False
-    ) -> Decided[list[ConfigResult]]:
-        return await self._change_configs(requests, validate_only=validate_only)
-
-    async def _change_configs(
-        self, requests: Sequence[ConfigReplacement | ConfigAlteration], *, validate_only: bool
-    ) -> Decided[list[ConfigResult]]:
-        before = self.image.configs
-        decided = await self._decide(
-            request_decisions.decide_config_changes, requests, refuse_config_changes, validate_only=validate_only
-        )
-        if self.image.configs is not before and any(may_change_setting(each, MIN_IN_SYNC) for each in requests):
-            return await self._after_repair(decided)
+    async def ask(self, request: Ask[R]) -> Decided[R]:
+        """`StoreError` when the change cannot be written."""
+        if isinstance(request, ChangeRequest):
+            return await self._change(request)
+        decided: Decided[R] = await self._other_requests[type(request)](request)
         return decided
 
-    async def update_features(
-        self,
-        updates: Sequence[FeatureUpdate],
-        *,
-        validate_only: bool = False,
-        timeout_ms: float = DEFAULT_TIMEOUT_MS,
-    ) -> Decided[Refusal | None]:
-        """All levels change, or none does."""
-        before = self.image.changed_feature_levels
-        decided = await self._decide(
-            decide_feature_updates,
-            updates,
-            lambda _, refusal: refusal,
-            validate_only=validate_only,
-            timeout_ms=timeout_ms,
-        )
-        return decided if self.image.changed_feature_levels is before else await self._after_repair(decided)
-
-    async def _after_repair(self, decided: Decided[T]) -> Decided[T]:
-        """Update eligible leader sets after a change of the rules about them."""
+    async def _change(self, request: ChangeRequest[R]) -> Decided[R]:
+        before = self.image
+        decided = await write_request(self._writer, request)
+        if not request.needs_repair(decided.result, before, self.image):
+            return decided
         try:
             return decided._replace(version=await self.cluster.repair())
-        except StoreError as problem:  # a later repair does it: until then the leaders commit nothing
-            log.warning("eligible leader sets of earlier settings stay", reason=problem)
+        except StoreError as problem:  # the change is made, and a later repair follows
+            log.warning("partitions that depend on a change wait for a later repair", reason=problem)
             return decided
 
-    async def alter_client_quotas(
-        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
-    ) -> Decided[list[QuotaResult]]:
-        return await self._decide(
-            request_decisions.decide_quota_changes, alterations, refuse_quota_changes, validate_only=validate_only
-        )
-
-    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> Decided[list[ScramResult]]:
-        return await self._decide(decide_scram_alterations, alterations, refuse_scram_alterations)
-
-    async def change_delegation_token(self, request: TokenRequest) -> Decided[TokenResult]:
-        return await self._decide(decide_token_request, request, refuse_token_request)
-
-    async def create_acls(self, bindings: Sequence[AclBinding]) -> Decided[list[Refusal | None]]:
-        return await self._decide(decide_acl_creations, bindings, refuse_acl_creations)
-
-    async def delete_acls(self, filters: Sequence[AclFilter]) -> Decided[list[AclDeletion]]:
-        return await self._decide(decide_acl_deletions, filters, refuse_acl_deletions)
-
-    async def allocate_producer_ids(self, count: int) -> Decided[int]:
-        """The first of `count` ids that are never allocated again, also not after a crash. `ControllerFenced` when
-        another controller took over."""
+    async def _allocate_producer_ids(self, request: AllocateProducerIds) -> Decided[int]:
+        """`ControllerFenced` when another controller took over."""
         return await self._writer.write(
-            lambda cluster: request_decisions.decide_producer_ids(count, cluster), BROKER_REQUEST_TIMEOUT_MS
+            lambda cluster: decide_producer_ids(request.count, cluster), BROKER_REQUEST_TIMEOUT_MS
         )
 
-    async def _decide(
-        self,
-        decide: Callable[[R, Cluster], tuple[T, list[Change]]],
-        request: R,
-        refuse: Callable[[R, Refusal], T],
-        *,
-        validate_only: bool = False,
-        timeout_ms: float = DEFAULT_TIMEOUT_MS,
-        mutations: MutationQuota = UNLIMITED_MUTATIONS,
-    ) -> Decided[T]:
-        return await write_request(
-            self._writer,
-            decide,
-            request,
-            refuse,
-            validate_only=validate_only,
-            timeout_ms=timeout_ms,
-            mutations=mutations,
-        )
+    async def _list_reassignments(
+        self, request: ListReassignments
+    ) -> Decided[dict[str, list[PartitionImage]] | Refusal]:
+        return Decided(list_reassignments(self.image, request.partitions), self.image.version)
+
+
+async def write_request(writer: MetadataWriter, request: ChangeRequest[R]) -> Decided[R]:
+    """A commit that is too large, that a broker cannot read, or that another controller has fenced, is a refusal.
+    `StoreError` when its turn does not come within the timeout, or if too many requests wait. A change that is not
+    written does not count for the client's quota, and one that is decided again after a conflict counts once."""
+    if request.is_limited and writer.waiting_count >= MOST_WAITING_REQUESTS:
+        raise ChangeNotMade(f"{writer.waiting_count} changes of the metadata wait")
+    timeout_ms = min(max(request.timeout_ms, SHORTEST_TIMEOUT_MS), LONGEST_TIMEOUT_MS)
+
+    def decide(cluster: Cluster) -> tuple[R, list[Change]]:
+        request.mutations.give_back()  # what an earlier attempt has recorded
+        result, changes = request.decide(cluster)
+        return result, [] if request.validate_only else changes
+
+    try:
+        return await writer.write(decide, timeout_ms, request.mutations.give_back)
+    except CommitTooLarge as problem:
+        refusal = Refusal(ErrorCode.POLICY_VIOLATION, str(problem))
+    except ChangeNotReadable as problem:
+        refusal = Refusal(problem.error, str(problem))
+    except ControllerFenced as problem:
+        refusal = Refusal(ErrorCode.NOT_CONTROLLER, str(problem))
+    return Decided(request.refuse(refusal), writer.image.version)

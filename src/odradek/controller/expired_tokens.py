@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.token_decisions import ExpiredTokenRemoval
+from odradek.controller.decisions.delegation_tokens import ExpiredTokenRemoval
+from odradek.controller.requests import ChangeDelegationToken
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
@@ -28,7 +29,7 @@ class ExpiredTokens:
         local = self._channel.local()
         tokens = self._metadata.image.users.delegation_tokens.values()
         if local is not None and any(token.is_expired(now_ms) for token in tokens):
-            await local.change_delegation_token(ExpiredTokenRemoval(now_ms))
+            await local.ask(ChangeDelegationToken(ExpiredTokenRemoval(now_ms)))
 
     async def stop(self) -> None:
         pass  # a removal is a commit, which the controller finishes

@@ -56,7 +56,7 @@ class Membership:
         self._keeper: asyncio.Task[None] | None = None
         self._previous_epochs: tuple[int, ...] = ()  # of earlier registrations, also of earlier processes
         self.broker_epoch = NO_BROKER_EPOCH
-        """Of the present registration."""
+        """The epoch of the present registration."""
 
     async def join(
         self, broker: BrokerImage, directory_id: str, previous_broker_epochs: Sequence[int], *, timeout_ms: float

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, assert_never
 
-from odradek.controller.topic_decisions import Cluster
+from odradek.controller.decisions.topics import Cluster
 from odradek.host.logs import get_logger
 from odradek.metadata.effective_config import effective_config
 from odradek.metadata.metadata_level import FIRST_LEVEL, brokers_below, level_of

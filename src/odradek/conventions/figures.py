@@ -37,8 +37,8 @@ def parse_size_bytes(text: str) -> int | None:
     return round(float(number) * unit_bytes)
 
 
-UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?")
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|m|h|d|w)?")
 
 
 def parse_duration_ms(text: str) -> int:

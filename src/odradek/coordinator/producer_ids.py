@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import AllocateProducerIds
 from odradek.metadata.store import StoreError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class ProducerIds:
 
     async def _reserve_block(self) -> None:
         try:
-            first_id = await self._controller.allocate_producer_ids(BLOCK_SIZE)
+            first_id = await self._controller.ask(AllocateProducerIds(BLOCK_SIZE))
             self._next_id, self._end_id = first_id, first_id + BLOCK_SIZE
         finally:
             self._next_block = None

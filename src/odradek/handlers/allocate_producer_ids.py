@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import AllocateProducerIds
 from odradek.coordinator.producer_ids import BLOCK_SIZE
 from odradek.handlers.broker_access import is_broker_request
 from odradek.metadata.store import StoreError
@@ -24,7 +25,7 @@ async def handle(request: AllocateProducerIdsRequest, context: RequestContext) -
     if local is None:
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
     try:
-        first_id = await local.allocate_producer_ids(BLOCK_SIZE)
+        first_id = await local.ask(AllocateProducerIds(BLOCK_SIZE))
     except StoreError:
         return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)  # the broker retries
     return AllocateProducerIdsResponse(producer_id_start=first_id, producer_id_len=BLOCK_SIZE)

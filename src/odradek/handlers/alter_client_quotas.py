@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import AlterClientQuotas
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import (
@@ -30,16 +31,14 @@ async def handle(request: AlterClientQuotasRequest, context: RequestContext) -> 
                 EntryDataResponse(error_code=refused, error_message=None, entity=e.entity) for e in request.entries
             ]
         )
-    results = await context.services.controller.alter_client_quotas(
-        [
-            QuotaAlteration(
-                entity=[(part.entity_type, part.entity_name) for part in entry.entity],
-                operations=[QuotaOperation(op.key, op.value, op.remove) for op in entry.ops],
-            )
-            for entry in request.entries
-        ],
-        validate_only=request.validate_only,
-    )
+    alterations = [
+        QuotaAlteration(
+            entity=[(part.entity_type, part.entity_name) for part in entry.entity],
+            operations=[QuotaOperation(op.key, op.value, op.remove) for op in entry.ops],
+        )
+        for entry in request.entries
+    ]
+    results = await context.services.controller.ask(AlterClientQuotas(alterations, validate_only=request.validate_only))
     return AlterClientQuotasResponse(
         entries=[
             EntryDataResponse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.config_decisions import ConfigReplacement
+from odradek.controller.decisions.configs import ConfigReplacement
 from odradek.handlers.config_changes import alter, encode_results, refuse_own
 from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -15,7 +15,7 @@ from odradek.protocol.messages.alter_configs import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.controller.results import ConfigResult
+    from odradek.controller.decisions.request_results import ConfigResult
     from odradek.handlers.context import RequestContext
     from odradek.protocol.messages.alter_configs import AlterConfigsResource
 
@@ -28,8 +28,7 @@ async def prepare(
 
 
 async def handle(request: AlterConfigsRequest, context: RequestContext) -> AlterConfigsResponse:
-    controller = context.services.controller
-    return _response(await alter(request, context, _change, controller.alter_configs))
+    return _response(await alter(request, context, _change))
 
 
 def _change(resource: AlterConfigsResource) -> ConfigReplacement:

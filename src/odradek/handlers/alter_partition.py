@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
+from odradek.controller.requests import AlterPartitions
 from odradek.handlers.broker_access import is_broker_request
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
@@ -40,7 +41,7 @@ async def handle(request: AlterPartitionRequest, context: RequestContext) -> Alt
     if local is None:
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
     try:
-        results = await local.alter_partitions(request.broker_id, request.broker_epoch, proposals)
+        results = await local.ask(AlterPartitions(request.broker_id, request.broker_epoch, proposals))
     except StoreError:
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)  # the leader retries
     errors = {result.error for result in results}

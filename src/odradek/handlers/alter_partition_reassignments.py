@@ -1,13 +1,15 @@
 """AlterPartitionReassignments, versions 0 to 1: other replicas for partitions, and the cancellation of that.
 
-Departure from Kafka: a reassignment that replaces a running one replaces it completely (`reassignment_decisions`).
+Departure from Kafka: a reassignment that replaces a running one replaces it completely
+(`controller/decisions/reassignment_requests`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.reassignment_decisions import NewReplicas
+from odradek.controller.decisions.reassignment_requests import NewReplicas
+from odradek.controller.requests import ReassignPartitions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -29,18 +31,15 @@ async def handle(
 ) -> AlterPartitionReassignmentsResponse:
     if not context.allows_on_cluster(Operation.ALTER):
         return _answer(request, _NOT_AUTHORIZED)
-    results = await context.services.controller.reassign_partitions(
-        [
-            NewReplicas(
-                topic.name,
-                partition.partition_index,
-                None if partition.replicas is None else tuple(partition.replicas),
-            )
-            for topic in request.topics
-            for partition in topic.partitions
-        ],
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        timeout_ms=request.timeout_ms,
+    replicas = [
+        NewReplicas(
+            topic.name, partition.partition_index, None if partition.replicas is None else tuple(partition.replicas)
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    results = await context.services.controller.ask(
+        ReassignPartitions(replicas, request.allow_replication_factor_change, timeout_ms=request.timeout_ms)
     )
     if isinstance(results, Refusal):
         return _answer(request, results)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.scram_decisions import ScramDeletion, ScramUpsertion, refuse_scram_alterations
+from odradek.controller.decisions.scram_credentials import ScramDeletion, ScramUpsertion
+from odradek.controller.requests import AlterScramCredentials
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -15,7 +16,7 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.scram_decisions import ScramAlteration
+    from odradek.controller.decisions.scram_credentials import ScramAlteration
     from odradek.handlers.context import RequestContext
 
 _REFUSED = Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
@@ -29,10 +30,11 @@ async def handle(
         ScramUpsertion(each.name, each.mechanism, each.iterations, bytes(each.salt), bytes(each.salted_password))
         for each in request.upsertions
     ]
+    change = AlterScramCredentials(alterations)
     if context.allows_on_cluster(Operation.ALTER):
-        results = await context.services.controller.alter_scram_credentials(alterations)
+        results = await context.services.controller.ask(change)
     else:
-        results = refuse_scram_alterations(alterations, _REFUSED)
+        results = change.refuse(_REFUSED)
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(user=each.user, error_code=each.error, error_message=each.message)

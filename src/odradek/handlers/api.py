@@ -39,7 +39,7 @@ class Api:
     is_forwarded: bool = False
     """Whether the controller decides, so that other brokers forward the request to it."""
     prepare: Callable[[Any, Any], Awaitable[tuple[Request, Response]]] | None = None
-    """Of a forwarded request: what the broker that receives it refuses itself, and the rest, for the controller."""
+    """Splits a forwarded request into the part for the controller and the response to what this broker refuses."""
     is_between_brokers: bool = False
     """Such an API is served in a cluster, and not advertised."""
     is_own: bool = False

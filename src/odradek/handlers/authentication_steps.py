@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from odradek.handlers.context import CloseConnection
 from odradek.protocol.errors import ErrorCode
 from odradek.security.audit.events import Action, Actor
-from odradek.security.authentication import Times
 from odradek.security.authorizer import CLUSTER_NAME
+from odradek.security.sasl.authentication import Times
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odradek.handlers.answers import Answer
     from odradek.handlers.context import ClientConnection, Services
     from odradek.host.clock import Clock
-    from odradek.security.authentication import AuthenticateStep, Authentication
+    from odradek.security.sasl.authentication import AuthenticateStep, Authentication
     from odradek.security.sasl.outcome import Deferred
 
 R = TypeVar("R")

@@ -18,7 +18,7 @@ JAVA_CLIENT = "apache-kafka-java"
 def reachable_brokers(
     context: RequestContext, *, include_fenced: bool = False
 ) -> dict[int, tuple[BrokerImage, Endpoint]]:
-    """By broker id, in the order of registration."""
+    """The brokers with this listener, by broker id, in the order of registration."""
     listener = context.connection.listener_name
     return {
         broker.node_id: (broker, broker.endpoints[listener])

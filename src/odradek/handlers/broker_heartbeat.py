@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.broker_requests import offline_replicas_of
+from odradek.controller.requests import ReportOfflineReplicas, ShutDownBroker, UnfenceBroker
 from odradek.handlers.broker_access import is_broker_request
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
@@ -29,12 +30,10 @@ async def handle(request: BrokerHeartbeatRequest, context: RequestContext) -> Br
     node_id, broker_epoch = request.broker_id, request.broker_epoch
     try:
         if request.offline_replicas:
-            error = await local.report_offline_replicas(node_id, broker_epoch, offline_replicas_of(request))
+            error = await local.ask(ReportOfflineReplicas(node_id, broker_epoch, offline_replicas_of(request)))
             return BrokerHeartbeatResponse(error_code=error, is_caught_up=True, is_fenced=False)
-        if request.want_shut_down:
-            status = await local.shut_down_broker(node_id, broker_epoch)
-        else:
-            status = await local.unfence_broker(node_id, broker_epoch)
+        change = ShutDownBroker if request.want_shut_down else UnfenceBroker
+        status = await local.ask(change(node_id, broker_epoch))
     except StoreError:
         return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)  # the broker retries
     return BrokerHeartbeatResponse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.controller.results import ConfigResult
+from odradek.controller.decisions.request_results import ConfigResult
 from odradek.protocol.errors import ErrorCode
 from odradek.security.authorizer import Operation, ResourceType
 

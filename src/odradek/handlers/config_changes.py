@@ -3,29 +3,23 @@ refuses itself, and the results."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.controller.requests import AlterConfigs
 from odradek.handlers.config_access import split_by_access, without_refused
 from odradek.handlers.own_settings import refuse_unusable
 from odradek.protocol.messages.alter_configs import AlterConfigsRequest
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Callable, Iterable
 
-    from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
-    from odradek.controller.results import ConfigResult
+    from odradek.controller.decisions.configs import ConfigAlteration, ConfigReplacement
+    from odradek.controller.decisions.request_results import ConfigResult
     from odradek.handlers.context import RequestContext
 
 AnyRequest = TypeVar("AnyRequest", AlterConfigsRequest, IncrementalAlterConfigsRequest)
-Change = TypeVar("Change", "ConfigAlteration", "ConfigReplacement")
 Result = TypeVar("Result")
-
-
-class Alter(Protocol[Change]):
-    """The method of the controller."""
-
-    def __call__(self, changes: list[Change], /, *, validate_only: bool) -> Awaitable[list[ConfigResult]]: ...
 
 
 async def refuse_own(
@@ -43,8 +37,7 @@ async def refuse_own(
 async def alter(
     request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
     context: RequestContext,
-    change: Callable[[Any], Change],
-    controller: Alter[Change],
+    change: Callable[[Any], ConfigAlteration | ConfigReplacement],
 ) -> list[ConfigResult]:
     allowed, refused = split_by_access(context, request.resources)
     changes = [change(resource) for resource in allowed]
@@ -52,7 +45,8 @@ async def alter(
         unusable = await refuse_unusable(context, changes)
         changes = without_refused(changes, unusable)
         refused += unusable
-    return refused + await controller(changes, validate_only=request.validate_only)
+    alteration = AlterConfigs(changes, validate_only=request.validate_only)
+    return refused + await context.services.controller.ask(alteration)
 
 
 def encode_results(results: Iterable[ConfigResult], encoded: Callable[..., Result]) -> list[Result]:

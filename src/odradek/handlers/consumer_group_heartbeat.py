@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.consumer.heartbeat import ConsumerHeartbeat
 from odradek.coordinator.groups.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern
-from odradek.coordinator.pattern_turns import PatternsStopped
+from odradek.coordinator.pattern_matching import PatternsStopped
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.group_access import allows_on_group, offers_consumer_protocol
 from odradek.protocol.errors import ErrorCode
@@ -74,7 +74,7 @@ async def _match_first(
 ) -> ConsumerGroupHeartbeatResponse:
     """Matching a pattern with the names of all topics may take long; only the request that brings the pattern waits."""
     groups = context.services.groups
-    if groups.pattern_turns.are_full:
+    if groups.pattern_matching.are_full:
         return _refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # clients try again after a pause
     try:
         matched = await groups.match_new(pattern)

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from odradek.protocol.framing import RequestHeader
     from odradek.replica.partition_table import PartitionTable
     from odradek.replica.waiting_requests import WaitingFetch
-    from odradek.security.authentication import Authentication, Mechanisms
     from odradek.security.quotas.client_quotas import ClientLimits
     from odradek.security.quotas.mutation_quota import MutationQuota
+    from odradek.security.sasl.authentication import Authentication, Mechanisms
     from odradek.telemetry.client_telemetry import ClientTelemetry
 
 UNKNOWN_SOFTWARE = "unknown"
@@ -161,7 +161,7 @@ class Services:
     check_settings: SettingsCheck | None = None
     time_lookups: TimeLookups = field(default_factory=TimeLookups)
     verified_copies: WaitingCopies = field(default_factory=WaitingCopies)
-    """Of transactional batches that wait for their coordinator."""
+    """Copies of transactional batches that wait for their coordinator."""
     telemetry: ClientTelemetry | None = None
     """None if this broker takes no client telemetry."""
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
@@ -226,14 +226,14 @@ class RequestContext:
 
     @property
     def actor(self) -> Actor:
-        """Who sent this request, from where, for the audit log."""
+        """The sender of this request, and its address, for the audit log."""
         connection = self.connection
         return Actor(
             str(connection.principal), connection.host, connection.listener_name, self.client_id, self.api_name
         )
 
     def authorized_cluster_operations(self) -> int:
-        """Of the cluster. Without Describe a client learns nothing of its other rights."""
+        """The operations that the client may do on the cluster; none without Describe, whatever its other rights."""
         if not self.allows_on_cluster(Operation.DESCRIBE):
             return 0
         return self.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)

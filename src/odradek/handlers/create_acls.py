@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import CreateAcls
 from odradek.handlers.acl_requests import access_refusal, read_code
 from odradek.protocol.messages.create_acls import (
     AclCreation,
@@ -24,7 +25,7 @@ async def handle(request: CreateAclsRequest, context: RequestContext) -> CreateA
     refusal = access_refusal(context, Operation.ALTER)
     if refusal is not None:
         return CreateAclsResponse(results=[_result(refusal) for _ in bindings])
-    results = await context.services.controller.create_acls(bindings)
+    results = await context.services.controller.ask(CreateAcls(bindings))
     return CreateAclsResponse(results=[_result(result) for result in results])
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.token_decisions import NO_TIME, NewToken, TokenResult
+from odradek.controller.decisions.delegation_tokens import NO_TIME, NewToken, TokenResult
+from odradek.controller.requests import ChangeDelegationToken
 from odradek.handlers.token_access import log_token_action, may_use_tokens
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_delegation_token import (
@@ -51,6 +52,6 @@ async def _create(request: CreateDelegationTokenRequest, context: RequestContext
         return TokenResult(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
     renewers = tuple(Principal(each.principal_type, each.principal_name) for each in request.renewers)
     now_ms = context.services.host.clock.now_ms()
-    return await context.services.controller.change_delegation_token(
-        NewToken(owner, requester, renewers, request.max_lifetime_ms, now_ms)
+    return await context.services.controller.ask(
+        ChangeDelegationToken(NewToken(owner, requester, renewers, request.max_lifetime_ms, now_ms))
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.topic_decisions import NewPartitions
+from odradek.controller.decisions.topics import NewPartitions
+from odradek.controller.requests import CreatePartitions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -27,20 +28,18 @@ async def handle(request: CreatePartitionsRequest, context: RequestContext) -> C
     for topic in request.topics:
         (allowed if context.allows_on_topic(Operation.ALTER, topic.name) else refused).append(topic)
     mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
-    results = await context.services.controller.create_partitions(
-        [
-            NewPartitions(
-                name=topic.name,
-                count=topic.count,
-                assignments=None
-                if topic.assignments is None
-                else [tuple(assignment.broker_ids) for assignment in topic.assignments],
-            )
-            for topic in allowed
-        ],
-        validate_only=request.validate_only,
-        mutations=mutations,
-        timeout_ms=request.timeout_ms,
+    added = [
+        NewPartitions(
+            name=topic.name,
+            count=topic.count,
+            assignments=None
+            if topic.assignments is None
+            else [tuple(assignment.broker_ids) for assignment in topic.assignments],
+        )
+        for topic in allowed
+    ]
+    results = await context.services.controller.ask(
+        CreatePartitions(added, validate_only=request.validate_only, mutations=mutations, timeout_ms=request.timeout_ms)
     )
     answers = [
         CreatePartitionsTopicResult(name=result.name or "", error_code=result.error, error_message=result.message)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.topic_decisions import Assignment, NewTopic
-from odradek.handlers.turns import each_in_turn
+from odradek.controller.decisions.topics import Assignment, NewTopic
+from odradek.controller.requests import CreateTopics
+from odradek.handlers.cooperative_scheduling import each_in_turn
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -21,7 +22,7 @@ from odradek.protocol.sentinels import NO_TOPIC_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.results import TopicResult
+    from odradek.controller.decisions.request_results import TopicResult
     from odradek.handlers.context import RequestContext
 
 
@@ -36,11 +37,13 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
         may_create = may_create_all or context.allows_on_topic(Operation.CREATE, topic.name)
         (allowed if may_create else refused).append(topic)
     mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
-    results = await context.services.controller.create_topics(
-        [_new_topic(topic) for topic in allowed],
-        validate_only=request.validate_only,
-        mutations=mutations,
-        timeout_ms=request.timeout_ms,
+    results = await context.services.controller.ask(
+        CreateTopics(
+            [_new_topic(topic) for topic in allowed],
+            validate_only=request.validate_only,
+            mutations=mutations,
+            timeout_ms=request.timeout_ms,
+        )
     )
     answers = [_describe(result, request.validate_only, context) async for result in each_in_turn(results)]
     answers += [

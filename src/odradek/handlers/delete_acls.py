@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import DeleteAcls
 from odradek.handlers.acl_requests import access_refusal, read_filter
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_acls import (
@@ -15,7 +16,7 @@ from odradek.protocol.messages.delete_acls import (
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.acl_decisions import AclDeletion
+    from odradek.controller.decisions.acls import AclDeletion
     from odradek.handlers.context import RequestContext
     from odradek.security.acls.bindings import AclBinding
 
@@ -29,7 +30,7 @@ async def handle(request: DeleteAclsRequest, context: RequestContext) -> DeleteA
                 DeleteAclsFilterResult(error_code=refusal.error, error_message=refusal.message) for _ in filters
             ]
         )
-    deletions = await context.services.controller.delete_acls(filters)
+    deletions = await context.services.controller.ask(DeleteAcls(filters))
     return DeleteAclsResponse(filter_results=[_filter_result(each) for each in deletions])
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.groups.offsets.offset_operations import delete_group, deletion_size
+from odradek.coordinator.groups.offset_operations import delete_group, deletion_size
+from odradek.handlers.cooperative_scheduling import answer_in_turns
 from odradek.handlers.group_access import find_shard
-from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.security.authorizer import Operation

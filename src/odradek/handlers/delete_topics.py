@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import DeleteTopics
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -34,8 +35,8 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
         for name in request.topic_names:
             _classify(name, NO_TOPIC_ID, context, names, topic_ids, refused)
     mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
-    results = await context.services.controller.delete_topics(
-        names, topic_ids, mutations=mutations, timeout_ms=request.timeout_ms
+    results = await context.services.controller.ask(
+        DeleteTopics(names, topic_ids, mutations=mutations, timeout_ms=request.timeout_ms)
     )
     return DeleteTopicsResponse(
         throttle_time_ms=mutations.throttle_ms,

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.host.host import Host
     from odradek.log.log_directory import LogDirectory
-    from odradek.replica.ongoing_move import OngoingMove
-    from odradek.replica.partition import Partition
+    from odradek.replica.partition import OngoingMove, Partition
 
 log = get_logger(__name__)
 

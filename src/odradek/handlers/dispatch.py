@@ -21,7 +21,7 @@ from odradek.host.logs import get_logger
 from odradek.protocol.framing import RequestHeader, decode_request_header
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Response
-from odradek.security.authentication import SASL_AUTHENTICATE_KEY, SASL_HANDSHAKE_KEY, Authentication
+from odradek.security.sasl.authentication import SASL_AUTHENTICATE_KEY, SASL_HANDSHAKE_KEY, Authentication
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -87,7 +87,7 @@ class AwaitedAnswer:
         return _answer_later(self._record, self._response).__await__()
 
     def discard(self) -> None:
-        """In place of awaiting it, or while it is awaited, when the connection is closed."""
+        """Called when the connection closes, instead of awaiting the answer or while it is awaited."""
         self._record.abandon()
         discard_unstarted(self._response)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.leader_election import ElectionKind
+from odradek.controller.decisions.leader_election import ElectionKind
+from odradek.controller.requests import ElectLeaders
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -16,7 +17,7 @@ from odradek.protocol.refusal import Refusal
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from odradek.controller.election_decisions import ElectionResult
+    from odradek.controller.decisions.requested_elections import ElectionResult
     from odradek.handlers.context import RequestContext
 
 _KINDS = {0: ElectionKind.PREFERRED, 1: ElectionKind.UNCLEAN}
@@ -29,8 +30,8 @@ async def handle(request: ElectLeadersRequest, context: RequestContext) -> Elect
         return _refuse(request, _NOT_AUTHORIZED)
     if kind is None:
         return _refuse(request, Refusal(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"))
-    results = await context.services.controller.elect_leaders(
-        kind, _named_partitions(request), timeout_ms=request.timeout_ms
+    results = await context.services.controller.ask(
+        ElectLeaders(kind, _named_partitions(request), timeout_ms=request.timeout_ms)
     )
     if isinstance(results, Refusal):
         return _refuse(request, results)

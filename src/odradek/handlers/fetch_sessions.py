@@ -31,7 +31,7 @@ FINAL_EPOCH = -1
 LARGEST_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
 MOST_PARTITIONS = 100_000
-"""Of all sessions of consumers together: some 250 bytes each."""
+"""Limits the partitions of all sessions of consumers together, which take some 250 bytes each."""
 MOST_PARTITIONS_OF_SESSION = 10_000
 """An incremental fetch of 60 bytes visits all partitions of its session, some 25 ms for as many that are refused."""
 FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -244,7 +244,7 @@ class FetchSessions:
             self._replicas[replica_id] = session.session_id
 
     def end(self, session: FetchSession) -> None:
-        """Forgets a session of which the client has not got the id."""
+        """Drops a session whose id never reached the client."""
         self._end(session.session_id)
 
     def _end(self, session_id: int) -> None:

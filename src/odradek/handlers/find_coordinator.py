@@ -13,9 +13,9 @@ import enum
 from typing import TYPE_CHECKING
 
 from odradek.handlers.broker_endpoints import find_endpoint
+from odradek.handlers.cooperative_scheduling import answer_in_turns, each_in_turn
 from odradek.handlers.group_access import allows_on_group
 from odradek.handlers.transactional_id_access import may_describe
-from odradek.handlers.turns import answer_in_turns, each_in_turn
 from odradek.handlers.unsupported_features import SHARE_GROUPS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.handlers.context import CloseConnection
-from odradek.handlers.preparation import Prepared
+from odradek.handlers.partial_refusals import PartlyRefused
 from odradek.handlers.refused_requests import refuse_request
 from odradek.handlers.waiting_copies import WaitingCopies
 from odradek.host.logs import get_logger
@@ -71,7 +71,7 @@ class Forwarder:
     async def _answer(self, api: Api, header: RequestHeader, frame: bytes, context: RequestContext) -> Answer:
         request = api.request.decode(memoryview(frame), header.body_position, header.api_version)
         deadline = self._route.deadline(_timeout_ms(request))
-        prepared = Prepared(api, header, frame, request, context.services.metrics.requests.of(api.name))
+        prepared = PartlyRefused(api, header, frame, request, context.services.metrics.requests.of(api.name))
         await prepared.run(context)
         if prepared.is_answered:
             return prepared.answer()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.requests import ListReassignments
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -28,7 +29,7 @@ async def handle(
     named = None
     if request.topics is not None:
         named = {topic.name: topic.partition_indexes for topic in request.topics}
-    running = await context.services.controller.list_reassignments(named)
+    running = await context.services.controller.ask(ListReassignments(named))
     if isinstance(running, Refusal):
         return ListPartitionReassignmentsResponse(error_code=running.error, error_message=running.message)
     return ListPartitionReassignmentsResponse(

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, matching_names
-from odradek.coordinator.pattern_turns import PatternsStopped
+from odradek.coordinator.pattern_matching import PatternsStopped
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.coordinator.transactions.transaction import STATES_BY_LABEL
 from odradek.handlers.transactional_id_access import may_describe
@@ -44,7 +44,7 @@ async def _match_first(
 ) -> ListTransactionsResponse:
     # Kafka's admin client tries again after this error.
     later = ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    turns = context.services.groups.pattern_turns
+    turns = context.services.groups.pattern_matching
     if turns.are_full:
         return later
     listed = [

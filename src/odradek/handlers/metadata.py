@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
+from odradek.controller.decisions.topics import MAX_PARTITIONS_PER_REQUEST, NewTopic
+from odradek.controller.requests import CreateTopics
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.coordinator.transactions.transaction_coordinator import TRANSACTIONS_TOPIC
 from odradek.handlers.broker_endpoints import listed_brokers
+from odradek.handlers.cooperative_scheduling import ELEMENTS_PER_TURN, each_in_turn
 from odradek.handlers.partition_state import partition_state
-from odradek.handlers.turns import ELEMENTS_PER_TURN, each_in_turn
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
 from odradek.metadata.topic_names import illegal_name_reason, is_internal
@@ -120,7 +121,7 @@ async def _create_ordinary(topics: list[NewTopic], context: RequestContext, muta
     """Goes on when the request is answered: topics that the controller creates later count for the quota, and others do
     not."""
     services = context.services
-    creating = services.controller.create_topics(topics, timeout_ms=CREATION_TIMEOUT_S * 1000)
+    creating = services.controller.ask(CreateTopics(topics, timeout_ms=CREATION_TIMEOUT_S * 1000))
     try:
         async with asyncio.timeout(OUTCOME_TIMEOUT_S):
             results = await (creating if context.meter is None else context.meter.measured(creating))
@@ -169,7 +170,7 @@ def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataR
 
 
 def _once(wanted: list[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
-    """By name, or by id and name: for many names, a key with both would take as much memory as the request."""
+    """Drops repeated topics, by name, or by id and name: keys with both would take as much memory as the request."""
     return {
         topic.name if topic.topic_id == NO_TOPIC_ID else (topic.topic_id, topic.name): topic for topic in wanted
     }.values()
@@ -231,7 +232,7 @@ def _describe(topic: TopicImage, request: MetadataRequest, context: RequestConte
 def _with_operations(
     described: MetadataResponseTopic, name: str, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponseTopic:
-    """Also of a topic that does not exist: the client may have rights on its name."""
+    """Adds the authorized operations, even of a topic that does not exist: the client may have rights on its name."""
     if request.include_topic_authorized_operations:
         described.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, name)
     return described

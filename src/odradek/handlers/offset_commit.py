@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.group import Committer
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.groups.offset_operations import NewOffset, commit_offsets
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.group_access import allows_on_group
 from odradek.protocol.errors import ErrorCode

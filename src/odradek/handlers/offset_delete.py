@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.groups.offsets.offset_operations import delete_offsets
+from odradek.coordinator.groups.offset_operations import delete_offsets
 from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_delete import (

@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from odradek.handlers.cooperative_scheduling import answer_in_turns
 from odradek.handlers.group_access import find_shard
 from odradek.handlers.offset_fetch_parts import count_elements, cut_group, join_group
 from odradek.handlers.repeated_names import Repetitions
-from odradek.handlers.turns import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

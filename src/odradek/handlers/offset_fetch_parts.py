@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.handlers.turns import ELEMENTS_PER_TURN
+from odradek.handlers.cooperative_scheduling import ELEMENTS_PER_TURN
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

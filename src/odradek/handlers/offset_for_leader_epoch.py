@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.handlers.broker_access import is_broker, is_broker_request, is_on_broker_listener
-from odradek.handlers.turns import answer_in_turns
+from odradek.handlers.cooperative_scheduling import answer_in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigError, ConfigResourceType
-from odradek.controller.config_decisions import (
+from odradek.controller.decisions.configs import (
     ConfigReplacement,
     decide_alteration,
     decide_replacement,
     repeated_resources,
 )
-from odradek.controller.results import ConfigResult
+from odradek.controller.decisions.request_results import ConfigResult
 from odradek.metadata.image import merge
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    from odradek.controller.config_decisions import ConfigAlteration
+    from odradek.controller.decisions.configs import ConfigAlteration
     from odradek.handlers.context import RequestContext
 
     ConfigChange: TypeAlias = ConfigAlteration | ConfigReplacement

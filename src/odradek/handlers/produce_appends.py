@@ -41,6 +41,7 @@ LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 CONVERSIONS_ARE_FULL = ErrorCode.NOT_ENOUGH_REPLICAS
 CONVERSIONS_ARE_FULL_MESSAGE = "too many large batches wait to be converted for their topics; retry"
 
+_COMPRESSED_ERRORS = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.MESSAGE_TOO_LARGE})
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 
 
@@ -50,7 +51,7 @@ class UnfinishedAppend(NamedTuple):
     partition: Partition
     end_offset: int
     leader_epoch: int
-    """In which it was appended."""
+    """The leader epoch in which the batch was appended."""
     response: PartitionProduceResponse
 
 
@@ -203,8 +204,8 @@ class RequestAppends:
     ) -> None:
         self.has_errors = True
         _refuse(response, error)
-        # Compressed records that had to be read and are invalid: a few bytes may have taken a long time.
-        if error is ErrorCode.INVALID_RECORD and is_compressed(records):
+        # Compressed records that had to be read and are refused: a few bytes may have taken a long time.
+        if error in _COMPRESSED_ERRORS and is_compressed(records):
             self.is_throttled = True
         if self._explained_count < MOST_EXPLAINED:
             self._explained_count += 1

@@ -30,7 +30,7 @@ MOST_WAITING_REQUESTS = 64
 MOST_WAITING_CHECKS = 2_000
 """The same where the batches are only decompressed, which takes a few milliseconds at most."""
 MOST_WAITING_BYTES = 16 << 20
-"""Of copies of batches, without the batch that the worker converts. One batch may wait whatever its size is."""
+"""Limits the copies of waiting batches, without the one that is converted. One batch of any size may wait."""
 ENTRY_BYTES = 1 << 10  # of memory, about, for a waiting batch besides its copy
 SHORTEST_WAIT_MS = 1_000  # for clients that send a timeout of 0 because acks=1 does not use it
 

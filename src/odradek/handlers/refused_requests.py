@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.controller.refusing_channel import RefusingChannel
+from odradek.controller.channel import RefusingChannel
 from odradek.handlers.context import RequestContext
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError

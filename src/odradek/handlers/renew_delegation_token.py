@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.token_decisions import NO_TIME, TokenRenewal
+from odradek.controller.decisions.delegation_tokens import NO_TIME, TokenRenewal
+from odradek.controller.requests import ChangeDelegationToken
 from odradek.handlers.token_access import log_token_action, may_use_tokens
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
@@ -19,8 +20,7 @@ async def handle(request: RenewDelegationTokenRequest, context: RequestContext) 
             error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NO_TIME
         )
     services, principal = context.services, context.connection.principal
-    result = await services.controller.change_delegation_token(
-        TokenRenewal(bytes(request.hmac), principal, request.renew_period_ms, services.host.clock.now_ms())
-    )
+    renewal = TokenRenewal(bytes(request.hmac), principal, request.renew_period_ms, services.host.clock.now_ms())
+    result = await services.controller.ask(ChangeDelegationToken(renewal))
     log_token_action(context, "Renew", result)
     return RenewDelegationTokenResponse(error_code=result.error, expiry_timestamp_ms=result.expires_ms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.handlers.turns import answer_in_turns
+from odradek.handlers.cooperative_scheduling import answer_in_turns
 from odradek.protocol.schema import Struct
 
 if TYPE_CHECKING:

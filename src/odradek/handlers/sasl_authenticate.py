@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from odradek.handlers.context import RequestContext
-    from odradek.security.authentication import AuthenticateStep
+    from odradek.security.sasl.authentication import AuthenticateStep
     from odradek.security.sasl.outcome import Deferred
 
 

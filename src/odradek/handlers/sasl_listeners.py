@@ -32,7 +32,7 @@ ROUND_MS = 1000.0
 
 
 class SaslListeners:
-    """Also the periodic task of housekeeping that reads the keys of token issuers again."""
+    """The SASL mechanisms of all listeners. As a task of housekeeping, it reads the keys of token issuers again."""
 
     name = "keys of token issuers"
 

@@ -9,7 +9,7 @@ from odradek.security.audit.events import Action
 from odradek.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
-    from odradek.controller.token_decisions import TokenResult
+    from odradek.controller.decisions.delegation_tokens import TokenResult
     from odradek.handlers.context import RequestContext
 
 

@@ -72,7 +72,7 @@ def verify_batches(
 async def _wait_for_all(
     waiting: Iterable[WaitingResponse], verdicts: dict[TopicPartition, Verdict]
 ) -> dict[TopicPartition, Verdict]:
-    """Of a request with batches of several producers."""
+    """Waits for the verdicts about a request with batches of several producers."""
     for each in waiting:
         await each
     return verdicts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.group import Committer
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_in_transaction
+from odradek.coordinator.groups.offset_operations import NewOffset, commit_in_transaction
 from odradek.coordinator.runtime.record_batches import BatchProducer
 from odradek.coordinator.runtime.shard_log import TransactionalWrite, coordinator_error
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer

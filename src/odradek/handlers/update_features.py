@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.feature_decisions import FeatureUpdate, UpgradeType
+from odradek.controller.decisions.features import FeatureUpdate, UpgradeType
+from odradek.controller.requests import UpdateFeatures
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.update_features import (
     UpdatableFeatureResult,
@@ -28,10 +29,12 @@ async def handle(request: UpdateFeaturesRequest, context: RequestContext) -> Upd
         return UpdateFeaturesResponse(
             error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message="Cluster authorization failed."
         )
-    refusal = await context.services.controller.update_features(
-        [_update(each, context.api_version) for each in request.feature_updates],
-        validate_only=request.validate_only,
-        timeout_ms=request.timeout_ms,
+    refusal = await context.services.controller.ask(
+        UpdateFeatures(
+            [_update(each, context.api_version) for each in request.feature_updates],
+            validate_only=request.validate_only,
+            timeout_ms=request.timeout_ms,
+        )
     )
     if refusal is not None:
         return UpdateFeaturesResponse(error_code=refusal.error, error_message=refusal.message)

@@ -100,4 +100,4 @@ class Disk(Protocol):
         """An exclusive lock, or None while another process holds it."""
 
     def open_database(self, path: str) -> sqlite3.Connection:
-        """In autocommit mode, durable at each commit, usable from worker threads one at a time."""
+        """A connection in autocommit mode, durable at each commit, usable from worker threads one at a time."""

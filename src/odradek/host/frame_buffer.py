@@ -216,7 +216,7 @@ class FrameBuffer:
 
     @property
     def received_bytes(self) -> int:
-        """Of the frame, since its memory was granted or it began."""
+        """The bytes of the frame that came since its memory was granted, or since it began."""
         return self._share.missing_bytes - self.missing_bytes if self._share.is_granted else self.unread_bytes
 
     def release(self) -> None:

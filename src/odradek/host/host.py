@@ -34,7 +34,8 @@ class Host:
     background: Background
     network: Network
     boot_id: str = ""
-    """Of the machine: it changes when the machine starts, and with it unsynced writes are lost. Empty if not known."""
+    """The machine's boot id: when it changes, the machine has restarted and lost unsynced writes. Empty if not
+    known."""
     connect_zookeeper: Callable[[ZooKeeperSettings], ZooKeeperSession] = connect
     read_document: Callable[[str], bytes] = read_document
     version: Callable[[], str] = installed_version

@@ -8,12 +8,12 @@ import resource
 import shutil
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 from odradek.host.disk import Buffer, Lock
 from odradek.host.logs import get_logger
 from odradek.host.open_files import OpenFiles
-from odradek.host.sqlite_files import use_write_ahead_log
 
 logger = get_logger(__name__)
 
@@ -29,6 +29,11 @@ _DIRECTORY_MODE = 0o700
 # A name that is created leads nowhere else: another user may have put a symbolic link there.
 _CREATE_FLAGS = _OPEN_FLAGS | os.O_CREAT | os.O_NOFOLLOW
 _READ_BYTES = 64 << 10
+
+# Files of SQLite that several connections may open at once.
+_CONVERSION_SECONDS = 30.0
+_RETRY_SECONDS = 0.01
+_PRIMARY_ERROR_CODE = 0xFF  # the bits above it say which kind of the error
 
 # Segments may use a quarter of the descriptors of the process, connections the rest.
 MOST_OPEN_FILES = 8192
@@ -286,8 +291,27 @@ class RealDisk:
         if os.stat(path).st_mode & 0o077 and os.stat(path).st_uid == os.geteuid():
             os.chmod(path, 0o600)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        use_write_ahead_log(connection)
+        _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA fullfsync=1")  # macOS, as for files; nothing elsewhere
         connection.execute("PRAGMA checkpoint_fullfsync=1")
         return connection
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Set the journal mode of a file, and retry while another connection sets it.
+
+    The first connection to a new file converts it. SQLite answers the others at once that the file is locked: its
+    own wait for locks does not apply to this statement.
+    """
+    deadline = time.monotonic() + _CONVERSION_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & _PRIMARY_ERROR_CODE == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return

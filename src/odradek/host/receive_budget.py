@@ -37,7 +37,8 @@ class Share:
         self.owner = owner
         self.charged_bytes = 0
         self.missing_bytes = 0
-        """Of the frame, when the time for it began: when its memory was granted, or when its first bytes came."""
+        """The bytes that the frame lacked when its time limit began: when its memory was granted or its first bytes
+        came."""
         self.is_granted = False
         """Whether the connection may read the rest of its frame."""
 

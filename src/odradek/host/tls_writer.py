@@ -42,7 +42,7 @@ class _Encrypted:
 
 
 class TlsWriter(SocketWriter):
-    """As SocketWriter. `unsent` holds plain parts, and at its head the encrypted piece that is on its way."""
+    """Like SocketWriter. `unsent` holds plain parts, and at its head the encrypted piece that is on its way."""
 
     __slots__ = ("_outgoing", "_staging", "_tls")
 

@@ -5,14 +5,8 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from typing import Any
 
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """An address that was allowed must not lead to another one."""
-
-    def redirect_request(self, *_arguments: Any, **_named: Any) -> None:
-        return None
+from odradek.conventions.web_requests import open_without_redirects
 
 
 def read_start(
@@ -20,9 +14,8 @@ def read_start(
 ) -> bytes:
     """The first bytes of the document at an address, or of the answer to a request; `OSError` when it cannot be
     read."""
-    opener = urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context))
     try:
-        with opener.open(document, timeout=timeout_s) as response:  # urllib's own errors are OSErrors
+        with open_without_redirects(document, timeout_s, context) as response:
             data, deadline = bytearray(), time.monotonic() + timeout_s  # urllib's timeout is that of each receive
             while len(data) < size_bytes and (part := response.read1(size_bytes - len(data))):
                 data += part

@@ -26,7 +26,7 @@ class WorkerTurns:
 
     @property
     def count(self) -> int:
-        """Of the pieces of work that have their turn or wait for it."""
+        """The number of pieces of work that have their turn or wait for it."""
         return len(self._tasks)
 
     @property
@@ -39,7 +39,7 @@ class WorkerTurns:
         return self.start(lambda: self._run_in_turn(work))
 
     def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
-        """As `run`, for work that takes its turns itself, with `take` and `end`."""
+        """Like `run`, for work that takes its turns itself, with `take` and `end`."""
         task = asyncio.ensure_future(work())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -67,7 +67,7 @@ class WorkerTurns:
         self._turn.release()
 
     def run_taken(self, work: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
-        """As `run`, for a caller that has taken the turn: it ends with the work."""
+        """Like `run`, for a caller that has taken the turn: it ends with the work."""
 
         async def work_and_end() -> T:
             try:

@@ -1,42 +1,153 @@
-"""Other commands of `odradek` as child processes, which end with this one, even if it is killed."""
+"""Commands of `odradek` as child processes: their start, their ready line, their log, their end."""
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import threading
+from typing import IO, TYPE_CHECKING, Any
 
+from odradek.conventions.failures import without_prefix
 from odradek.host.lifetime_pipe import LifetimePipe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import signal
+    from collections.abc import Callable, Mapping, Sequence
+
+KEPT_LINES = 1000
 
 
-def start_command(
-    command: Sequence[str], arguments: Sequence[str], *, stdout: int = subprocess.DEVNULL
-) -> tuple[subprocess.Popen[str], LifetimePipe]:
-    """The process, and the pipe at whose end it stops. Its standard error is a pipe."""
-    lifetime = LifetimePipe()
-    with lifetime.opened() as watched:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "odradek", *command, f"--stop-with={watched}", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            pass_fds=[watched],
-            text=True,
-            errors="replace",
-            start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the child
-        )
-    return process, lifetime
+def odradek_command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "odradek", *words]
 
 
-def stop_command(process: subprocess.Popen[str], lifetime: LifetimePipe, timeout_s: float) -> None:
-    """Waits for the end of a process that was signalled, and kills it when the time is over."""
+def end_process(process: subprocess.Popen[Any], number: signal.Signals, timeout_s: float) -> bool:
+    """Send the signal and wait; kill the process if it has not ended in time. Returns whether it ended in time."""
+    if process.poll() is None:
+        process.send_signal(number)
     try:
         process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    finally:
-        lifetime.close()
+        return False
+    return True
+
+
+class ChildProcess:
+    """A command with the option `--stop-with`. It ends with this process, even if this process is killed.
+
+    A JSON object on its standard output reports that it is ready. Its standard error is its log. One thread reads each,
+    so that the command never waits for its reader; these threads call the functions given here. The command is in a
+    session of its own, so that Ctrl-C in the terminal reaches this process only. It may be started again when it has
+    ended.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_ready: Callable[[], None] = lambda: None,
+        on_line: Callable[[str], None] = lambda _line: None,
+        on_output_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.process: subprocess.Popen[str] | None = None
+        self.facts: dict[str, Any] = {}
+        """The object that reports that the command is ready; empty until then."""
+        self.lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
+        """The last lines of the log."""
+        self._on_ready = on_ready
+        self._on_line = on_line
+        self._on_output_end = on_output_end
+        self._lifetime = LifetimePipe()
+
+    def start(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self.facts = {}
+        self._is_settled = threading.Event()  # the command is ready, or its output has ended
+        with self._lifetime.opened() as watched:
+            process = self.process = self._start_process([*command, f"--stop-with={watched}"], watched, environment)
+        log = threading.Thread(target=self._read_log, args=(process.stderr,), daemon=True)
+        log.start()
+        arguments = (process.stdout, log, self._is_settled)
+        threading.Thread(target=self._read_output, args=arguments, daemon=True).start()
+
+    @staticmethod
+    def _start_process(
+        command: Sequence[str], watched: int, environment: Mapping[str, str] | None
+    ) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[watched],
+            env=environment,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None, "the process was not started"
+        return self.process.pid
+
+    def wait_until_ready(self, timeout_s: float | None = None) -> bool:
+        """False if the output has ended, or the time is over."""
+        self._is_settled.wait(timeout_s)
+        return bool(self.facts)
+
+    def send(self, number: signal.Signals) -> None:
+        if self.process is not None and self.is_running:
+            self.process.send_signal(number)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Whether the process has ended in time."""
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout_s)
+        return not self.is_running
+
+    def end(self, number: signal.Signals, timeout_s: float) -> bool:
+        """Send the signal and wait, if the process was started; kill it if it has not ended in time, and return
+        False."""
+        try:
+            return self.process is None or end_process(self.process, number, timeout_s)
+        finally:
+            self._lifetime.close()
+
+    def error_text(self) -> str:
+        """The last line of the log, which is the error of a command that failed, or the exit code."""
+        last = next((line for line in reversed(self.lines) if line.strip()), "")
+        code = self.process.returncode if self.process is not None else None
+        return without_prefix(last.strip()) or f"exit code {code}"
+
+    def _read_output(self, output: IO[str], log: threading.Thread, is_settled: threading.Event) -> None:
+        with output:
+            for line in output:
+                if not self.facts and (facts := _object_of(line)):
+                    self.facts = facts
+                    is_settled.set()
+                    self._on_ready()
+        log.join()
+        is_settled.set()
+        self._on_output_end()
+
+    def _read_log(self, log: IO[str]) -> None:
+        with log:
+            for line in log:
+                self.lines.append(line.rstrip("\n"))
+                self._on_line(self.lines[-1])
+
+
+def _object_of(line: str) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        found = json.loads(line)
+        return found if isinstance(found, dict) else {}
+    return {}

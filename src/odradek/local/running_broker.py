@@ -1,51 +1,46 @@
-"""A broker process for tests: started on a free port, stopped, killed and restarted."""
+"""A broker process on this machine: started on a free port, stopped, killed and restarted."""
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
-import re
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
-import threading
-from typing import IO, TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self
 
-from odradek.host.lifetime_pipe import LifetimePipe
-from odradek.local.stable_ports import find_stable_port
+from odradek.local.child_process import ChildProcess, odradek_command
+from odradek.local.ports import find_stable_port
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator, Mapping
 
 Property = str | int | float | bool
 
-READY_LINE = re.compile(
-    r"odradek broker (?P<node>\d+) is ready on (?P<host>.+):(?P<port>\d+) "
-    r"\(data in (?P<data>.+?)(?:; metrics on (?P<metrics>http\S+))?\)$"
-)
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 EXIT_TIMEOUT_S = 1.0  # after a broker has closed its output, for it to exit with its own exit code
-KEPT_LINES = 1000
 DEFAULT_PROPERTIES: Mapping[str, Property] = {
     "group.initial.rebalance.delay.ms": 0,  # the default of 3 s would delay the first poll of every group
 }
 
 
 class BrokerError(RuntimeError):
-    """The broker did not start or did not stop. The message ends with its output."""
+    """The broker did not start or did not stop. The message ends with its output; `reason` has its last line only."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 def property_text(value: Property) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def broker_environment() -> dict[str, str]:
-    """This process's environment without ODRADEK_ variables: a test's broker is configured by the test alone."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
+def named_properties(properties: Mapping[str, Property] | None, more: Mapping[str, Property]) -> dict[str, Property]:
+    """The properties, with those that are given as keywords: these have underscores instead of dots."""
+    return {**(properties or {}), **{name.replace("_", "."): value for name, value in more.items()}}
 
 
 class RunningBroker:
@@ -66,20 +61,23 @@ class RunningBroker:
     ) -> None:
         self.host = host
         self.port = port
+        self.ports: dict[str, int] = {}
+        """Ports by the names of their listeners, in the order of `listeners`, while the broker runs."""
         self.metrics_url: str | None = None
         """The address of /metrics while the broker runs; None if it serves none."""
         self.properties = dict(properties or {})
         self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-")
         self.data_directory = data_directory or os.path.join(self._temporary or "", "data")
-        self.process: subprocess.Popen[str] | None = None
-        self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
-        self._is_ready = False
-        self._lifetime = LifetimePipe()
+        self._child = ChildProcess()
 
     @property
     def bootstrap_servers(self) -> str:
         """Value of `bootstrap.servers` for clients."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def process(self) -> subprocess.Popen[str] | None:
+        return self._child.process
 
     @property
     def pid(self) -> int:
@@ -89,12 +87,12 @@ class RunningBroker:
 
     @property
     def is_running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
+        return self._child.is_running
 
     @property
     def output(self) -> str:
-        """Output of the broker: its last thousand lines."""
-        return "\n".join(self._lines)
+        """Log of the broker: its last thousand lines."""
+        return "\n".join(self._child.lines)
 
     def start(self) -> Self:
         """Start the process and wait until it is ready; BrokerError with its output if it does not start."""
@@ -102,35 +100,23 @@ class RunningBroker:
             return self
         if self.port == 0 and "listeners" not in self.properties:
             self.port = find_stable_port()  # one of the kernel's choice can be taken while the broker restarts
-        with self._lifetime.opened() as watched:
-            self.process = self._start_process(self._command(watched), watched)
-        self._is_ready = False
-        is_settled = threading.Event()  # the broker is ready, or its output has ended
-        threading.Thread(target=self._read_output, args=(self.process.stdout, is_settled), daemon=True).start()
-        is_settled.wait(START_TIMEOUT_S)
-        if not self._is_ready:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(EXIT_TIMEOUT_S)
+        # A broker is configured by its properties alone, not by this process's environment.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
+        self._child.start(self._command(), {**environment, "ODRADEK_LOG_FORMAT": "text"})
+        if not self._child.wait_until_ready(START_TIMEOUT_S):
+            self._child.wait(EXIT_TIMEOUT_S)
             self.kill()
-            code = self.process.returncode
-            raise BrokerError(f"the broker did not start (exit code {code}); it printed:\n{self.output}")
+            code = self.process.returncode if self.process is not None else None
+            message = f"the broker did not start (exit code {code}); it printed:\n{self.output}"
+            name = f"broker {self.properties['node.id']}" if "node.id" in self.properties else "the broker"
+            raise BrokerError(message, f"{name} did not start: {self._child.error_text()}")
+        facts = self._child.facts
+        self.ports = {each["listener"]: each["port"] for each in facts["endpoints"]}
+        self.port = list(self.ports.values())[-1]
+        self.metrics_url = facts["metrics"]
         return self
 
-    @staticmethod
-    def _start_process(command: list[str], watched: int) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=[watched],
-            env=broker_environment(),
-            text=True,
-            errors="replace",
-            start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the broker
-        )
-
-    def _command(self, watched: int) -> list[str]:
+    def _command(self) -> list[str]:
         settings: dict[str, Property] = {
             "log.dirs": self.data_directory,
             **DEFAULT_PROPERTIES,
@@ -138,20 +124,7 @@ class RunningBroker:
             "listeners": self.properties.get("listeners", f"PLAINTEXT://{self.host}:{self.port}"),
         }
         overrides = [f"--override={name}={property_text(value)}" for name, value in settings.items()]
-        return [sys.executable, "-m", "odradek", "broker", f"--stop-with={watched}", *overrides]
-
-    def _read_output(self, stream: IO[str], is_settled: threading.Event) -> None:
-        """Read the broker's output, so that it never blocks on a full pipe, and look for the ready line."""
-        with stream:
-            for line in stream:
-                self._lines.append(line.rstrip("\n"))
-                match = None if self._is_ready else READY_LINE.search(line.rstrip("\n"))
-                if match is not None:
-                    self.port = int(match["port"])
-                    self.metrics_url = match["metrics"]
-                    self._is_ready = True
-                    is_settled.set()
-        is_settled.set()
+        return odradek_command("broker", "--format=json", *overrides)
 
     def stop(self) -> None:
         """Stop the broker with SIGTERM and wait for it, as a service manager does."""
@@ -161,19 +134,9 @@ class RunningBroker:
         """Kill the broker with SIGKILL, as a crash would."""
         self._end(signal.SIGKILL)
 
-    def _end(self, signal_number: signal.Signals) -> None:
-        if self.process is None:
-            return
-        if self.process.poll() is None:
-            self.process.send_signal(signal_number)
-        try:
-            self.process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise BrokerError(f"the broker did not stop on {signal_number.name}; it printed:\n{self.output}") from None
-        finally:
-            self._lifetime.close()
+    def _end(self, number: signal.Signals) -> None:
+        if not self._child.end(number, STOP_TIMEOUT_S):
+            raise BrokerError(f"the broker did not stop on {number.name}; it printed:\n{self.output}")
 
     def restart(self) -> Self:
         """Stop the broker if it runs, and start it on the same port and data. Clients reconnect by themselves."""
@@ -201,8 +164,7 @@ def broker(properties: Mapping[str, Property] | None = None, /, **more: Property
 
     Properties have Kafka's names: in a mapping with dots, as keywords with underscores instead.
     """
-    named = {name.replace("_", "."): value for name, value in more.items()}
-    running = RunningBroker({**(properties or {}), **named})
+    running = RunningBroker(named_properties(properties, more))
     try:
         yield running.start()
     finally:

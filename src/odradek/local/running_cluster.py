@@ -1,4 +1,4 @@
-"""A cluster for tests: ZooKeeper and brokers as processes, which can be killed, stopped, suspended and cut off.
+"""A cluster on this machine: ZooKeeper and brokers as processes, which can be killed, stopped, suspended and cut off.
 
 from odradek.testing import cluster
 
@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 from odradek.local.cluster_network import ZOOKEEPER, ClusterNetwork
-from odradek.local.running_broker import RunningBroker
+from odradek.local.ports import find_stable_port
+from odradek.local.running_broker import RunningBroker, named_properties
 from odradek.local.running_zookeeper import RunningZooKeeper
-from odradek.local.stable_ports import find_stable_port
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -28,20 +28,37 @@ if TYPE_CHECKING:
     from odradek.local.running_broker import Property
 
 BROKER_LISTENER = "BROKERS"
-REPLICATED_TOPICS = ("offsets.topic", "transaction.state.log")
 
 
 class RunningCluster:
     """Brokers have the ids 1, 2, 3, …, and topics have three replicas unless `properties` or the number of brokers say
     otherwise. With `has_network` the brokers reach each other and ZooKeeper through a process that can cut, delay and
-    limit what passes; clients connect to the brokers directly."""
+    limit what passes; clients connect to the brokers directly. `port` is that of the first broker, and those of the
+    others follow; 0 for free ones. Without `data_directory` a temporary directory is created, and removed by `close`.
+    """
 
     def __init__(
-        self, brokers: int = 3, properties: Mapping[str, Property] | None = None, *, has_network: bool = True
+        self,
+        brokers: int = 3,
+        properties: Mapping[str, Property] | None = None,
+        *,
+        has_network: bool = True,
+        port: int = 0,
+        data_directory: str | None = None,
     ) -> None:
-        self._directory = tempfile.mkdtemp(prefix="odradek-cluster-")
-        self._properties = {**replication_properties(min(brokers, 3), min(brokers, 2)), **(properties or {})}
+        self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-cluster-")
+        self._directory = data_directory or self._temporary or ""
+        replicas, in_sync = min(brokers, 3), min(brokers, 2)
+        self._properties: dict[str, Property] = {
+            "default.replication.factor": replicas,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "min.insync.replicas": in_sync,
+            "transaction.state.log.min.isr": in_sync,
+            **(properties or {}),
+        }
         self._count = brokers
+        self._port = port
         self._network = ClusterNetwork() if has_network else None
         self.zookeeper = RunningZooKeeper(port=find_stable_port(), data_directory=self._path("zookeeper"))
         self.brokers: dict[int, RunningBroker] = {}
@@ -109,16 +126,17 @@ class RunningCluster:
         self._connected().shape(delay_ms=delay_ms, megabits_per_s=megabits_per_s, loss=loss)
 
     def close(self) -> None:
-        """Stop everything and remove the data."""
+        """End all processes at once, without hand-overs. Remove the data of a temporary directory."""
         with contextlib.ExitStack() as closing:
-            closing.callback(shutil.rmtree, self._directory, ignore_errors=True)
+            if self._temporary is not None:
+                closing.callback(shutil.rmtree, self._temporary, ignore_errors=True)
             if self._network is not None:
                 closing.callback(self._network.close)
             closing.callback(self.zookeeper.close)
-            for broker in self.brokers.values():
-                closing.callback(broker.close)
-                if broker.is_running:
-                    os.kill(broker.pid, signal.SIGKILL)  # at once: the order of stops would take hand-overs
+            if self.brokers:
+                with ThreadPoolExecutor(len(self.brokers)) as ending:
+                    end = RunningBroker.stop if self._temporary is None else RunningBroker.kill
+                    list(ending.map(end, self.brokers.values()))
 
     def __enter__(self) -> Self:
         try:
@@ -144,7 +162,8 @@ class RunningCluster:
         return os.path.join(self._directory, name)
 
     def _member(self, node_id: int) -> RunningBroker:
-        client_port, broker_port = find_stable_port(), find_stable_port()
+        client_port = self._port + node_id - 1 if self._port else find_stable_port()
+        broker_port = find_stable_port()
         name, advertised_port, zookeeper_port = str(node_id), broker_port, self.zookeeper.port
         if self._network is not None:
             advertised_port = self._network.open(name, broker_port)
@@ -166,21 +185,11 @@ def _listeners(broker_port: int, client_port: int) -> str:
     return f"{BROKER_LISTENER}://127.0.0.1:{broker_port},PLAINTEXT://127.0.0.1:{client_port}"
 
 
-def replication_properties(replicas: int, in_sync: int) -> dict[str, Property]:
-    """The number of replicas of all topics, and how many of them must have a record before it is acknowledged."""
-    properties: dict[str, Property] = {"default.replication.factor": replicas, "min.insync.replicas": in_sync}
-    for topic in REPLICATED_TOPICS:
-        properties[f"{topic}.replication.factor"] = replicas
-    properties["transaction.state.log.min.isr"] = in_sync
-    return properties
-
-
 @contextlib.contextmanager
 def cluster(
     brokers: int = 3, properties: Mapping[str, Property] | None = None, **more: Property
 ) -> Iterator[RunningCluster]:
     """A running cluster: `with cluster(brokers=3) as running:`. Properties are those of every broker, and have Kafka's
     names: in a mapping with dots, as keywords with underscores instead."""
-    named = {name.replace("_", "."): value for name, value in more.items()}
-    with RunningCluster(brokers, {**(properties or {}), **named}) as running:
+    with RunningCluster(brokers, named_properties(properties, more)) as running:
         yield running

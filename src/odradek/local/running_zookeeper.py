@@ -1,19 +1,16 @@
-"""A ZooKeeper process for tests: started on a free port by `odradek zookeeper`, stopped, killed, suspended."""
+"""A ZooKeeper process on this machine: started on a free port by `odradek zookeeper`, stopped, killed, suspended."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from odradek.host.lifetime_pipe import LifetimePipe
-from odradek.local.stable_ports import find_stable_port
+from odradek.local.child_process import ChildProcess, odradek_command
+from odradek.local.ports import find_stable_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +19,7 @@ STOP_TIMEOUT_S = 60.0
 
 
 class ZooKeeperDidNotStart(RuntimeError):
-    """The message has its output."""
+    """The message is its error."""
 
 
 class RunningZooKeeper:
@@ -33,8 +30,7 @@ class RunningZooKeeper:
         self.port = port
         self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-zookeeper-")
         self._directory = data_directory or self._temporary
-        self._process: subprocess.Popen[str] | None = None
-        self._lifetime = LifetimePipe()
+        self._child = ChildProcess()
         self.server_pid = 0
 
     @property
@@ -44,37 +40,23 @@ class RunningZooKeeper:
 
     def start(self) -> Self:
         self.port = self.port or find_stable_port()  # one of the kernel's choice can be taken before the next start
-        command = [sys.executable, "-m", "odradek", "zookeeper", "--format", "json"]
-        command += [f"--port={self.port}", f"--data-dir={self._directory}"]
-        with self._lifetime.opened() as watched:
-            self._process = process = subprocess.Popen(
-                [*command, f"--stop-with={watched}"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=[watched],
-                text=True,
-                start_new_session=True,
-            )
-        assert process.stdout is not None
-        line = process.stdout.readline()  # the command itself has a time limit for the start
-        if not line:
-            _, errors = process.communicate()
+        options = ["--format=json", f"--port={self.port}", f"--data-dir={self._directory}"]
+        self._child.start(odradek_command("zookeeper", *options))
+        if not self._child.wait_until_ready():  # the command itself has a time limit for the start
             self.close()
-            raise ZooKeeperDidNotStart(errors.strip())
-        facts: dict[str, Any] = json.loads(line)
-        self.port, self.server_pid = facts["port"], facts["pid"]
+            raise ZooKeeperDidNotStart(self._child.error_text())
+        self.port, self.server_pid = self._child.facts["port"], self._child.facts["pid"]
         return self
 
     def stop(self) -> None:
         """Sessions survive: they continue when the server runs again before they expire."""
-        self._end(signal.SIGTERM)
+        self._child.end(signal.SIGTERM, STOP_TIMEOUT_S)
 
     def kill(self) -> None:
         """Kill the server, as a crash would."""
-        if self._process is not None and self._process.poll() is None:
+        if self._child.is_running:
             os.kill(self.server_pid, signal.SIGKILL)
-        self._end(signal.SIGTERM)
+        self.stop()
 
     def suspend(self) -> None:
         """The server hangs, with its connections open, until `resume`."""
@@ -96,24 +78,9 @@ class RunningZooKeeper:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def _end(self, signal_number: signal.Signals) -> None:
-        process, self._process = self._process, None
-        self._lifetime.close()
-        if process is None:
-            return
-        if process.poll() is None:
-            process.send_signal(signal_number)
-        process.wait(STOP_TIMEOUT_S)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-
 
 @contextlib.contextmanager
 def zookeeper() -> Iterator[RunningZooKeeper]:
     """A running server: `with zookeeper() as running: RunningBroker({"zookeeper.connect": running.connect})`."""
-    running = RunningZooKeeper()
-    try:
-        yield running.start()
-    finally:
-        running.close()
+    with RunningZooKeeper() as running:
+        yield running

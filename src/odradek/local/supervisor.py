@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.conventions.failures import Failure
+from odradek.conventions.failures import PROGRAM, Failure, without_prefix
 from odradek.host.logs import get_logger
-from odradek.host.service_manager import READY, STOPPING, notify_service_manager
-from odradek.local.broker_process import BrokerProcess
+from odradek.host.service_manager import READY, SOCKET_VARIABLE, STOPPING, notify_service_manager
+from odradek.local.child_process import ChildProcess, odradek_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.server.process_settings import ProcessSettings
 
@@ -25,6 +27,70 @@ FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
 STABLE_AFTER_S = 60.0  # a broker that was ready this long is started again at once when it dies
 STOP_TIMEOUT_S = 120.0  # for one broker, before it is killed
+
+
+class BrokerProcess:
+    """One broker. `report(process, has_ended)` is called by threads of this process. The log of the broker is copied to
+    that of this process, each line with the broker's id."""
+
+    def __init__(
+        self,
+        settings: ProcessSettings,
+        arguments: Sequence[str],
+        report: Callable[[BrokerProcess, bool], None],
+        *,
+        as_json: bool,
+    ) -> None:
+        self.settings = settings
+        self.last_error = ""
+        self._arguments = arguments
+        self._report = report
+        self._as_json = as_json
+        self.child = ChildProcess(on_ready=self._take_ports, on_line=self._take_line, on_output_end=self._wait)
+
+    @property
+    def node_id(self) -> int:
+        return self.settings.node_id
+
+    def start(self) -> None:
+        overrides = [f"--override={each}" for each in self.settings.overrides()]
+        style = os.environ.get("ODRADEK_LOG_FORMAT", "json" if self._as_json else "text")
+        self.child.start(
+            odradek_command("broker", *self._arguments, *overrides, "--format=json"),
+            {**os.environ, SOCKET_VARIABLE: "", "ODRADEK_LOG_FORMAT": style},  # the supervisor notifies
+        )
+
+    def end_text(self) -> str:
+        """How the process ended: `SIGKILL`, or `exit code 1: …` with its error."""
+        assert self.child.process is not None
+        code = self.child.process.returncode
+        if code < 0:
+            return signal.Signals(-code).name
+        return f"exit code {code}" + (f": {self.last_error}" if self.last_error else "")
+
+    def _take_ports(self) -> None:
+        """A broker that is started again has the same ports."""
+        ports = {each["listener"]: each["port"] for each in self.child.facts["endpoints"]}
+        self.settings = self.settings.with_ports(ports)
+        self._report(self, False)
+
+    def _wait(self) -> None:
+        self.child.wait()
+        self._report(self, True)
+
+    def _take_line(self, line: str) -> None:
+        if line.startswith(PROGRAM):
+            self.last_error = without_prefix(line.strip())
+        else:
+            print(self._with_node_id(line), file=sys.stderr, flush=True)
+
+    def _with_node_id(self, line: str) -> str:
+        if line.startswith("{"):
+            with contextlib.suppress(ValueError):
+                return json.dumps({"node_id": self.node_id, **json.loads(line)})
+        if self._as_json:  # a line of Python itself, such as a warning
+            return json.dumps({"node_id": self.node_id, "level": "warning", "event": line})
+        return f"[{self.node_id}] {line}"
 
 
 class _Event(NamedTuple):
@@ -62,15 +128,11 @@ class Supervisor:
         self._delays = RestartDelays()
         self._restarts: dict[int, float] = {}  # when to start which broker again
         self._processes = {
-            each.node_id: BrokerProcess(
-                each,
-                arguments,
-                lambda process: self._events.put(_Event(process=process)),
-                lambda process: self._events.put(_Event(process=process, has_ended=True)),
-                as_json=as_json,
-            )
-            for each in settings
+            each.node_id: BrokerProcess(each, arguments, self._put, as_json=as_json) for each in settings
         }
+
+    def _put(self, process: BrokerProcess, has_ended: bool) -> None:
+        self._events.put(_Event(process=process, has_ended=has_ended))
 
     def run(self) -> None:
         """Until SIGTERM or Ctrl-C. Failure if a broker does not start."""
@@ -102,7 +164,7 @@ class Supervisor:
 
     def _wait_until_ready(self) -> bool:
         """False after a signal."""
-        while not all(process.is_ready for process in self._processes.values()):
+        while not all(process.child.facts for process in self._processes.values()):
             event = self._events.get()
             if event.signal is not None:
                 log.info("stopping", signal=event.signal.name)
@@ -138,7 +200,7 @@ class Supervisor:
         now = time.monotonic()
         if not event.has_ended:
             self._delays.is_ready(process.node_id, now)
-            log.info("broker is ready", node_id=process.node_id, pid=process.pid)
+            log.info("broker is ready", node_id=process.node_id, pid=process.child.pid)
             return
         delay_s = self._delays.after_death(process.node_id, now)
         self._restarts[process.node_id] = now + delay_s
@@ -147,17 +209,17 @@ class Supervisor:
     def _stop(self) -> None:
         """One after another, the last first, so that each hands over what it leads to those that remain."""
         for process in reversed(self._processes.values()):
-            if not process.is_running:
+            if not process.child.is_running:
                 continue
-            process.send(signal.SIGTERM)
+            process.child.send(signal.SIGTERM)
             deadline = time.monotonic() + STOP_TIMEOUT_S
-            while not process.wait(0):
+            while process.child.is_running:
                 try:
                     event = self._events.get(timeout=max(deadline - time.monotonic(), 0))
                 except queue.Empty:
                     log.warning("broker is killed: it did not stop in time", node_id=process.node_id)
-                    process.send(signal.SIGKILL)
-                    process.wait()
+                    process.child.send(signal.SIGKILL)
+                    process.child.wait()
                     break
                 if event.signal is not None:
                     self._stop_at_once(event.signal)
@@ -165,14 +227,14 @@ class Supervisor:
     def _stop_at_once(self, number: signal.Signals) -> None:
         """A second signal: every broker exits without a clean shutdown."""
         log.warning("stopping all brokers at once", signal=number.name)
-        for process in self._processes.values():
-            process.send(signal.SIGKILL)
-        for process in self._processes.values():
-            if process.is_running:
-                process.wait()
+        running = [process.child for process in self._processes.values() if process.child.is_running]
+        for child in running:
+            child.send(signal.SIGKILL)
+        for child in running:
+            child.wait()
 
     def _ready_text(self) -> str:
-        brokers = [{**process.facts, "pid": process.pid} for process in self._processes.values()]
+        brokers = [{**process.child.facts, "pid": process.child.pid} for process in self._processes.values()]
         if self._as_json:
             return json.dumps(
                 {

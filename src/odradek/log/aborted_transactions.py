@@ -23,8 +23,8 @@ T = TypeVar("T")
 def read_committed(
     log: PartitionLog, fetch_offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
 ) -> tuple[FileSlice | ErrorCode | None, Sequence[AbortedTransaction]]:
-    """As `PartitionLog.read`, with the aborted transactions that overlap the returned batches. `end_offset` is at most
-    the last stable offset."""
+    """Like `PartitionLog.read`, with the aborted transactions that overlap the returned batches. `end_offset` is at
+    most the last stable offset."""
 
     def read(segments: Sequence[Segment]) -> tuple[FileSlice | ErrorCode | None, Sequence[AbortedTransaction]]:
         records = log.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)

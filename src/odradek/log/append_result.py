@@ -18,7 +18,7 @@ class AppendResult(NamedTuple):
 
 
 CONVERT_FIRST = AppendResult(ErrorCode.UNKNOWN_SERVER_ERROR)
-"""By identity: nothing was appended, because the batch must be converted on a worker first."""
+"""Compared by identity: nothing was appended, because a worker must convert the batch first."""
 
 
 def not_appended(verdict: ErrorCode | ProducerBatch, has_append_time: bool) -> AppendResult:

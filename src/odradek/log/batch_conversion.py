@@ -15,7 +15,13 @@ from odradek.protocol.batch import (
     replace_records,
     set_max_timestamp,
 )
-from odradek.protocol.compression import DecompressedTooLarge, compress, decompress, decompress_in_place
+from odradek.protocol.compression import (
+    DecompressedTooLarge,
+    compress,
+    decompress,
+    decompress_in_place,
+    is_one_frame,
+)
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.record_checks import begins_with_record, check_records, every_record_has_a_key
@@ -146,7 +152,11 @@ def _has_too_many_records(header: BatchHeader, config: LogConfig) -> bool:
 def _decompress(batch: memoryview, header: BatchHeader, config: LogConfig, limit_bytes: int) -> Bytes:
     """Loops over records are faster with bytes; without one, the copy is saved."""
     unpack = decompress if _reads_every_record(header, config) else decompress_in_place
-    return unpack(header.compression, batch[HEADER_SIZE_BYTES:], limit_bytes)
+    codec, section = header.compression, batch[HEADER_SIZE_BYTES:]
+    records = unpack(codec, section, limit_bytes)
+    if config.produce_validation is not ProduceValidation.HEADER and not is_one_frame(codec, section, len(records)):
+        raise MalformedMessage("compressed records in several frames, or in one that no producer writes")
+    return records
 
 
 def convert_batch(
@@ -160,7 +170,7 @@ def convert_batch(
     try:
         records = _decompress(batch, header, config, config.decompressed_limit_bytes)
     except DecompressedTooLarge:
-        return ErrorCode.INVALID_RECORD if _reads_every_record(header, config) else batch
+        return ErrorCode.MESSAGE_TOO_LARGE  # the Java client then splits its batch
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
     return _convert_records(records, batch, header, config, None, pause)

@@ -34,7 +34,7 @@ class CheckedBatches(NamedTuple):
     refused: BatchHeader | None
 
     def result(self, size_bytes: int) -> FollowerAppend:
-        """Of appending all `headers`, which are of so many bytes."""
+        """The result after all `headers`, of `size_bytes` in total, are appended."""
         if self.refused is None:
             return FollowerAppend(self.error, len(self.headers), size_bytes)
         return FollowerAppend(

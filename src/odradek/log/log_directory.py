@@ -227,7 +227,7 @@ class LogDirectory:
         return found
 
     def write_partition_metadata(self, topic: str, index: int, topic_id: uuid.UUID, path: str | None = None) -> None:
-        """Not synced: the metadata store knows the id too, and thousands of partitions may be created at once."""
+        """Does not sync: the metadata store has the id too, and thousands of partitions may be created at once."""
         data = _encode_partition_metadata(topic, index, topic_id)
         directory = path or self.partition_directory(topic, index)
         file = self._host.disk.open(f"{directory}/{PARTITION_METADATA_FILE}", create=True)

@@ -12,7 +12,7 @@ from odradek.host.disk import File
 from odradek.host.host import Host
 from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_headers
-from odradek.log.compaction.cleaned_segment import complete_swaps, has_compaction_files
+from odradek.log.cleaned_segment import complete_swaps, has_compaction_files
 from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from odradek.log.log_config import LogConfig

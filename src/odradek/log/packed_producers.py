@@ -61,7 +61,7 @@ class PackedProducers:
         return entry
 
     def add(self, producer_id: int, entry: ProducerEntry) -> None:
-        """Of a producer that is not here, and has no open transaction."""
+        """Adds a producer that is not here and has no open transaction."""
         index = bisect_left(self._ids, producer_id)
         self._ids.insert(index, producer_id)
         self._positions.insert(index, len(self._data))

@@ -143,7 +143,7 @@ class PartitionLog(StoredLog):
     def _convert(
         self, batch: memoryview, header: BatchHeader, conversion: Conversion | None, now_ms: int
     ) -> tuple[memoryview, int] | AppendResult:
-        """As `convert_at_append`, with the largest timestamp."""
+        """Like `convert_at_append`, with the largest timestamp."""
         converted = convert_at_append(batch, header, self.config, conversion)
         if isinstance(converted, AppendResult):
             return converted
@@ -225,8 +225,8 @@ class PartitionLog(StoredLog):
     def read(
         self, fetch_offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
     ) -> FileSlice | ErrorCode | None:
-        """From the batch that holds `fetch_offset` to the one that ends before `end_offset`, within one segment. The
-        slice may end inside a batch after the first, as in Kafka. A first batch larger than `max_bytes` is returned
+        """Reads from the batch that holds `fetch_offset` to the one that ends before `end_offset`, within one segment.
+        The slice may end inside a batch after the first, as in Kafka. A first batch larger than `max_bytes` is returned
         whole with `whole_first_batch`, else not at all: clients take bytes without a whole batch for an error."""
         segment_list = self._segments
         segments = segment_list.segments  # before the log end, which a truncation lowers first

@@ -40,8 +40,8 @@ class ProducerEntries:
         yield from self._packed
 
     def get(self, producer_id: int) -> ProducerEntry | None:
-        """To be read: changes of a producer that is packed are not kept. Nothing is changed, so that a worker can read
-        at the same time."""
+        """Returns an entry for reading only: a change to a packed producer would be lost. `get` itself changes nothing,
+        so that a worker can read at the same time."""
         return self.recent.get(producer_id) or self._packed.get(producer_id)
 
     def __getitem__(self, producer_id: int) -> ProducerEntry:
@@ -82,7 +82,7 @@ class ProducerEntries:
     # Changing
 
     def get_recent(self, producer_id: int) -> ProducerEntry | None:
-        """To be changed."""
+        """Returns an entry that the caller may change."""
         entry = self.recent.get(producer_id)
         if entry is None:
             entry = self._packed.take(producer_id)

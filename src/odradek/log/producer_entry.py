@@ -59,7 +59,7 @@ class ProducerEntry:
 
     @property
     def last_data_offset(self) -> int:
-        """Of its last batch; NO_OFFSET if a marker has begun its epoch: it has no batch to send again then."""
+        """The end of the last batch; NO_OFFSET if a marker has begun the epoch: it has no batch to send again then."""
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
     def summary(self, producer_id: int) -> ProducerSummary:

@@ -39,8 +39,8 @@ def rebuild_producers(
 def recover_segment(
     segment: Segment, index_interval_bytes: int, snapshots: SnapshotFiles, earlier_segments: Sequence[Segment]
 ) -> int:
-    """As `Segment.recover`. The transaction index follows from the batches and the producer state at the segment's base
-    offset. Blocks."""
+    """Like `Segment.recover`. The transaction index follows from the batches and the producer state at the segment's
+    base offset. Blocks."""
     producers = ProducerState()
     rebuild_producers(producers, snapshots, earlier_segments, segment.base_offset)
     return segment.recover(
@@ -59,7 +59,7 @@ def find_aborted_transactions(
 def replay_segment(
     snapshots: SnapshotFiles, earlier_segments: Sequence[Segment], segment: Segment
 ) -> tuple[list[AbortedTransaction], bool]:
-    """As `find_aborted_transactions`, and whether every batch of the segment could be read."""
+    """Like `find_aborted_transactions`; also returns whether every batch of the segment could be read."""
     producers = ProducerState()
     rebuild_producers(producers, snapshots, earlier_segments, segment.base_offset)
     file = segment.file
@@ -75,7 +75,7 @@ def replay_segment(
 def replay_stored_batch(
     producers: ProducerState, header: BatchHeader, file: File, position: int
 ) -> AbortedTransaction | None:
-    """As `replay_batch`, for a batch in a segment file."""
+    """Like `replay_batch`, for a batch in a segment file."""
     if header.producer_id < 0:
         return None
     is_read = header.is_control and header.size_bytes <= LARGEST_CONTROL_BATCH_BYTES

@@ -18,7 +18,7 @@ T = TypeVar("T")
 def read_segments(
     segments: Sequence[Segment], fetch_offset: int, max_bytes: int, end_offset: int, whole_first_batch: bool
 ) -> FileSlice | ErrorCode | None:
-    """As PartitionLog.read, for offsets within the log. FileNotFoundError when a segment is removed."""
+    """Like PartitionLog.read, for offsets within the log. FileNotFoundError when a segment is removed."""
     segment = segments[-1]
     place: tuple[int, int] | None
     if fetch_offset >= segment.base_offset:

@@ -77,7 +77,7 @@ class Segment(StoredSegment):
         self.first_timestamp = first[1].max_timestamp if first else NO_TIMESTAMP
 
     def _load_recent_batches(self, position: int) -> bool:
-        """From the last indexed batch, at `position`, to the end; False when the file does not end with a batch."""
+        """Reads from the last indexed batch, at `position`, to the end; False when the file does not end with one."""
         end_position = self.size_bytes
         self.recent_batches = RecentBatches(0)
         self.bytes_since_index_entry = 0
@@ -210,7 +210,7 @@ class Segment(StoredSegment):
     def _locate_past_damaged_entry(
         self, offset: int, position: int, place: tuple[int, int] | None
     ) -> tuple[int, int] | None:
-        """As `locate`, without the index unless its entry leads to a batch that begins at or before the offset."""
+        """Like `locate`, without the index unless its entry leads to a batch that begins at or before the offset."""
         header = next((header for _, header in scan_headers(self.file, position, self.size_bytes)), None)
         if header is not None and self.base_offset <= header.base_offset <= offset:
             return place
@@ -299,7 +299,7 @@ class Segment(StoredSegment):
         return file_size - valid_bytes
 
     def init_empty(self) -> None:
-        """In memory only: readers find no batch in the segment, and appends begin with empty indexes."""
+        """Empties the segment in memory only: readers find no batch, and appends begin with empty indexes."""
         self.offset_index.create()
         self.time_index.create()
         self.transaction_index.create()

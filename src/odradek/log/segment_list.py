@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from odradek.host.host import Host
-from odradek.log.compaction.cleaned_segment import CleanedSegment, take_names
+from odradek.log.cleaned_segment import CleanedSegment, take_names
 from odradek.log.log_config import LogConfig
 from odradek.log.log_loading import choose_jitter
 from odradek.log.producer_state import ProducerState

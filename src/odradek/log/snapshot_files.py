@@ -30,7 +30,7 @@ class SnapshotFiles:
         return file_path(self._directory, offset, SNAPSHOT_SUFFIX)
 
     def write(self, producers: ProducerState, offset: int) -> None:
-        """Not durable before `sync`: a roll happens on the event loop."""
+        """Writes a snapshot, which is durable only after `sync`: a roll happens on the event loop."""
         data = encode_snapshot(producers.entries.summaries())
         file = self._disk.open(self.path(offset), create=True)
         file.write_at(data, 0)

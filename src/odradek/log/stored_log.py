@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from odradek.host.host import Host
 from odradek.host.worker_lock import WorkerLock
-from odradek.log.compaction.cleaned_segment import CleanedSegment
+from odradek.log.cleaned_segment import CleanedSegment
 from odradek.log.log_config import LogConfig
 from odradek.log.log_loading import LoadedLog
 from odradek.log.segment import Segment
@@ -59,7 +59,7 @@ class StoredLog:
         self._opened_end_offset = loaded.log_end_offset
         self._is_changed = bool(loaded.unsynced_segments)
         self.aside_names = loaded.aside_names
-        """Of files with segments that recovery has set aside."""
+        """Names of files with segments that recovery has set aside."""
 
     @property
     def segments(self) -> Sequence[Segment]:

@@ -100,7 +100,7 @@ class TimeIndex:
         return timestamp, relative_offset
 
     def copy_before(self, relative_offset: int) -> "TimeIndex | None":
-        """As OffsetIndex.copy_before."""
+        """Like OffsetIndex.copy_before."""
         copy = TimeIndex(self._disk, self.path)
         if self.timestamps is None:
             if not copy.load():

@@ -91,7 +91,7 @@ def _first_with_max_timestamp(newest: Segment, log_start_offset: int, reading: R
 
 
 def _release(segment: Segment) -> None:
-    """Not the indexes of a segment that is written to: a truncation, on another thread, has yet to write those of the
+    """Keeps the indexes of a segment that is written to: a truncation, on another thread, is to write those of the
     segment that it cuts, and appends need those of the active one."""
     if not segment.is_writable:
         segment.release()

@@ -138,7 +138,7 @@ class TransactionIndex:
             return None
 
     def append(self, aborted: AbortedTransaction) -> None:
-        """In the order of the markers."""
+        """Appends entries in the order of their markers."""
         assert self._entries is not None, "the index of an old segment is read-only"
         self._entries += encode_transaction_index((aborted,))
 

@@ -1,4 +1,4 @@
-"""Where the brokers of an image are reached by other brokers."""
+"""The addresses at which brokers reach the other brokers of an image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def broker_address(broker: BrokerImage | None, listener_name: str) -> BrokerAddr
 
 
 def other_addresses(image: MetadataImage, own_id: int, listener_name: str) -> list[BrokerAddress]:
-    """Of the other brokers that are not fenced."""
+    """The addresses of the other brokers that are not fenced."""
     return [
         address
         for broker in image.brokers.values()

@@ -62,7 +62,7 @@ def _dynamic_of(config: BrokerConfig) -> _Dynamic:
 
 
 def _step_back(name: str, layer: dict[str, str], used: dict[str, str]) -> None:
-    """To the value that was used last; if that is the present one, or there is none, the setting is left out."""
+    """Restores the value that was used last. If that is the present one, or there is none, the setting is left out."""
     last = used.pop(name, None)
     if last is None or last == layer[name]:
         del layer[name]

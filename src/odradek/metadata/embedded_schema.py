@@ -99,7 +99,7 @@ def write_snapshot(database: sqlite3.Connection, version: int, changes: Iterable
 
 
 def convert_to_newest_schema(database: sqlite3.Connection) -> None:
-    """In one transaction: after a crash the file has the one schema or the other."""
+    """Converts in one transaction, so that after a crash the file has the one schema or the other."""
     with Transaction(database):
         meta = read_meta(database)
         if int(meta["schema_version"]) == SCHEMA_VERSION:

@@ -57,8 +57,8 @@ async def read_parts(session: ZooKeeperSession, path: str, part_count: int) -> b
 
 
 async def delete_nodes(session: ZooKeeperSession, paths: Sequence[str]) -> None:
-    """In this order, without atomicity. A node that another process has deleted leaves others of its batch, for the
-    next call."""
+    """Deletes the nodes in this order, not atomically. If another process has deleted a node, the others of its batch
+    stay for the next call."""
     for start in range(0, len(paths), DELETES_AT_ONCE):
         try:
             await session.multi([DeleteNode(path) for path in paths[start : start + DELETES_AT_ONCE]])

@@ -102,7 +102,7 @@ class Snapshots:
             log.error("metadata snapshot failed", exc_info=problem)
 
     async def take(self, fence: CheckVersion) -> None:
-        """Of the newest image. `Fenced` when another controller has taken over."""
+        """Writes a snapshot of the newest image. `Fenced` when another controller has taken over."""
         contained, _ = await self._read_head()  # the image has its commits, and may have later ones
         image = await self._load()
         parts = await self._workers.run(lambda: split_into_parts(encode_changes(image_as_changes(image))))

@@ -144,7 +144,7 @@ class ZooKeeperStore:
             return controller_epoch
 
     async def claim_if_vacant(self, node_id: int) -> int | None:
-        """As `claim_controller`, but None when there is a controller whose session is alive."""
+        """Like `claim_controller`, but None when there is a controller whose session is alive."""
         async with self._readable_errors():
             return await self.claims.claim(node_id, takes_over=False)
 

@@ -7,6 +7,7 @@ with independent blocks (KIP-57: Java refuses dependent ones).
 import enum
 import mmap
 import struct
+import zlib
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -33,6 +34,12 @@ SNAPPY_LARGEST_RATIO = 32
 LZ4_DEFAULT_LEVEL = 9
 FIRST_OUTPUT_BYTES = 16 * 1024
 MAPPED_BYTES = 1 << 20
+GZIP_FORMAT = 31  # of zlib
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_FIXED_FLAGS, LZ4_PLAIN_FLAGS = 0xE1, 0x60  # version 1, independent blocks, no dictionary
+LZ4_HAS_BLOCK_CHECKSUMS, LZ4_HAS_SIZE, LZ4_HAS_CHECKSUM = 0x10, 0x08, 0x04
+LZ4_EMPTY_BLOCKS = (1, 1 << 31)  # compressed and not compressed
+LZ4_SMALL_BLOCK_BYTES = 256  # producers write larger ones; the number of blocks is limited accordingly
 # The message of each decompressor if the output buffer is too small.
 OUTPUT_FULL = "failed to write whole buffer"
 
@@ -68,7 +75,7 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
 
 
 def decompress_in_place(codec: Compression, data: Bytes, limit_bytes: int) -> bytes | memoryview:
-    """As `decompress`, without a copy of the output: for readers that take no slices of it."""
+    """Like `decompress`, without a copy of the output: for readers that take no slices of it."""
     if codec is Compression.GZIP:
         return _decompress_growing(cramjam.gzip.decompress_into, data, limit_bytes)
     if codec is Compression.SNAPPY:
@@ -80,6 +87,37 @@ def decompress_in_place(codec: Compression, data: Bytes, limit_bytes: int) -> by
     if len(data) > limit_bytes:
         raise DecompressedTooLarge(f"records of {len(data)} bytes exceed the limit of {limit_bytes} bytes")
     return bytes(data)
+
+
+def is_one_frame(codec: Compression, data: Bytes, size_bytes: int) -> bool:
+    """Whether data that decompresses to `size_bytes` is one frame, as producers write it.
+
+    The formats allow more than clients read: librdkafka ends its process at an empty member of gzip; the Java client
+    reads no second frame of LZ4, no dependent and no empty blocks."""
+    if codec is Compression.GZIP:  # the last member has all bytes, and the first one has some
+        is_whole = int.from_bytes(data[-4:], "little") == size_bytes
+        return is_whole and zlib.decompressobj(GZIP_FORMAT).decompress(data, 1) != b""
+    return codec is not Compression.LZ4 or _is_lz4_frame_of_producers(data, size_bytes)
+
+
+def _is_lz4_frame_of_producers(data: Bytes, size_bytes: int) -> bool:
+    flags, position = data[4], 7
+    if data[:4] != LZ4_MAGIC or flags & LZ4_FIXED_FLAGS != LZ4_PLAIN_FLAGS:
+        return False
+    if flags & LZ4_HAS_SIZE:
+        if int.from_bytes(data[6:14], "little") != size_bytes:
+            return False
+        position += 8
+    checksum_bytes = 4 if flags & LZ4_HAS_BLOCK_CHECKSUMS else 0
+    for _ in range(2 + size_bytes // LZ4_SMALL_BLOCK_BYTES):
+        block_bytes = int.from_bytes(data[position : position + 4], "little")
+        position += 4
+        if not block_bytes:
+            return position + (4 if flags & LZ4_HAS_CHECKSUM else 0) == len(data)
+        if block_bytes in LZ4_EMPTY_BLOCKS:
+            return False
+        position += (block_bytes & 0x7FFFFFFF) + checksum_bytes
+    return False
 
 
 def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> memoryview:

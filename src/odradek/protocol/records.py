@@ -219,7 +219,7 @@ def read_times(batch: Bytes, limit_bytes: int, pause: Pause | None = None) -> It
 
 
 def read_times_of(data: Bytes, header: BatchHeader, pause: Pause | None = None) -> Iterator[tuple[int, int]]:
-    """As `read_times`, for the decompressed records of a batch."""
+    """Like `read_times`, for the decompressed records of a batch."""
     check_record_count(header.record_count, data)
     position = 0
     previous_delta = -1

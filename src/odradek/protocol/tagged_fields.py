@@ -7,8 +7,8 @@ from odradek.protocol.slices import Part
 from odradek.protocol.varints import Bytes, decode_unsigned_varint, encode_unsigned_varint
 
 MOST_TAGGED_FIELDS = 1_000
-"""In one section. No message of Kafka has more than a few; a frame of megabytes could declare millions, which would
-occupy the event loop for as long as it takes to skip them."""
+"""The largest number in one section. No message of Kafka has more than a few; a frame of megabytes could declare
+millions, which would occupy the event loop for as long as it takes to skip them."""
 
 
 def check_tagged_field_count(count: int) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.background import BackgroundEnded
 from odradek.host.logs import get_logger
+from odradek.log.cleaned_segment import discard_unused
 from odradek.log.compaction.batch_filter import LastRecord
 from odradek.log.compaction.choice import Cleanable, assess, choose_first_dirty_offset
-from odradek.log.compaction.cleaned_segment import discard_unused
 from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, CompactionOutcome, compact
 from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.protocol.malformed import MalformedMessage
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
     from odradek.host.workers import WorkerPool
-    from odradek.log.compaction.cleaned_segment import CleanedSegment
+    from odradek.log.cleaned_segment import CleanedSegment
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
     from odradek.log.segment import Segment
@@ -79,8 +79,15 @@ class Compaction:
         """Begin a round in each log directory that may have anything to compact, unless one is running there."""
         if self._is_stopped or not self._broker_config().log_cleaner_enable:
             return
+        clock = self._host.clock
+        begun_ms = clock.monotonic_ms()
+
+        def current_ms() -> int:
+            """Rounds of a busy directory have no end: tombstones must expire meanwhile."""
+            return now_ms + int(clock.monotonic_ms() - begun_ms)
+
         for directory in dict.fromkeys(partition.directory for partition in self._table if is_rolled(partition)):
-            compact_all = functools.partial(self._compact_all, directory, now_ms)
+            compact_all = functools.partial(self._compact_all, directory, current_ms)
             self._rounds.begin(directory, compact_all, "compaction in a log directory")
 
     @property
@@ -138,17 +145,17 @@ class Compaction:
 
     # One round: until no log of the directory is worth compacting
 
-    async def _compact_all(self, directory: LogDirectory, now_ms: int) -> None:
+    async def _compact_all(self, directory: LogDirectory, current_ms: Callable[[], int]) -> None:
         failed_partitions: set[Partition] = set()
         while not self._is_stopped:
-            assessed = await self._choose(directory, now_ms, failed_partitions)
+            assessed = await self._choose(directory, current_ms(), failed_partitions)
             if assessed is None:
                 return
             async with self._turn:
                 if not self._is_current(assessed):
                     continue
                 partition, partition_log = assessed.partition, assessed.partition.log
-                is_compacted = await self._compact_one(assessed, now_ms)
+                is_compacted = await self._compact_one(assessed, current_ms())
             is_clean = await self._discard_unused(partition, partition_log, directory)
             if is_compacted and is_clean:
                 await self._checkpoint(directory)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.controller.offline_replicas import MAX_OFFLINE_REPLICAS, OfflineReplica, counts_on
+from odradek.controller.decisions.offline_replicas import MAX_OFFLINE_REPLICAS, OfflineReplica, counts_on
 from odradek.host.logs import get_logger
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ class PartitionKey(NamedTuple):
 
 
 class FetchPosition(NamedTuple):
-    """Where a follower is in one partition."""
+    """The position of a follower in one partition."""
 
     fetch_offset: int
     leader_epoch: int

@@ -7,16 +7,21 @@ truncated first, or whose fetch was refused, is left out of the fetches until it
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from odradek.replica.fetch_request_session import FetchPosition, FetchRequestSession, PartitionKey
 from odradek.replica.followed_partition import FollowedPartition, Next, Step
-from odradek.replica.leader_log_range import fetch_log_range
 from odradek.replica.replication_counts import ReplicationCounts
 
 if TYPE_CHECKING:
@@ -42,6 +47,16 @@ _SESSION_ERRORS = frozenset(
 )
 
 SHORTEST_RETRY_MS = 50.0  # to a leader that cannot be reached
+
+
+LATEST, EARLIEST = -1, -2
+
+
+class LogRange(NamedTuple):
+    """The first and last offset of a leader's log, by ListOffsets requests."""
+
+    start_offset: int
+    end_offset: int
 
 
 class FollowerFetcher:
@@ -306,7 +321,7 @@ class FollowerFetcher:
         cut, one that ends before the leader's begins starts again there."""
         partition = followed.partition
         timeout_ms = self._config.replica_socket_timeout_ms
-        found = await fetch_log_range(self.client, partition, self._node_id, timeout_ms=timeout_ms)
+        found = await _fetch_log_range(self.client, partition, self._node_id, timeout_ms=timeout_ms)
         if not followed.is_following:
             return
         if found is None:
@@ -329,3 +344,24 @@ class FollowerFetcher:
         self._tasks.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
             log.error("a task of a follower failed", leader=str(self.client.address), exc_info=problem)
+
+
+async def _fetch_log_range(
+    client: BrokerClient, partition: Partition, node_id: int, *, timeout_ms: float
+) -> LogRange | None:
+    """None when the broker does not lead in this leader epoch. BrokerUnavailable as for every call."""
+    found = []
+    leader_epoch = partition.leader_epoch
+    for timestamp in (EARLIEST, LATEST):
+        asked = ListOffsetsPartition(
+            partition_index=partition.index, current_leader_epoch=leader_epoch, timestamp=timestamp
+        )
+        request = ListOffsetsRequest(
+            replica_id=node_id, topics=[ListOffsetsTopic(name=partition.topic, partitions=[asked])]
+        )
+        response = await client.call(request, ListOffsetsResponse, timeout_ms=timeout_ms)
+        answer = response.topics[0].partitions[0]
+        if answer.error_code != ErrorCode.NONE:
+            return None
+        found.append(answer.offset)
+    return LogRange(*found)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FollowingPartition(Protocol):
-    """What is used of a partition here."""
+    """The part of a partition that is used here."""
 
     log: PartitionLog
     leadership: Leadership

@@ -35,7 +35,7 @@ def fetch_from_follower(
     whole_first_batch: bool,
     isolation: FetchIsolation,
 ) -> FetchResult:
-    """As `partition_fetch.fetch_from`, of a partition that this broker follows."""
+    """Like `partition_fetch.fetch_from`, for a partition that this broker follows."""
     error = _check(partition, fetch_offset, current_leader_epoch)
     if error is not _NONE:
         return FetchResult(error)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.controller.in_sync_decisions import InSyncProposal
+from odradek.controller.decisions.in_sync_sets import InSyncProposal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from odradek.replica.in_sync_replicas import NEVER_MS, InSyncReplicas
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from odradek.controller.in_sync_decisions import InSyncResult
+    from odradek.controller.decisions.in_sync_sets import InSyncResult
     from odradek.log.partition_log import PartitionLog
     from odradek.metadata.entities import PartitionImage
     from odradek.replica.replica_watch import ReplicaWatches
@@ -45,7 +45,7 @@ _OUTDATED = frozenset(
 
 
 class LeadingPartition(Protocol):
-    """What is used of a partition here."""
+    """The part of a partition that is used here."""
 
     topic_id: UUID
     index: int
@@ -235,8 +235,8 @@ class Followers:
         return self._partition.is_leader and self._partition.followers is self
 
     def proposal(self) -> InSyncProposal | None:
-        """As it was when it was decided, also if it is sent later or again: a member may have registered again since,
-        without the records that it was chosen for, and the controller knows that by its broker epoch (KIP-903)."""
+        """The proposal as it was decided, even if it is sent later or again: a member may have registered again since,
+        without the records for which it was chosen. The controller detects that by its broker epoch (KIP-903)."""
         return None if self.in_sync.proposed is None or not self.is_current else self._proposal
 
     def resume(self) -> None:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.replica.hosted_topic import HostedTopic
+from odradek.replica.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from odradek.log.log_directory import LogDirectory
-    from odradek.replica.partition import Partition
+
+
+class HostedTopic(dict[int, Partition]):
+    """The partitions of one topic on this broker, by index: not every index is here."""
+
+    __slots__ = ("name", "topic_id")
+
+    def __init__(self, name: str, topic_id: UUID) -> None:
+        super().__init__()
+        self.name = name
+        self.topic_id = topic_id
 
 
 class HostedPartitions:

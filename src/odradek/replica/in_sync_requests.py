@@ -7,16 +7,16 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.controller.in_sync_decisions import InSyncResult
+from odradek.controller.decisions.in_sync_sets import InSyncResult
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.controller.in_sync_decisions import InSyncProposal
+    from odradek.controller.decisions.in_sync_sets import InSyncProposal
     from odradek.host.clock import Clock, Timer
-    from odradek.replica.in_sync_proposal import InSyncChannel, Proposer
+    from odradek.replica.replication_context import InSyncChannel, Proposer
 
 log = get_logger(__name__)
 

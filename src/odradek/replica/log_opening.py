@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
 from odradek.log.partition_log import PartitionLog
-from odradek.replica.moved_copies import choose_moved_copy, forget_moves, remove_if_moved
+from odradek.replica.moves.after_crash import choose_moved_copy, forget_moves, remove_if_moved
 from odradek.replica.offset_checkpoints import read_checkpoint
 
 if TYPE_CHECKING:

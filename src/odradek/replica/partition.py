@@ -16,7 +16,7 @@ Invariants, asserted here and in `leadership`:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
@@ -41,13 +41,29 @@ if TYPE_CHECKING:
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.metadata.entities import PartitionImage
     from odradek.protocol.control_records import EndTransactionMarker
-    from odradek.replica.ongoing_move import OngoingMove
     from odradek.replica.replication_context import ReplicationContext
     from odradek.replica.truncating import Truncations
 
 ALL_IN_SYNC = -1  # acks=all
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes longer than comparing with it
+
+
+class OngoingMove(Protocol):
+    """The part of a replica's move to another log directory that the partition and requests use."""
+
+    target: LogDirectory
+    is_cancelled: bool
+
+    @property
+    def is_copying(self) -> bool: ...
+
+    @property
+    def lag(self) -> int:
+        """How many offsets the copy is behind."""
+
+    @property
+    def size_bytes(self) -> int: ...
 
 
 class Partition(CommittedLog):
@@ -278,7 +294,7 @@ class Partition(CommittedLog):
         verification: VerificationGuard | None = None,
         conversion: Conversion | None = None,
     ) -> AppendResult:
-        """As `PartitionLog.append`. The batch is committed at once if no other replica and no flush is awaited."""
+        """Like `PartitionLog.append`. The batch is committed at once if no other replica and no flush is awaited."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if acks == ALL_IN_SYNC and self._has_too_few_in_sync:

@@ -20,10 +20,9 @@ from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.elections import Elections
 from odradek.replica.hosted_partitions import HostedPartitions
 from odradek.replica.leadership import LogState
-from odradek.replica.log_moves import LogMoves
+from odradek.replica.leadership_changes import LeadershipChanges
 from odradek.replica.log_opening import (
     PendingLog,
     choose_copies,
@@ -33,9 +32,10 @@ from odradek.replica.log_opening import (
     spread_evenly,
     survey,
 )
-from odradek.replica.log_openings import LogOpenings, Openings
+from odradek.replica.log_opening_jobs import LogOpeningJobs, Openings
 from odradek.replica.log_removal import close_directory, close_logs
 from odradek.replica.metadata_application import apply_config
+from odradek.replica.moves.log_moves import LogMoves
 from odradek.replica.name_releases import NameReleases
 from odradek.replica.offset_checkpoints import OffsetCheckpoints
 from odradek.replica.partition import Partition
@@ -92,8 +92,8 @@ class PartitionTable(HostedPartitions):
         self.removals = PartitionRemovals(host, self._end_other_work)
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed, self.moves.rows)
         self._names = NameReleases(self.removals, self._checkpoints, self.checkpoint)
-        self._openings = LogOpenings(host, self._adopt_in_order)
-        self.elections = Elections(node_id, run_in_order, self._report_late_change)
+        self._openings = LogOpeningJobs(host, self._adopt_in_order)
+        self.leadership_changes = LeadershipChanges(node_id, run_in_order, self._report_late_change)
         self.is_ending = False
 
     def absence(self, topic: str | UUID, index: int) -> ErrorCode:
@@ -143,7 +143,7 @@ class PartitionTable(HostedPartitions):
         if before.topics is not after.topics:
             changed = [topic for name, topic in after.topics.items() if before.topics.get(name) is not topic]
             self._remove_absent(before, after, changed)
-            await self.elections.apply_all(self._present(changed))
+            await self.leadership_changes.apply_all(self._present(changed))
             missing = [each for topic in changed for each in self._missing_logs(topic, after)]
             if missing:
                 await self._names.release(frozenset(each.key for each in missing))
@@ -180,7 +180,10 @@ class PartitionTable(HostedPartitions):
             (delayed if is_delayed else ready).append(each)
         hung = self._openings.hung_directories
         counts = {each: count for each, count in self._partition_counts.items() if each not in hung}
-        placed = self.moves.place(spread_evenly(ready, counts or self._partition_counts))
+        placed = [
+            each._replace(directory=self.moves.take_chosen_directory(each.key) or each.directory)
+            for each in spread_evenly(ready, counts or self._partition_counts)
+        ]
         self._take(await self._openings.open(placed, is_new=True, has_limit=True), delayed)
 
     def _take(self, openings: Openings, delayed: Iterable[PendingLog] = ()) -> None:
@@ -258,7 +261,7 @@ class PartitionTable(HostedPartitions):
         )
         if self._replication is not None and not is_new:
             partition.epochs.leader_epoch_at_start = pending.partition.leader_epoch
-        self.elections.apply(partition, pending.partition)
+        self.leadership_changes.apply(partition, pending.partition)
         self._insert(partition)
 
     # Removing
@@ -335,10 +338,12 @@ class PartitionTable(HostedPartitions):
     @property
     def has_delays(self) -> bool:
         """Whether partitions wait for log directories that hang."""
-        return self.elections.has_late or bool(self._openings.late_keys)
+        return self.leadership_changes.has_late or bool(self._openings.late_keys)
 
     def is_delayed(self, partition: Partition) -> bool:
-        return self.elections.is_late(partition) or (partition.topic, partition.index) in self._openings.late_keys
+        return (
+            self.leadership_changes.is_late(partition) or (partition.topic, partition.index) in self._openings.late_keys
+        )
 
     def has_failed(self, topic: str, index: int) -> bool:
         """Whether the partition is on this broker with a log that cannot be used."""
@@ -373,7 +378,7 @@ class PartitionTable(HostedPartitions):
 
     async def close(self) -> None:
         """Flush and close every log, then write the clean-shutdown files that let the next start skip recovery."""
-        self.elections.stop()
+        self.leadership_changes.stop()
         await self.moves.stop()
         await self.removals.stop()
         await asyncio.gather(*(self._close_directory(directory) for directory in self.directories))

@@ -27,7 +27,7 @@ class ProducerDescription(NamedTuple):
 
 
 class LogPartition(Protocol):
-    """What is used of a partition here."""
+    """The part of a partition that is used here."""
 
     log: PartitionLog
     high_watermark: int

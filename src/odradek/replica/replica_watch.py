@@ -49,8 +49,8 @@ class ReplicaWatches:
 
 
 class ReplicaWatch:
-    """Of one session of a follower under one registration. `changed` are the partitions to visit, by their keys in the
-    session."""
+    """Watches the partitions of one fetch session of a follower, which ends with the follower's registration. `changed`
+    has the partitions to visit, by their keys in the session."""
 
     __slots__ = ("_watched", "broker_epoch", "changed", "throttled", "waiting")
 

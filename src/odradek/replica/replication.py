@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from odradek.host.clock import Clock, Timer
     from odradek.metadata.entities import BrokerImage
     from odradek.metadata.image import MetadataImage
-    from odradek.replica.in_sync_proposal import InSyncChannel, Proposer
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
+    from odradek.replica.replication_context import InSyncChannel, Proposer
 
 log = get_logger(__name__)
 

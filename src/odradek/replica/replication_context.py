@@ -1,12 +1,34 @@
-"""What the partitions of a broker know of the rest of the cluster."""
+"""What the partitions of a broker know of the rest of the cluster, and how they ask for another in-sync set. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from odradek.replica.in_sync_proposal import Proposer
+    from collections.abc import Sequence
+
+    from odradek.controller.decisions.in_sync_sets import InSyncProposal, InSyncResult
     from odradek.replica.replication_throttle import ReplicationThrottle
+
+
+class InSyncChannel(Protocol):
+    """Requests of a leader for another in-sync set (AlterPartition)."""
+
+    async def propose(self, proposals: Sequence[InSyncProposal]) -> list[InSyncResult]:
+        """The results in the order of the proposals. Any exception means that the outcome is not known."""
+
+
+class Proposer(Protocol):
+    """The leader of one partition with a proposal."""
+
+    def proposal(self) -> InSyncProposal | None:
+        """The proposal to send; None when there is none any more."""
+
+    def check_in_sync(self) -> None:
+        """Propose what is due."""
+
+    def resolve(self, proposal: InSyncProposal, result: InSyncResult) -> bool:
+        """Carry out the controller's answer. False if the same proposal must be sent again."""
 
 
 class ReplicationContext(Protocol):

@@ -1,4 +1,4 @@
-"""What a broker counts of its replication, for its metrics."""
+"""Counters of a broker's replication, for its metrics."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def throttled_partitions(image: MetadataImage, side: str, node_id: int) -> dict[
 
 
 class ReplicationThrottle:
-    """Of one side of a broker. The rate is the mean over the last eleven seconds, as in Kafka: so much may pass at once
-    at the beginning."""
+    """Limits what a broker sends as leader, or fetches as follower. The rate is the mean over the last eleven seconds,
+    as in Kafka, so that a burst may pass at the beginning."""
 
     __slots__ = ("_monotonic_ms", "_partitions", "_rate", "_slots")
 

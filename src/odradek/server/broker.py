@@ -11,10 +11,10 @@ from odradek.configuration.metrics_listener import is_exposed
 from odradek.host.logs import get_logger
 from odradek.host.network import ShortAnswers, machine_name
 from odradek.host.receive_budget import ReceiveBudget
+from odradek.server.broker_monitoring import Monitoring
 from odradek.server.certificates import Certificates
 from odradek.server.connection_limits import ConnectionLimits
 from odradek.server.listener import Listener
-from odradek.server.monitoring.monitoring import Monitoring
 from odradek.server.node import Node
 
 if TYPE_CHECKING:

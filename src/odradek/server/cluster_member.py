@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from odradek.client.broker_clients import BrokerClients
 from odradek.client.broker_connection import BrokerUnavailable
+from odradek.configuration.broker_credentials import broker_credentials
 from odradek.controller.broker_session import BrokerSession, StaleBrokerEpoch
 from odradek.controller.controller_duties import ControllerDuties
-from odradek.controller.election import Election
+from odradek.controller.controller_election import Election
 from odradek.controller.failure_detector import FailureDetector
 from odradek.controller.membership import Membership
 from odradek.controller.remote_channel import ClusterControllerChannel
@@ -25,15 +26,14 @@ from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_store import ZooKeeperStore
 from odradek.replica.failed_replicas import FailedReplicas
 from odradek.replica.replication import Replication
-from odradek.server.broker_contacts import BrokerContacts
-from odradek.server.broker_login import BrokerLogin
 from odradek.server.hand_over import last_led_topic, wait_until_replaced
-from odradek.server.isolation import Isolation
+from odradek.server.isolation import BrokerContacts, Isolation
 from odradek.server.last_registration import read_previous_epochs, write_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from odradek.client.sasl_login import Exchange, SaslLogin
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.handlers.api import Api
     from odradek.host.connecting import Network
@@ -75,6 +75,24 @@ def zookeeper_tls(config: BrokerConfig) -> ZooKeeperTls | None:
         key_password=values["zookeeper.ssl.keystore.password"],
         checks_host_name=bool(values["zookeeper.ssl.endpoint.identification.algorithm"]),
     )
+
+
+class BrokerLogin:
+    """This broker's login to other brokers. Reads the configuration at each login, so that changed credentials apply to
+    the next connection."""
+
+    def __init__(self, config: Callable[[], BrokerConfig], host: Host) -> None:
+        self._config = config
+        self._host = host
+
+    def exchange(self) -> Exchange:
+        config = self._config()
+        credentials = broker_credentials(config.texts, config.inter_broker_listener_name)
+        return credentials.exchange(self._host.entropy.uuid().hex)
+
+    async def take(self, login: SaslLogin, response: Any) -> None:
+        """On a worker: the key of a password takes milliseconds to compute."""
+        await self._host.workers.run(login.take, response)
 
 
 class ClusterMember:

@@ -1,4 +1,4 @@
-"""What a listener counts of its connections, for the broker's metrics."""
+"""Counters of a listener's connections, for the broker's metrics."""
 
 from __future__ import annotations
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
+from odradek.client.broker_connection import BrokerUnavailable
 from odradek.controller.failure_detector import SMALLEST_CLUSTER_WITH_MAJORITY
 from odradek.host.logs import get_logger
 from odradek.host.zookeeper import SessionEvent
+from odradek.metadata.broker_addresses import other_addresses
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.client.broker_address import BrokerAddress
+    from odradek.client.broker_clients import BrokerClients
     from odradek.host.clock import Clock, Timer
     from odradek.host.zookeeper import ZooKeeperSession
+    from odradek.metadata.cache import MetadataCache
 
 log = get_logger(__name__)
 
 CHECK_MS = 250.0
+CONTACT_PURPOSE = "contact"
+CONTACT_TIMEOUT_MS = 1000.0
+CONTACT_PAUSE_S = 0.5
 
 
 class Isolation:
@@ -91,3 +102,32 @@ class Isolation:
     def _is_silent(self, since_ms: float) -> bool:
         is_overdue = self._clock.monotonic_ms() - since_ms > self._timeout_ms
         return is_overdue and self._count_brokers() >= SMALLEST_CLUSTER_WITH_MAJORITY
+
+
+class BrokerContacts:
+    """Requests to all other brokers that show whether any of them can be reached. `BrokerClients.last_answer_ms` notes
+    their answers."""
+
+    def __init__(self, metadata: MetadataCache, clients: BrokerClients, listener_name: str) -> None:
+        self._metadata = metadata
+        self._clients = clients
+        self._listener_name = listener_name
+        self._requests: dict[BrokerAddress, asyncio.Task[None]] = {}
+
+    def request_all(self) -> None:
+        """One request to each broker that is not fenced, unless an earlier one may still be answered."""
+        own_id = self._metadata.broker_config.node_id
+        for address in other_addresses(self._metadata.image, own_id, self._listener_name):
+            earlier = self._requests.get(address)
+            if earlier is None or earlier.done():
+                self._requests[address] = asyncio.ensure_future(self._request(address))
+
+    async def _request(self, address: BrokerAddress) -> None:
+        with contextlib.suppress(BrokerUnavailable):
+            client = self._clients.to(address, CONTACT_PURPOSE)
+            await client.call(ApiVersionsRequest(), ApiVersionsResponse, timeout_ms=CONTACT_TIMEOUT_MS, version=0)
+        await asyncio.sleep(CONTACT_PAUSE_S)
+
+    def stop(self) -> None:
+        for request in self._requests.values():
+            request.cancel()

@@ -42,8 +42,8 @@ from odradek.server.access_control import build_audit_log, build_authorizer, che
 from odradek.server.coordination import coordination
 from odradek.server.monitoring.census import Census
 from odradek.server.monitoring.collection import MetricsCollection
-from odradek.server.monitoring.node_samples import NodeSamples
 from odradek.server.monitoring.readiness import Readiness, loading_problems, registration_problems
+from odradek.server.node_samples import NodeSamples
 from odradek.telemetry.client_telemetry import ClientTelemetry
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.scram_decisions import ScramUpsertion, decide_scram_alterations
-from odradek.controller.topic_decisions import Cluster
+from odradek.controller.decisions.scram_credentials import ScramUpsertion, decide_scram_alterations
+from odradek.controller.decisions.topics import Cluster
 from odradek.host.zookeeper import ZooKeeperError
 from odradek.log.log_directory import LOCK_FILE, LogDirectoryError, make_durable_directory
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore

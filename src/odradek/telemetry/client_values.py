@@ -121,5 +121,5 @@ class ClientValueStore:
         self._totals.remove(instance_id, values.series)
 
     def aggregates(self) -> list[Aggregate]:
-        """In the order of their names, a bounded number for /metrics."""
+        """A bounded number of aggregates for /metrics, in the order of their names."""
         return self._totals.aggregates()

@@ -55,7 +55,7 @@ class Requested(NamedTuple):
 
 
 def read_subscriptions(configs: Mapping[ConfigResource, Mapping[str, str]]) -> tuple[Subscription, ...]:
-    """In the order of their names. Settings were checked when they were stored."""
+    """The subscriptions in the order of their names. Their settings were checked when they were stored."""
     found = []
     for resource, overrides in configs.items():
         if resource.type is ConfigResourceType.CLIENT_METRICS:

@@ -27,19 +27,16 @@ if TYPE_CHECKING:
 __all__ = ["BrokerError", "RunningBroker", "RunningCluster", "RunningZooKeeper", "broker", "cluster", "zookeeper"]
 
 _MODULES = {
-    "BrokerError": "running_broker",
-    "RunningBroker": "running_broker",
-    "RunningCluster": "running_cluster",
-    "RunningZooKeeper": "running_zookeeper",
-    "broker": "running_broker",
-    "cluster": "running_cluster",
-    "zookeeper": "running_zookeeper",
+    "running_broker": ("BrokerError", "RunningBroker", "broker"),
+    "running_cluster": ("RunningCluster", "cluster"),
+    "running_zookeeper": ("RunningZooKeeper", "zookeeper"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib  # noqa: PLC0415 - imported when used, see above
+    for module, names in _MODULES.items():
+        if name in names:
+            import importlib  # noqa: PLC0415 - imported when used, see above
 
-    return getattr(importlib.import_module(f"odradek.local.{_MODULES[name]}"), name)
+            return getattr(importlib.import_module(f"odradek.local.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,7 @@ def test_an_open_broker_has_all_problems(tmp_path: Path) -> None:
         run_odradek("topic", "create", "orders", "-b", running.bootstrap_servers)
         found = findings("-b", running.bootstrap_servers)
     assert {"encryption", "authentication", "authorizer", "anonymous", "quotas", "audit-log"} <= set(found)
-    assert "1 topics, such as orders" in found["anonymous"]["where"][0]
+    assert "1 topic, such as orders" in found["anonymous"]["where"][0]
     assert [each["check"] for each in found["not examined"]] == ["credential-files"]
 
 

@@ -10,7 +10,7 @@ from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
 from odradek.admin.partitions.plan import Move
 from odradek.admin.partitions.throttle import BROKER, DELETE, LEADERS, SET, TOPIC, remove_throttle, set_throttle
-from odradek.cli.partition import running
+from odradek.cli.partition import reassign
 from odradek.cli.partition.reassign import submit
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
@@ -146,7 +146,7 @@ def test_a_refused_reassignment_has_no_throttle(
 ) -> None:
     brokers = Brokers()
     brokers.answer = answer
-    monkeypatch.setattr(running, "read_state", lambda _requests: present(brokers))
+    monkeypatch.setattr(reassign, "read_state", lambda _requests: present(brokers))
     with pytest.raises(Failure) as raised:
         submit(brokers.requests, MOVES, 1000)
     assert raised.value.message.endswith(REMOVED)
@@ -162,7 +162,7 @@ def test_a_throttle_that_may_be_needed_is_kept_and_reported(
 ) -> None:
     brokers = Brokers()
     brokers.answer = answer
-    monkeypatch.setattr(running, "read_state", lambda _requests: present(brokers, adding=adding))
+    monkeypatch.setattr(reassign, "read_state", lambda _requests: present(brokers, adding=adding))
     with pytest.raises(Failure) as raised:
         submit(brokers.requests, MOVES, 1000)
     assert raised.value.message.endswith(KEPT)

@@ -59,6 +59,13 @@ def test_latest_skips_what_is_there(odradek: Run, numbered: str, group: str) -> 
     assert (ran.code, ran.output) == (0, "")
 
 
+def test_a_new_group_that_waits_for_new_records_says_so(odradek: Run, numbered: str, group: str) -> None:
+    text = f"group {group} has no offsets of partitions 0, 1 of {numbered}: only new records are read"
+    assert text in odradek("consume", numbered, "--group", group, "--timeout", "100ms").errors
+    ran = odradek("consume", numbered, "--group", group, "--from-beginning", "--until-end")
+    assert (ran.output.split(), "only new records" in ran.errors) == ([*map(str, range(10))], False)
+
+
 def test_the_timeout_counts_from_the_assignment(offline: Run) -> None:
     """The group takes 3 s to assign partitions, and the records arrive after that."""
     with broker({"group.initial.rebalance.delay.ms": 3000}) as running:

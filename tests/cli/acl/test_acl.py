@@ -104,7 +104,18 @@ def test_a_user_without_rights_is_told_who_lacks_what() -> None:
             assert (ran.code, ran.output) == (1, "")
             return ran.errors
 
-        assert "User:ANONYMOUS is not authorized for the cluster" in refusal("acl", "list")
+        of_cluster = {
+            ("acl", "list"): "Describe",
+            ("acl", "add", "--allow-principal", "User:a", "--producer", "--topic", "t"): "Alter",
+            ("user", "list"): "Describe",
+            ("quota", "list"): "DescribeConfigs",
+            ("quota", "set", "--user", "a", "producer_byte_rate=1"): "AlterConfigs",
+            ("config", "describe", "broker-default"): "DescribeConfigs",
+        }
+        for command, operation in of_cluster.items():
+            line = refusal(*command)
+            assert "User:ANONYMOUS is not authorized for the cluster" in line
+            assert line.endswith(f": it needs {operation}\n")
         for command, operation in {
             ("topic", "create", "t"): "Create",
             ("topic", "describe", "t"): "Describe",
@@ -118,10 +129,28 @@ def test_a_user_without_rights_is_told_who_lacks_what() -> None:
         assert listed.output.startswith("no topics that User:ANONYMOUS may describe")
         listed = run_odradek("group", "list", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
         assert listed.output.startswith("no groups that User:ANONYMOUS may describe")
-        status = run_odradek("cluster", "status", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
-        assert (status.code, status.errors) == (0, "")
-        assert "1 broker" in status.output
-        assert "this user lacks Describe on the cluster" in status.output
+        listed = run_odradek("transaction", "list", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+        assert listed.output.startswith("no transactions that User:ANONYMOUS may describe")
+        for shown in ("status", "info"):
+            status = run_odradek("cluster", shown, ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+            assert (status.code, status.errors) == (0, "")
+            assert "1 broker" in status.output
+            assert "this user may not see other topics\nno topics that this user may describe" in status.output
+            assert ("this user lacks Describe on the cluster" in status.output) == (shown == "status")
+
+
+def test_a_topic_is_described_without_its_settings_to_those_who_may_not_read_them() -> None:
+    with broker({**PROPERTIES, "allow.everyone.if.no.acl.found": "true", "super.users": "User:admin"}) as running:
+
+        def run(*arguments: str) -> Ran:
+            return run_odradek(*arguments, ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+
+        assert run("topic", "create", "t").code == 0
+        assert run("acl", "add", "--allow-principal", "User:*", "--operation", "Describe", "--topic", "t").code == 0
+        described = run("topic", "describe", "t")
+        assert (described.code, "IN SYNC" in described.output) == (0, True)
+        assert "settings of topic t: User:ANONYMOUS is not authorized" in described.errors
+        assert run("topic", "describe", "t", "--format", "json").row["configs"] is None
 
 
 def test_super_users_and_resources_without_rules_are_named(acl: Acl) -> None:

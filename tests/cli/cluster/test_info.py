@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.cluster.info import PartitionCounts, with_internal
+from odradek.admin.broker_requests import DescribedCluster, KnownBroker
+from odradek.admin.cluster import PartitionDescription, TopicDescription
+from odradek.cli.cluster.info import cluster_facts, with_internal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +35,16 @@ def test_the_text_names_the_cluster_and_its_brokers(odradek: Run, topic: str, bo
 
 
 def test_partitions_without_leader_or_replicas_are_counted() -> None:
-    counts = PartitionCounts()
-    counts.add(1, [1, 2], [1, 2])
-    counts.add(2, [1, 2], [2])
-    counts.add(-1, [2], [])
-    assert (counts.partitions, counts.without_leader, counts.under_replicated) == (3, 1, 2)
-    assert (counts.led, counts.replicas) == ({1: 1, 2: 1}, {1: 2, 2: 3})
+    brokers = {number: KnownBroker(number, "h", 9092, None, False) for number in (1, 2)}
+    placed = [(1, (1, 2), (1, 2)), (2, (1, 2), (2,)), (-1, (2,), ())]
+    partitions = tuple(
+        PartitionDescription(number, brokers.get(leader), all_, in_sync)
+        for number, (leader, all_, in_sync) in enumerate(placed)
+    )
+    facts = cluster_facts(DescribedCluster("c", None, brokers), [TopicDescription("t", "", False, partitions)], None)
+    counts = ("partitions", "partitions_without_leader", "under_replicated_partitions")
+    assert [facts[name] for name in counts] == [3, 1, 2]
+    assert [(each["id"], each["leads"], each["replicas"]) for each in facts["brokers"]] == [(1, 1, 2), (2, 1, 3)]
 
 
 def test_internal_topics_and_partitions_are_counted_apart(

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, PartitionState
-from odradek.cli.demo.acknowledgements import Acknowledgements
-from odradek.cli.demo.cluster_picture import BrokerView, Happening, draw
+from odradek.cli.demo.cluster_screen import BrokerView, ClusterFrame, Event, draw
+from odradek.cli.demo.load import Acknowledgements
 
 if TYPE_CHECKING:
     from tests.commands import Run
@@ -49,7 +49,8 @@ def test_the_picture_fits_80_columns() -> None:
     state = ClusterState(DescribedCluster("id", 1, described), partitions)
     brokers = [BrokerView(1, "127.0.0.1:9092", "running", 0.0), BrokerView(2, "127.0.0.1:9093", "killed", 12.0)]
     console = Console(width=80, record=True, force_terminal=True, file=io.StringIO())
-    console.print(draw(brokers, state, acks, [Happening("10:00:00", "broker 2 killed")], 10.0, "t", 13.0))
+    events = [Event("10:00:00", "broker 2 killed")]
+    console.print(draw(ClusterFrame(brokers, state, acks, events, "t", 13.0), 10.0))
     lines = console.export_text().splitlines()
     assert len(lines) <= 23
     assert not any(line.rstrip().endswith("…") for line in lines)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pytest
 from rich.console import Console
 
-from odradek.cli.demo.record import HEADER, sent_header
-from odradek.cli.demo.screen import COLUMNS, WARM_UP_NS, LiveScreen, Screen
+from odradek.cli.demo.screen import COLUMNS, HEADER, WARM_UP_NS, LiveScreen, Screen, sent_header
 
 if TYPE_CHECKING:
     from confluent_kafka import Message

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
-from odradek.cli.example.loading import chosen_example, read_view
+from odradek.cli.example.examples import chosen_example, read_view
 from odradek.cli.example.starting import OUTPUT, Starting
 from odradek.cli.example.up import up
 from odradek.conventions.failures import Failure
-from odradek.host.lifetime_pipe import LifetimePipe
 from odradek.pipelines.examples.live_view.model import LiveViewModel
 from odradek.pipelines.examples.live_view.screens import LineScreen
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FAILURE = "failed: the Python worker did not connect; retrying in 1 s"
 START = ("starting Spark 4.3.0 on local[2]", "Spark is ready (2 s)")
@@ -29,7 +23,7 @@ RUNS = "rigs runs: readings, warnings"
 SUPERVISOR = """
 import signal, sys
 signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
-for line in sys.argv[1:]:
+for line in sys.argv[1:-1]:  # the last is --stop-with
     sys.stderr.write(line + "\\n")
 sys.stderr.flush()
 signal.pause()
@@ -60,12 +54,8 @@ def test_a_pipeline_that_does_not_run_in_the_end_has_failed(
     monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...]
 ) -> None:
     """Also if it has never run, so that `--seconds` would not begin, or runs again and outputs nothing."""
-
-    def start(_command: Sequence[str], _arguments: Sequence[str]) -> tuple[subprocess.Popen[str], LifetimePipe]:
-        command = [sys.executable, "-c", SUPERVISOR, *lines]
-        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True), LifetimePipe()
-
-    monkeypatch.setattr("odradek.cli.pipeline.process.start_command", start)
+    command = [sys.executable, "-c", SUPERVISOR, *lines]
+    monkeypatch.setattr("odradek.cli.pipeline.process.odradek_command", lambda *_: command)
     options = ["--port", "0", "--seconds", "1", "--rate", "10", "--no-console"]
     ended = CliRunner().invoke(up, options, standalone_mode=False)
     assert isinstance(ended.exception, Failure)

@@ -1,9 +1,11 @@
-"""Numbers and times as people read them."""
+"""Numbers and times as people read them, and one prefix for all errors."""
 
 from __future__ import annotations
 
 import pytest
 
+from odradek.cli.framework.output import report_error
+from odradek.conventions.failures import without_prefix
 from odradek.conventions.figures import age_text, offset_range_text
 
 
@@ -38,3 +40,13 @@ def test_an_age_is_reported_in_two_units_at_most(age_ms: int, text: str) -> None
 )
 def test_offset_ranges_name_the_last_offset_and_the_next(earliest: int, latest: int, text: str) -> None:
     assert offset_range_text(earliest, latest) == text
+
+
+def test_an_error_is_one_line_with_the_prefix(capsys: pytest.CaptureFixture[str]) -> None:
+    report_error("it\n  broke")
+    assert capsys.readouterr() == ("", "odradek: error: it broke\n")
+
+
+def test_the_prefix_of_another_process_is_removed() -> None:
+    assert without_prefix("odradek: error: it broke") == "it broke"
+    assert without_prefix("it broke") == "it broke"

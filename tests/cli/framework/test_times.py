@@ -20,6 +20,7 @@ NOW_MS = 1_600_000_000_000
         ("10", 10_000),
         ("1.5h", 5_400_000),
         ("2m", 120_000),
+        ("2min", 120_000),
         ("1d", 86_400_000),
         ("0", 0),
     ],
@@ -75,6 +76,7 @@ def test_times_past_64_bits_overflow(text: str) -> None:
     [
         ("retention.ms=1h", ("retention.ms", "3600000")),
         ("retention.ms=1.5d", ("retention.ms", "129600000")),
+        ("retention.ms=90min", ("retention.ms", "5400000")),
         ("retention.ms=-1", ("retention.ms", "-1")),
         ("retention.ms=1000", ("retention.ms", "1000")),
         ("retention.ms=soon", ("retention.ms", "soon")),  # the broker refuses it

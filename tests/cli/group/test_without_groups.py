@@ -31,8 +31,8 @@ sys.exit(run(sys.argv[1:]))
 
 
 class BrokerWithoutGroups(RunningBroker):
-    def _command(self, watched: int) -> list[str]:
-        python, _module, _odradek, *arguments = super()._command(watched)
+    def _command(self) -> list[str]:
+        python, _module, _odradek, *arguments = super()._command()
         return [python, "-c", PROGRAM, *arguments]
 
 

@@ -84,7 +84,7 @@ def test_records_return_to_their_partitions_as_they_were(bootstrap_server: str, 
     assert (again.row["records"], again.row["redriven_before"]) == (0, 30)
     assert len(written(bootstrap_server, source)) == 30
     forced = run_odradek("pipeline", "redrive", dead, "--yes", "--again", "--record", "0:0", "-b", bootstrap_server)
-    assert "wrote 1 dead letters back" in forced.output
+    assert "wrote 1 dead letter back" in forced.output
     assert len(written(bootstrap_server, source)) == 31
 
 

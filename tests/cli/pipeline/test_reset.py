@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.cli.pipeline.start_positions import parse_position, parse_range, position_text
+from odradek.cli.pipeline.reset import parse_position, parse_range, position_text
 from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import Start

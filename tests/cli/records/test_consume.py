@@ -1,18 +1,27 @@
-"""`odradek consume`, on a real cluster: where it starts, where it stops, what it writes."""
+"""`odradek consume`: where it starts, where it stops, what it writes, and what it says of parts that cannot be read."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
+
+from odradek.admin.records.record_reader import PartitionRange, Start
+from odradek.cli.records.consume import MissingRecords, StartOffsetType, led_partitions, waiting_text
+from odradek.conventions.failures import Failure
+from odradek.testing import broker
+from tests.console.test_unreadable import HANGING, append
+from tests.protocol.malformed_batches import batch, hostile_batches, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.commands import Run
+    from tests.commands import Ran, Run
 
 
 @pytest.fixture
@@ -92,6 +101,13 @@ def test_records_of_several_topics_have_their_topic(odradek: Run, new_name: Call
     assert odradek("consume", *topics, "-g", prefix, "-e").output == ""
     lags = odradek("group", "describe", prefix, "--format", "json").row["partitions"]
     assert [(each["topic"], each["lag"]) for each in lags] == [(topic, 0) for topic in topics]
+
+
+def test_what_is_read_is_counted() -> None:
+    ranges = {"t": [PartitionRange(0, 4, 5)]}
+    assert waiting_text(ranges) == "reading t from 1 offset before its end; Ctrl-C to stop"
+    assert waiting_text({**ranges, "u": [PartitionRange(0, 0, 1999)]}).startswith("reading t, u from 2,000 offsets")
+    assert waiting_text({"t": [PartitionRange(0, 5, 5)]}) == "waiting for records of t; Ctrl-C to stop"
 
 
 def test_max_records(odradek: Run, filled: str) -> None:
@@ -248,3 +264,64 @@ def test_offset_takes_names_and_distances_from_the_end(
     assert odradek("produce", topic, "-p", "0", stdin=lines).code == 0
     ran = odradek("consume", topic, "-o", offset, "--until-end")
     assert (ran.code, ran.output.split()) == (0, [str(number) for number in expected])
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("earliest", Start(from_beginning=True)),
+        ("beginning", Start(from_beginning=True)),
+        ("latest", Start()),
+        ("end", Start()),
+        ("0", Start(offset=0)),
+        ("17", Start(offset=17)),
+        ("-5", Start(last=5)),
+        (str(2**63 - 1), Start(offset=2**63 - 1)),
+    ],
+)
+def test_names_numbers_and_distances_from_the_end(text: str, start: Start) -> None:
+    assert StartOffsetType().convert(text, None, None) == start
+
+
+@pytest.mark.parametrize("text", ["", "-", "--5", "middle", "1.5", "٣", str(2**63), "9" * 50])
+def test_anything_else_is_wrong_usage(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        StartOffsetType().convert(text, None, None)
+
+
+def test_unreadable_batches_are_named_and_the_others_are_read(offline: Run) -> None:
+    with broker() as running:
+
+        def odradek(*arguments: str) -> Ran:
+            return offline(*arguments, ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+
+        assert odradek("topic", "create", "poisoned", "--partitions", "1").code == 0
+        wrong_delta = batch(records(1, first=77), 1, last_delta=0)
+        named = dict(hostile_batches())["header name not UTF-8, GZIP"]
+        append(running, "poisoned", [batch(records(1), 1), HANGING, named, wrong_delta])
+        ran = odradek("consume", "poisoned", "-e", "-f", r"%o %h %v\n")
+        assert (ran.code, ran.output) == (1, "0  value\n2 \\xc3(\\xff=v value\n")
+        assert "not read: poisoned-0, offset 1: compressed records are corrupt" in ran.errors
+        assert "not read: poisoned-0, offset 3: offset delta 77 after -1" in ran.errors
+        assert "not all records could be read: 2 partitions or batches are missing" in ran.errors
+        assert odradek("consume", "poisoned", "-n", "1", "--from-beginning").code == 0
+
+        ran = odradek("consume", "poisoned", "-g", "readers", "--from-beginning", "-f", r"%o\n")
+        assert (ran.code, ran.output) == (1, "0\n")
+        assert "`odradek group reset readers --topic poisoned:0 --to-offset 2 --execute` passes over it" in ran.errors
+        assert odradek("group", "reset", "readers", "--topic", "poisoned:0", "--to-offset", "2", "--execute").code == 0
+        assert odradek("consume", "poisoned", "-g", "readers", "-f", r"%o\n").output == "2\n"
+        assert odradek("group", "describe", "readers").code == 0
+
+
+def test_partitions_without_a_leader_are_named_and_not_read() -> None:
+    partitions = [SimpleNamespace(id=each, leader=None if each == 1 else "somewhere") for each in range(3)]
+    cluster: Any = SimpleNamespace(
+        describe_topics=lambda names: [SimpleNamespace(name=each, partitions=partitions) for each in names]
+    )
+    missing = MissingRecords()
+    assert led_partitions(cluster, ["t"], (), missing) == {"t": [0, 2]}
+    with pytest.raises(Failure, match="1 partition or batch is missing"):
+        missing.check()
+    with pytest.raises(Failure, match="no partition of t has a leader"):
+        led_partitions(cluster, ["t"], (1,), missing)

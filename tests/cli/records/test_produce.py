@@ -10,8 +10,8 @@ import pytest
 
 from odradek.admin.cluster import Cluster
 from odradek.cli.main import run
-from odradek.cli.records import produce, record_writer
-from odradek.cli.records.record_input import InputRecord
+from odradek.cli.records import produce
+from odradek.cli.records.formats import InputRecord
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
@@ -307,9 +307,9 @@ def test_a_quota_delays_records_and_drops_none(
 ) -> None:
     client = new_name()
     assert odradek("quota", "set", "--client-id", client, "producer_byte_rate=20000").code == 0
-    monkeypatch.setattr(record_writer, "GIVES_UP_AFTER_S", 1.0)
+    monkeypatch.setattr(produce, "GIVES_UP_AFTER_S", 1.0)
     settings = {"acks": "all", "batch.size": 10_000}
-    writer = record_writer.RecordWriter(Cluster(bootstrap_server, {"client.id": client}), topic, settings)
+    writer = produce.RecordWriter(Cluster(bootstrap_server, {"client.id": client}), topic, settings)
     began_s = time.monotonic()
     for _ in range(300):
         assert writer.write(InputRecord(value=b"v" * 1000))

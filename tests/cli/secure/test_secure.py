@@ -116,7 +116,9 @@ def test_another_user_gets_a_certificate(secured: Secured) -> None:
     assert run_odradek("acl", "add", *rule, *secured.options).code == 0
     created = run_odradek("topic", "create", "hers", *alice)
     assert created.code == 0, created.errors
-    assert "exists" in run_odradek("secure", "user", str(secured.directory), "alice").errors
+    assert "alice.pem exists; give" in run_odradek("secure", "user", str(secured.directory), "alice").errors
+    assert "cannot be the name of a file" in run_odradek("secure", "user", str(secured.directory), "a/b").errors
+    assert "--secure" not in (secured.directory / "alice.properties").read_text()
     added = run_odradek("user", "add", "bob", *secured.options, stdin="bob secret")
     assert "is a listener without SASL, where bob cannot log in" in added.errors
     assert "odradek secure user DIR bob" in added.errors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import stat
 import uuid
 from typing import TYPE_CHECKING
@@ -73,8 +72,7 @@ def test_the_first_user_is_added_before_the_broker_runs(odradek: Run, tmp_path: 
     assert stat.S_IMODE((directory / "odradek-metadata.sqlite").stat().st_mode) == 0o600
     odradek("user", "add", "admin", "--data-dir", str(directory), stdin=b"second secret\n")  # replaces the password
     with broker({**settings, "log.dirs": str(directory)}) as running:
-        (port,) = re.findall(r"ready on [\d.]+:(\d+)", running.output)
-        client = ("-b", f"127.0.0.1:{port}", *CLIENT)
+        client = ("-b", running.bootstrap_servers, *CLIENT)
         listed = odradek("user", "list", *client, "-X", "sasl.password=second secret", "--format", "json")
         assert {row["user"] for row in listed.rows} == {"admin"}
         refused = odradek("user", "add", "other", "--config", str(file), stdin=b"x\n")

@@ -1,5 +1,6 @@
 """The scenario's verbs by confluent-kafka, that is librdkafka. It also stands in for clients that lack a verb."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it re-expor
 
 from tests.clients.drivers.client_security import librdkafka_security
 from tests.clients.drivers.confluent_transactions import ConfluentTransactions
+from tests.clients.drivers.serve import serve
 from tests.clients.error_names import error_name
 from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
 
@@ -175,7 +177,7 @@ class ConfluentDriver(ConfluentTransactions):
         producer.flush(PATIENCE_SECONDS)
         return answers
 
-    def _consumer(self, reset: str, isolation: str = "read_uncommitted") -> Consumer:
+    def _consumer(self, reset: str, isolation: str = "read_uncommitted", **more: Json) -> Consumer:
         settings = {
             "group.id": "unused: partitions are assigned by hand",
             "enable.auto.commit": False,
@@ -183,7 +185,7 @@ class ConfluentDriver(ConfluentTransactions):
             "auto.offset.reset": {"none": "error"}.get(reset, reset),
             "fetch.message.max.bytes": 4_000_000,
         }
-        return Consumer({**self._bootstrap, **settings})
+        return Consumer({**self._bootstrap, **settings, **more})
 
     def consume(self, arguments: dict[str, Json]) -> Json:
         consumer = self._consumer(arguments["reset"], arguments.get("isolation", "read_uncommitted"))
@@ -210,6 +212,33 @@ class ConfluentDriver(ConfluentTransactions):
             return _poll(consumer, len(arguments["records"]))
         finally:
             consumer.close()
+
+    def read_to_ends(self, arguments: dict[str, Json]) -> Json:
+        """Each partition from its first offset to its end, until an error, or until nothing comes for `quiet_ms`."""
+        topic, ends = arguments["topic"], dict(arguments["ends"])
+        consumer = self._consumer("none", **{"fetch.message.max.bytes": arguments["fetch_bytes"]})
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
+        records: dict[int, list[Json]] = {}
+        errors: dict[int, str] = {}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        quiet_at = time.monotonic() + arguments["quiet_ms"] / 1000
+        while ends and time.monotonic() < min(quiet_at, deadline):
+            found = consumer.consume(1_000, timeout=0.1)
+            if found:
+                quiet_at = time.monotonic() + arguments["quiet_ms"] / 1000
+            for message in found:
+                partition, offset, error = message.partition(), message.offset(), message.error()
+                assert partition is not None
+                assert offset is not None
+                if error is not None:
+                    errors[partition] = f"at {offset}: {error}"
+                else:
+                    message.headers()
+                    records.setdefault(partition, []).append([offset, shown_bytes(message.value())])
+                if error is not None or offset + 1 >= ends.get(partition, 0):
+                    ends.pop(partition, None)
+        consumer.close()
+        return {"records": records, "errors": errors}
 
     def offset(self, arguments: dict[str, Json]) -> Json:
         special = {
@@ -256,3 +285,7 @@ def _shown(message: Message) -> Json:
         "headers": [[name, shown_bytes(value)] for name, value in headers],
         "leader_epoch": message.leader_epoch(),
     }
+
+
+if __name__ == "__main__":
+    serve(ConfluentDriver(sys.argv[1]))

@@ -51,6 +51,9 @@ type arguments struct {
 	Target            string             `json:"target"`
 	Group             string             `json:"group"`
 	Rounds            int                `json:"rounds"`
+	Ends              [][2]int32         `json:"ends"`
+	FetchBytes        int32              `json:"fetch_bytes"`
+	QuietMs           int                `json:"quiet_ms"`
 }
 
 type driver struct {
@@ -74,7 +77,7 @@ func main() {
 		"describe_configs": d.describeConfigs, "alter_configs": d.alterConfigs, "replace_configs": d.replaceConfigs,
 		"delete_records": d.deleteRecords, "produce": d.produce, "consume": d.consume, "consume_new": d.consumeNew,
 		"produce_in_transaction": d.produceInTransaction, "copy": d.copy, "committed": d.committed, "fence": d.fence,
-		"alternate": d.alternate,
+		"alternate": d.alternate, "read_to_ends": d.readToEnds,
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 16<<20)

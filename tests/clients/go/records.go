@@ -174,6 +174,47 @@ func poll(ctx context.Context, client *kgo.Client, count int) (any, error) {
 	return object{"records": shown}, nil
 }
 
+// readToEnds reads each partition from its first offset to its end, until an error, or until nothing comes for a while.
+func (d *driver) readToEnds(ctx context.Context, a arguments) (any, error) {
+	starts, ends := map[int32]kgo.Offset{}, map[int32]int64{}
+	for _, each := range a.Ends {
+		starts[each[0]], ends[each[0]] = kgo.NewOffset().At(0), int64(each[1])
+	}
+	client, err := d.newClient(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{a.Topic: starts}), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchMaxPartitionBytes(a.FetchBytes), kgo.FetchMaxWait(100*time.Millisecond),
+	)
+	if err != nil {
+		return nil, err
+	}
+	records, failures := map[int32][][]any{}, map[int32]string{}
+	leave := func(partition int32) {
+		delete(ends, partition)
+		client.PauseFetchPartitions(map[string][]int32{a.Topic: {partition}})
+	}
+	for len(ends) > 0 && ctx.Err() == nil {
+		quiet, cancel := context.WithTimeout(ctx, time.Duration(a.QuietMs)*time.Millisecond)
+		fetches := client.PollFetches(quiet)
+		isQuiet := quiet.Err() != nil
+		cancel()
+		if isQuiet {
+			break
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			records[r.Partition] = append(records[r.Partition], []any{r.Offset, shownBytes(r.Value)})
+			if r.Offset+1 >= ends[r.Partition] {
+				leave(r.Partition)
+			}
+		})
+		fetches.EachError(func(_ string, partition int32, failure error) {
+			failures[partition] = failure.Error()
+			leave(partition)
+		})
+	}
+	client.Close()
+	return object{"records": records, "errors": failures}, nil
+}
+
 func shownRecord(r *kgo.Record) object {
 	headers := [][]any{}
 	for _, header := range r.Headers {

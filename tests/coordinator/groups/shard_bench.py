@@ -10,7 +10,7 @@ from odradek.coordinator.groups.classic.join_budget import JoinBudget
 from odradek.coordinator.groups.decision import TimerKey, TimerKind
 from odradek.coordinator.groups.group_settings import GroupSettings
 from odradek.coordinator.groups.group_shard import GroupShard
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.groups.offset_operations import NewOffset, commit_offsets
 from odradek.coordinator.runtime.loading import LatestValues
 from odradek.coordinator.runtime.pending_writes import TurnOfWrites
 from odradek.coordinator.runtime.shard import Shard

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from odradek.coordinator import pattern_turns
-from odradek.coordinator.pattern_turns import PatternTurns
+from odradek.coordinator import pattern_matching
+from odradek.coordinator.pattern_matching import PatternMatching
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -135,8 +135,8 @@ def test_a_pattern_that_is_none_is_refused(world: ConsumerWorld, pattern: str) -
 
 def test_new_patterns_wait_for_each_other_and_few_wait(world: ConsumerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client may bring patterns that take long on each of its connections."""
-    monkeypatch.setattr(pattern_turns, "MOST_WAITING_PATTERNS", 3)
-    world.node.dispatcher._services.groups.pattern_turns = PatternTurns(world.simulation.host.workers)
+    monkeypatch.setattr(pattern_matching, "MOST_WAITING_PATTERNS", 3)
+    world.node.dispatcher._services.groups.pattern_matching = PatternMatching(world.simulation.host.workers)
 
     async def beat(number: int) -> ErrorCode:
         member = {**JOIN, "group_id": f"g{number}", "subscribed_topic_regex": f"t{number}"}
@@ -162,7 +162,7 @@ def test_a_request_whose_pattern_waits_is_answered_when_the_broker_stops(world: 
                 is_matching.set()
                 await asyncio.Event().wait()
 
-        groups.pattern_turns = PatternTurns(HangingWorkers())  # type: ignore[arg-type]  # a stand-in for tests
+        groups.pattern_matching = PatternMatching(HangingWorkers())  # type: ignore[arg-type]  # a stand-in for tests
         beat = asyncio.ensure_future(world.beat(**{**JOIN, "subscribed_topic_regex": "t.*"}))
         await is_matching.wait()
         groups.stop()

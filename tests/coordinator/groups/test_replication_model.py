@@ -24,7 +24,7 @@ from odradek.coordinator.groups.group_records import (
     decode_key,
     decode_offset,
 )
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets, delete_offsets
+from odradek.coordinator.groups.offset_operations import NewOffset, commit_offsets, delete_offsets
 from odradek.coordinator.runtime.pending_writes import TurnOfWrites
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest

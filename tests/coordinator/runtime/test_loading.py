@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek.coordinator.groups.group_records import group_metadata_tombstone, offset_tombstone
-from odradek.coordinator.groups.offsets.offset_operations import expire_offsets
+from odradek.coordinator.groups.offset_operations import expire_offsets
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.runtime.loading import replay_log
 from odradek.coordinator.runtime.pending_transactions import PendingTransactions

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from odradek.log.cleaned_segment import discard_unused
 from odradek.log.compaction.batch_filter import LastRecord
-from odradek.log.compaction.cleaned_segment import discard_unused
 from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, CompactionOutcome, compact
 from odradek.log.partition_log import PartitionLog
 from odradek.protocol.batch import TRANSACTIONAL_FLAG, BatchHeader, assign_offset, read_batch_header, write_batch

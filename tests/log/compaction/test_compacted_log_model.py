@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from odradek.log.compaction.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX, discard_unused
+from odradek.log.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX, discard_unused
 from odradek.log.compaction.compactor import CompactionOutcome, compact
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog

@@ -11,12 +11,13 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from odradek.cli.pipeline.status import flow_row
+from odradek.cli.pipeline.started import flow_row
 from odradek.pipelines.operating.drawing import draw, flow_cells
 from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, figures_line, rate_text
 from odradek.pipelines.operating.metrics_server import MetricsServer
 from odradek.pipelines.operating.metrics_text import metrics_text
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
+from odradek.pipelines.spark.progress import BatchReport
 
 FLOWS = (
     FlowStatus(
@@ -88,6 +89,13 @@ def test_the_watermark_and_late_rows_are_shown() -> None:
     lines = metrics_text(status).splitlines()
     assert 'odradek_pipeline_late_rows_total{pipeline="rigs",flow="rigs"} 12' in lines
     assert 'odradek_pipeline_watermark_timestamp_seconds{pipeline="rigs",flow="rigs"} 1020' in lines
+
+
+def test_one_is_one() -> None:
+    status = replace(STATUS, flows=(replace(FLOWS[0], unparsed=1, state_rows=1, state_bytes=100),))
+    assert "1 record did not parse" in "\n".join(drawn(status))
+    assert "state 1 row, 100 B" in figures_line(status)
+    assert str(BatchReport("rigs", 0, 1, 0, (), 0.5)) == "rigs batch 0: 1 row, 500 ms"
 
 
 def test_the_rows_of_sinks_are_shown() -> None:

@@ -80,8 +80,8 @@ from odradek.cli.main import run
 sys.exit(run(sys.argv[1:]))
 """
 
-    def _command(self, watched: int) -> list[str]:
-        python, _module, _odradek, *arguments = super()._command(watched)
+    def _command(self) -> list[str]:
+        python, _module, _odradek, *arguments = super()._command()
         return [python, "-c", self.PROGRAM, *arguments]
 
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.cli.pipeline.start_positions import parse_range
+from odradek.cli.pipeline.reset import parse_range
 from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt

@@ -44,7 +44,7 @@ def create(cluster: Cluster, bindings: Iterable[AclBinding]) -> None:
         ]
         answer = requests.ask_controller(CreateAclsRequest(creations=creations), CreateAclsResponse, VERSION)
         for result in answer.results:
-            _check(result.error_code, result.error_message)
+            _check(result.error_code, result.error_message, "Alter")
 
 
 def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
@@ -53,7 +53,7 @@ def find(cluster: Cluster, filters: Iterable[AclFilter]) -> list[AclBinding]:
     found: set[AclBinding] = set()
     for acl_filter in filters:
         answer = requests.ask_any(describe_request(acl_filter), DescribeAclsResponse, VERSION)
-        _check(answer.error_code, answer.error_message)
+        _check(answer.error_code, answer.error_message, "Describe")
         found.update(described_bindings(answer))
     return sorted(found)
 
@@ -77,9 +77,9 @@ def delete(cluster: Cluster, bindings: Iterable[AclBinding]) -> list[AclBinding]
         ]
         answer = requests.ask_controller(DeleteAclsRequest(filters=filters), DeleteAclsResponse, VERSION)
         for result in answer.filter_results:
-            _check(result.error_code, result.error_message)
+            _check(result.error_code, result.error_message, "Alter")
             for each in result.matching_acls:
-                _check(each.error_code, each.error_message)
+                _check(each.error_code, each.error_message, "Alter")
                 removed.append(_binding(each, each))
     return sorted(removed)
 
@@ -115,7 +115,7 @@ def _binding(
     )
 
 
-def _check(error_code: int, message: str | None) -> None:
+def _check(error_code: int, message: str | None, operation: str) -> None:
     if error_code == ErrorCode.SECURITY_DISABLED:
         raise Failure("the brokers have no access control lists (SECURITY_DISABLED); set authorizer.class.name")
-    check(error_code, message, "acl")
+    check(error_code, message, "acl", operation)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ class Reader:
         finally:
             self._show("")
 
-    def leave_out(self, name: str, error_codes: Counter[int], things: str) -> None:
-        """Some of a fact could not be read: `error_codes` of the brokers, such as those of 3 topics."""
+    def leave_out(self, name: str, error_codes: Counter[int], noun: str, text: str = "{}") -> None:
+        """Some of a fact could not be read: `error_codes` of the brokers. `text` has a place for `3 topics`."""
         if error_codes:
             errors = ", ".join(ErrorCode(each).name for each in sorted(error_codes))
-            self.reasons[name] = f"{error_codes.total():,} {things} could not be read ({errors})"
+            things = text.format(count_text(error_codes.total(), noun))
+            self.reasons[name] = f"{things} could not be read ({errors})"
 
     def check_time(self) -> None:
         """Called between the requests of a long step."""

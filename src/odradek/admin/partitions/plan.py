@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import NoSuchTopic
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,7 +165,7 @@ def select_partitions(state: ClusterState, names: Sequence[str], indexes: Sequen
     found = state.of_topics(names)
     missing = sorted(set(indexes) - {partition.index for partition in found})
     if missing:
-        raise Failure(f"topic {names[0]} has no partition {missing[0]}; it has {len(found)} partitions")
+        raise Failure(f"topic {names[0]} has no partition {missing[0]}; it has {count_text(len(found), 'partition')}")
     return [partition for partition in found if not indexes or partition.index in indexes]
 
 

@@ -64,7 +64,7 @@ def _alter_part(requests: BrokerRequests, partitions: Iterable[tuple[str, Reassi
         topics=[ReassignableTopic(name=topic, partitions=some) for topic, some in by_topic(partitions).items()],
     )
     answer = requests.ask_controller(request, AlterPartitionReassignmentsResponse, 0)
-    check(answer.error_code, answer.error_message, "reassignment")
+    check(answer.error_code, answer.error_message, "reassignment", "Alter")
     return [
         error_text(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
         for topic in answer.responses
@@ -107,7 +107,7 @@ def _elect_part(
         timeout_ms=TIMEOUT_MS,
     )
     answer = requests.ask_controller(request, ElectLeadersResponse, 2)
-    check(answer.error_code, None, "election")
+    check(answer.error_code, None, "election", "Alter")
     return _election_results(answer)
 
 

@@ -115,4 +115,4 @@ def _resource(resource_type: int, name: str, values: Values) -> AlterConfigsReso
 def _check(answer: IncrementalAlterConfigsResponse) -> None:
     for each in answer.responses:
         kind = "topic" if each.resource_type == TOPIC else "broker"
-        check(each.error_code, each.error_message, f"throttle of {kind} {each.resource_name}")
+        check(each.error_code, each.error_message, f"throttle of {kind} {each.resource_name}", "AlterConfigs")

@@ -62,14 +62,14 @@ class GroupReader:
         until_end: bool,
         idle_timeout_ms: int | None = None,
         on_trouble: Callable[[str], None] = lambda _trouble: None,
-        on_assigned: Callable[[str], None] = lambda _partitions: None,
+        notify: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self.cluster = cluster
         self.group = group
         self.until_end = until_end
         self.idle_timeout_ms = idle_timeout_ms
         self._on_trouble = on_trouble
-        self._on_assigned = on_assigned
+        self._notify = notify
         self._is_warned = False
         self._active_at = time.monotonic()
         self._topics = list(topics)
@@ -109,7 +109,7 @@ class GroupReader:
         self._assignment |= added
         self._unplaced |= added
         self._unfinished = (self._unfinished or set()) | added
-        self._on_assigned(f"group {self.group} assigned {partitions_text(added) or 'no partitions'}")
+        self._notify(f"group {self.group} assigned {partitions_text(added) or 'no partitions'}")
 
     def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         """A revocation of all partitions leaves no assignment: another one, possibly an empty one, follows."""
@@ -159,13 +159,21 @@ class GroupReader:
             if error.name() == "_TIMED_OUT" or (error.retriable() and not error.fatal()):
                 return
             raise self.cluster.failure(error, f"group {self.group}") from None
+        passed_over: list[Key] = []
         for each in committed:
             if each.error is None:
                 offset = each.offset if each.offset >= 0 else self._default_offset
+                if offset == LATEST:
+                    passed_over.append((each.topic, each.partition))
                 self._fetcher.assign([((each.topic, each.partition), offset)])
                 self._unplaced.discard((each.topic, each.partition))
             elif each.error.fatal() or not each.error.retriable():
                 raise self.cluster.failure(each.error, f"group {self.group}, {each.topic}-{each.partition}")
+        if passed_over:
+            found = partitions_text(passed_over)
+            self._notify(
+                f"group {self.group} has no offsets of {found}: only new records are read, without --from-beginning"
+            )
 
     def _is_idle(self) -> bool:
         """Whether no record came for the idle timeout. Joining the group, which may take seconds, does not count."""

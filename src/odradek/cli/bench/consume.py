@@ -10,10 +10,9 @@ from confluent_kafka import TopicPartition
 
 from odradek.admin.cluster import close_consumer
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
-from odradek.cli.bench.options import connections_option, duration_option, engine_option, topic_option
-from odradek.cli.bench.raw_consume import run_raw
+from odradek.cli.bench.raw_engine import consume_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.topics import check_plaintext, existing_topic
+from odradek.cli.bench.workload import check_plaintext, existing_topic, run_options, topic_option
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
@@ -47,9 +46,7 @@ END_OF_PARTITION = "_PARTITION_EOF"
     metavar="BYTES",
     help="Largest number of bytes per partition in one response.",
 )
-@duration_option
-@engine_option
-@connections_option
+@run_options
 @cluster_options
 def consume(
     *,
@@ -74,22 +71,17 @@ def consume(
     if not held:
         raise Failure(f"topic {topic} is empty; `odradek bench produce` writes records")
     total = min(records or held, held)
-    asked: dict[str, Any] = {
-        "ranges": ranges,
-        "total": total,
-        "fetch_size": fetch_size,
-        "duration_ms": duration_ms,
-    }
+    asked: dict[str, Any] = {"ranges": ranges, "total": total, "fetch_size": fetch_size, "duration_ms": duration_ms}
     with progress_bar("consuming", total) as tick:
         if engine == "raw":
-            result = run_raw(description, connection_count=connections, tick=tick, **asked)
+            result = consume_raw(description, connection_count=connections, tick=tick, **asked)
         else:
-            result = run_client(cluster, topic=topic, tick=tick, **asked)
+            result = consume_by_client(cluster, topic=topic, tick=tick, **asked)
     result.facts = {"topic": topic, "partitions": len(partitions), "fetch_size": fetch_size}
     result.show(as_json)
 
 
-def run_client(
+def consume_by_client(
     cluster: Cluster,
     *,
     topic: str,

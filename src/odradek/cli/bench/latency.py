@@ -12,19 +12,19 @@ import click
 from confluent_kafka import TopicPartition
 
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
-from odradek.cli.bench.options import (
-    acks_option,
-    compression_option,
-    partitions_option,
+from odradek.cli.bench.results import Result, Tick, progress_bar
+from odradek.cli.bench.workload import (
+    ProduceWorkload,
+    batch_options,
+    batch_size_option,
+    bench_topic,
+    payload,
     size_option,
     topic_option,
 )
-from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.topics import bench_topic, payload
-from odradek.cli.bench.workload import ProduceWorkload
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.parameter_types import POSITIVE, SIZE_BYTES
+from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.cli.framework.times import DurationType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -66,17 +66,8 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
     metavar="DURATION",
     help="How long a batch waits for more records.",
 )
-@click.option(
-    "--batch-size",
-    type=SIZE_BYTES,
-    default=1_000_000,
-    show_default=True,
-    metavar="BYTES",
-    help="Largest batch.",
-)
-@acks_option
-@compression_option
-@partitions_option
+@batch_size_option
+@batch_options
 @cluster_options
 def latency(cluster: Cluster, as_json: bool, topic: str, partitions: int, size: int, **options: Any) -> None:
     """Measure the time from the producer's call until a consumer receives the record, at a given rate.

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.bench.options import (
-    acks_option,
-    compression_option,
-    connections_option,
-    duration_option,
-    engine_option,
-    partitions_option,
+from odradek.cli.bench.raw_engine import produce_raw
+from odradek.cli.bench.results import Result, Tick, progress_bar
+from odradek.cli.bench.workload import (
+    ProduceWorkload,
+    batch_options,
+    batch_size_option,
+    bench_topic,
+    check_plaintext,
+    payload,
+    run_options,
     size_option,
     topic_option,
+    written_so_far,
 )
-from odradek.cli.bench.raw_produce import run_raw
-from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.topics import bench_topic, check_plaintext, payload, written_so_far
-from odradek.cli.bench.workload import ProduceWorkload
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.parameter_types import POSITIVE, RECORD_COUNT, SIZE_BYTES
+from odradek.cli.framework.parameter_types import POSITIVE, RECORD_COUNT
 from odradek.cli.framework.times import DurationType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -59,14 +59,7 @@ SETTLE_S = 10.0
     help="Records to write. Default: a million, unless --duration is given.",
 )
 @size_option
-@click.option(
-    "--batch-size",
-    type=SIZE_BYTES,
-    default=1_000_000,
-    show_default=True,
-    metavar="BYTES",
-    help="Largest batch.",
-)
+@batch_size_option
 @click.option(
     "--linger",
     "linger_ms",
@@ -76,18 +69,9 @@ SETTLE_S = 10.0
     metavar="DURATION",
     help="Time that a batch waits for more records.",
 )
-@acks_option
-@compression_option
-@partitions_option
-@click.option(
-    "--rate",
-    type=POSITIVE,
-    metavar="N",
-    help="Records per second. Default: no limit.",
-)
-@duration_option
-@engine_option
-@connections_option
+@batch_options
+@click.option("--rate", type=POSITIVE, metavar="N", help="Records per second. Default: no limit.")
+@run_options
 @click.option(
     "--in-flight",
     type=click.IntRange(min=1, max=100),
@@ -117,23 +101,18 @@ def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine
 
     with progress_bar("producing", workload.records) as tick:
         if engine == "raw":
-            result = run_raw(description, workload, tick, settle)
+            result = produce_raw(description, workload, tick, settle)
         else:
-            result = run_client(cluster, workload, tick, settle)
+            result = produce_by_client(cluster, workload, tick, settle)
     written = written_so_far(cluster, description) - before
     if written < result.records:
-        raise Failure(
-            f"only {written:,} of {count_text(result.records, 'record')} were written; {last_error_text(cluster)}"
-        )
+        reason = "see the broker's log" if cluster.last_error is None else cluster.last_error.str()
+        raise Failure(f"only {written:,} of {count_text(result.records, 'record')} were written; {reason}")
     result.facts = {"topic": topic, "partitions": len(description.partitions), **workload.facts()}
     result.show(as_json)
 
 
-def last_error_text(cluster: Cluster) -> str:
-    return str(cluster.last_error.str()) if cluster.last_error is not None else "see the broker's log"
-
-
-def run_client(cluster: Cluster, workload: ProduceWorkload, tick: Tick, settle: Callable[[int], None]) -> Result:
+def produce_by_client(cluster: Cluster, workload: ProduceWorkload, tick: Tick, settle: Callable[[int], None]) -> Result:
     """Produce at the requested rate, or without a limit. One acknowledgement in a hundred is measured."""
     latencies_ms: list[float] = []
 

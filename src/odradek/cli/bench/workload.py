@@ -1,15 +1,118 @@
-"""Options of a produce bench: number and size of records, rate, batches."""
+"""The topic and the records of a bench, and the options that its commands share."""
 
 from __future__ import annotations
 
+import functools
+import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from odradek.cli.client.name_completion import complete_topics
+from odradek.cli.framework.output import note
+from odradek.cli.framework.parameter_types import PARTITION_COUNT, SIZE_BYTES, TOPIC_NAME, VALUE_SIZE_BYTES
+from odradek.cli.framework.times import DurationType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from odradek.admin.cluster import Cluster, TopicDescription
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+BENCH_TOPIC = "odradek-bench"
+PAYLOAD_WORDS = 100_000  # a larger value repeats the text
 PACE_SLICE_S = 0.001
+
+topic_option = click.option(
+    "--topic", "-t", type=TOPIC_NAME, default=BENCH_TOPIC, show_default=True, shell_complete=complete_topics,
+    metavar="TOPIC", help="The topic to use.",
+)  # fmt: skip
+size_option = click.option(
+    "--size", "-s", type=VALUE_SIZE_BYTES, default=100, show_default=True, metavar="BYTES", help="Size of a value."
+)
+batch_size_option = click.option(
+    "--batch-size", type=SIZE_BYTES, default=1_000_000, show_default=True, metavar="BYTES", help="Largest batch."
+)
+BATCH_OPTIONS = (
+    click.option(
+        "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True,
+        help="Replicas to wait for: none, the leader, or all in-sync replicas.",
+    ),
+    click.option(
+        "--compression", "-z", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none",
+        show_default=True, help="Compression of the batches.",
+    ),
+    click.option(
+        "--partitions", "-p", type=PARTITION_COUNT, default=6, show_default=True, metavar="N",
+        help="Partitions of the topic if it has to be created.",
+    ),
+)  # fmt: skip
+RUN_OPTIONS = (
+    click.option(
+        "--duration", "duration_ms", type=DurationType(), metavar="DURATION",
+        help="Stop after this long, such as 10s or 1m.",
+    ),
+    click.option(
+        "--engine", type=click.Choice(["client", "raw"]), default="client", show_default=True,
+        help="`client` uses librdkafka; `raw` sends prepared requests and measures the broker alone, with little CPU.",
+    ),
+    click.option(
+        "--connections", type=click.IntRange(min=1, max=64), default=2, show_default=True, metavar="N",
+        help="Connections of the raw engine.",
+    ),
+)  # fmt: skip
+
+
+def batch_options(function: F) -> F:
+    return functools.reduce(lambda decorated, option: option(decorated), reversed(BATCH_OPTIONS), function)
+
+
+def run_options(function: F) -> F:
+    return functools.reduce(lambda decorated, option: option(decorated), reversed(RUN_OPTIONS), function)
+
+
+def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
+    """The existing topic, or a new one. Its partitions have leaders when this returns."""
+    if cluster.create_topic(name, partitions):
+        note(
+            f"created topic {name} with {count_text(partitions, 'partition')}; `odradek topic delete {name}` removes it"
+        )
+    description = existing_topic(cluster, name)
+    cluster.latest_offsets(name, [partition.id for partition in description.partitions])
+    return description
+
+
+def existing_topic(cluster: Cluster, name: str) -> TopicDescription:
+    try:
+        return cluster.describe_topic(name)
+    except Failure as failure:
+        raise Failure(f"{failure.message}; `odradek bench produce` creates and fills one") from None
+
+
+def written_so_far(cluster: Cluster, description: TopicDescription) -> int:
+    """The sum of the partitions' end offsets: its growth is the number of records that a run has written."""
+    partitions = [partition.id for partition in description.partitions]
+    return sum(cluster.latest_offsets(description.name, partitions).values())
+
+
+def check_plaintext(cluster: Cluster) -> None:
+    """The raw engine has neither TLS nor SASL."""
+    protocol = cluster.properties.get("security.protocol", "plaintext")
+    if protocol.lower() != "plaintext":
+        raise Failure(f"--engine raw speaks plaintext only, not {protocol}; use --engine client")
+
+
+def payload(size_bytes: int) -> bytes:
+    """Text that compresses about as well as JSON. It is the same in every run."""
+    words = random.Random(7).choices(
+        [b"pressure", b"temperature", b"oil", b"rig", b"107", b"30", b"18", b"valve"], k=min(size_bytes, PAYLOAD_WORDS)
+    )
+    text = b" ".join([*words, b""])
+    return (text * (size_bytes // len(text) + 1))[:size_bytes] if text else b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from odradek.cli.framework.commands import group
             "odradek.cli.cluster.metrics:metrics",
             "Show requests, bytes, lag and memory of brokers.",
         ),
-        "unregister": ("odradek.cli.cluster.unregister:unregister", "Forget a broker that will not return."),
+        "unregister": ("odradek.cli.cluster.info:unregister", "Forget a broker that will not return."),
         "status": ("odradek.cli.cluster.status:status", "Show brokers, partitions that need attention, reassignments."),
     },
     examples=[

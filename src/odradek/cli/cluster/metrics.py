@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,16 +9,19 @@ import click
 from odradek.admin.broker_metrics import BrokerMetrics, metrics_of_all
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.cli.client.options import cluster_options
-from odradek.cli.cluster.metrics_view import metrics_lines, metrics_object
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.live_lines import LiveLines
-from odradek.cli.framework.output import faint, print_json, say
+from odradek.cli.framework.output import print_result, strong, watch
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from odradek.admin.broker_metrics import BrokerMetrics, MetricPoint
     from odradek.admin.cluster import Cluster
+
+BUCKET = "_bucket"
+COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")
 
 
 @command(
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     "--broker", "broker_ids", type=int, multiple=True, metavar="ID", help="Only this broker; may be repeated."
 )
 @click.option("--buckets", "shows_buckets", is_flag=True, help="Show the buckets of histograms, too.")
-@click.option("--watch", is_flag=True, help="Refresh the metrics, with counters as rates, until Ctrl-C.")
+@click.option("--watch", "is_watched", is_flag=True, help="Refresh the metrics, with counters as rates, until Ctrl-C.")
 @click.option(
     "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True, help="Time between two answers."
 )
@@ -47,7 +46,7 @@ def metrics(
     prefixes: tuple[str, ...],
     broker_ids: tuple[int, ...],
     shows_buckets: bool,
-    watch: bool,
+    is_watched: bool,
     interval: float,
     cluster: Cluster,
     as_json: bool,
@@ -57,14 +56,21 @@ def metrics(
     docs/metrics.md lists the metrics. The same are served over HTTP, at the address of metrics.listener.
     """
     requests = BrokerRequests(cluster)
-    if watch:
-        _follow(requests, prefixes, broker_ids, interval, shows_buckets=shows_buckets, as_json=as_json)
+    if is_watched:
+        before: dict[int, BrokerMetrics] = {}
+
+        def read() -> tuple[Any, list[str]]:
+            nonlocal before
+            found, missing = _read(requests, prefixes, broker_ids)
+            lines = metrics_lines(found, missing, before, shows_buckets=shows_buckets)
+            before = {each.broker_id: each for each in found}
+            return metrics_object(found, missing, shows_buckets=shows_buckets), lines
+
+        watch(interval, read, as_json=as_json)
         return
     found, missing = _read(requests, prefixes, broker_ids)
-    if as_json:
-        print_json(metrics_object(found, missing, shows_buckets=shows_buckets))
-    else:
-        say("\n".join(metrics_lines(found, missing, shows_buckets=shows_buckets)))
+    lines = metrics_lines(found, missing, shows_buckets=shows_buckets)
+    print_result(metrics_object(found, missing, shows_buckets=shows_buckets), "\n".join(lines), as_json=as_json)
     if not found:
         raise Failure("no broker returned its metrics: see above" if missing else "there is no such broker")
 
@@ -81,38 +87,70 @@ def _read(
     )
 
 
-def _follow(
-    requests: BrokerRequests,
-    prefixes: tuple[str, ...],
-    broker_ids: tuple[int, ...],
-    interval_s: float,
+def metrics_lines(
+    found: Sequence[BrokerMetrics],
+    missing: Mapping[int, str],
+    before: Mapping[int, BrokerMetrics] | None = None,
     *,
-    shows_buckets: bool,
-    as_json: bool,
-) -> None:
-    """Until Ctrl-C. The last metrics stay on the screen while no broker answers."""
-    is_stopped = threading.Event()
-    screen = LiveLines() if sys.stdout.isatty() and not as_json else None
-    before: dict[int, BrokerMetrics] = {}
+    shows_buckets: bool = False,
+) -> list[str]:
+    """One line for each point. With the metrics of an earlier moment, counters are shown as rates per second."""
     lines: list[str] = []
-    with stop_on_interrupt(is_stopped), screen or nullcontext():
-        while not is_stopped.is_set():
-            began_at = time.monotonic()
-            shown: dict[str, Any] = {}
-            trouble = ""
-            try:
-                found, missing = _read(requests, prefixes, broker_ids)
-            except Failure as failure:
-                shown, trouble = {"error": failure.message}, failure.message
-            else:
-                shown = metrics_object(found, missing, shows_buckets=shows_buckets)
-                lines = metrics_lines(found, missing, before, shows_buckets=shows_buckets)
-                before = {each.broker_id: each for each in found}
-            if as_json:
-                print_json(shown)
-            elif screen is not None:
-                note = f"{time.strftime('%H:%M:%S')}, every {interval_s:g} s; Ctrl-C stops"
-                screen.draw([*lines, "", click.style(trouble, fg="red") if trouble else faint(note)])
-            else:
-                say("\n".join([trouble] if trouble else [*lines, ""]))
-            is_stopped.wait(max(interval_s - (time.monotonic() - began_at), 0))
+    for metrics in found:
+        earlier = None if before is None else before.get(metrics.broker_id)
+        lines += ["", strong(f"broker {metrics.broker_id}")]
+        rows = list(_rows(metrics, earlier, shows_buckets=shows_buckets))
+        width = max((len(name) for name, _ in rows), default=0)
+        lines += [f"{name:<{width}}  {value}" for name, value in rows]
+    lines += [f"broker {broker_id}: {reason}" for broker_id, reason in missing.items()]
+    return lines[1:] if lines and not lines[0] else lines
+
+
+def _rows(metrics: BrokerMetrics, earlier: BrokerMetrics | None, *, shows_buckets: bool) -> Iterator[tuple[str, str]]:
+    known = {} if earlier is None else {_key(point): point.value for point in earlier.points}
+    elapsed_s = 0.0 if earlier is None else (metrics.time_ms - earlier.time_ms) / 1000
+    for point in metrics.points:
+        if point.name.endswith(BUCKET) and not shows_buckets:
+            continue
+        value = number_text(point.value)
+        if is_counter(point.name, metrics) and _key(point) in known and elapsed_s > 0:
+            value += f"  {number_text(max(point.value - known[_key(point)], 0) / elapsed_s)}/s"
+        yield _series_text(point), value
+
+
+def is_counter(name: str, metrics: BrokerMetrics) -> bool:
+    """Whether a point only grows: of a counter or a histogram."""
+    return metrics.kinds.get(name, "histogram" if name.endswith(COUNTER_SUFFIXES) else "gauge") != "gauge"
+
+
+def _key(point: MetricPoint) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return point.name, tuple(sorted(point.labels.items()))
+
+
+def _series_text(point: MetricPoint) -> str:
+    labels = ", ".join(f"{name}={value}" for name, value in point.labels.items())
+    return f"{point.name}  {labels}" if labels else point.name
+
+
+def number_text(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+
+
+def metrics_object(
+    found: Sequence[BrokerMetrics], missing: Mapping[int, str], *, shows_buckets: bool = False
+) -> dict[str, Any]:
+    return {
+        "brokers": [
+            {
+                "broker": metrics.broker_id,
+                "time_ms": metrics.time_ms,
+                "points": [
+                    {"name": point.name, "labels": dict(point.labels), "value": point.value}
+                    for point in metrics.points
+                    if shows_buckets or not point.name.endswith(BUCKET)
+                ],
+            }
+            for metrics in found
+        ],
+        "missing": [{"broker": broker_id, "reason": reason} for broker_id, reason in missing.items()],
+    }

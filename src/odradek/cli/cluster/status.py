@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 import time
-from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, read_state
 from odradek.cli.client.options import cluster_options
-from odradek.cli.cluster.status_view import SHOWN_PARTITIONS, status_lines, status_object
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.live_lines import LiveLines
-from odradek.cli.framework.output import faint, print_json, say
+from odradek.cli.framework.output import column_lines, faint, print_result, strong, watch
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.admin.cluster import Cluster
+    from odradek.admin.cluster_state import PartitionState
+
 
 POSITIVE_COUNT = NumberType(1, 100_000)
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
 WAIT_INTERVAL_S = 0.25
 SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this time
+SHOWN_PARTITIONS = 10
+RESTRICTED = "this user may not see other topics"  # without Describe on the cluster
+NO_TOPICS = "no topics that this user may describe; an admin allows it with `odradek acl add`"
+PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferred leader")
 
 
 @command(
@@ -42,7 +45,7 @@ SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this 
         ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
     ]
 )
-@click.option("--watch", is_flag=True, help="Refresh the state until Ctrl-C.")
+@click.option("--watch", "is_watched", is_flag=True, help="Refresh the state until Ctrl-C.")
 @click.option(
     "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True, help="Time between two states."
 )
@@ -66,7 +69,7 @@ SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this 
 )
 @cluster_options
 def status(
-    watch: bool,
+    is_watched: bool,
     interval: float,
     wait_s: float | None,
     least_brokers: int,
@@ -81,11 +84,12 @@ def status(
     in sync; and not on the preferred leader when another replica than the first leads. A fenced broker is down, or does
     not take part.
     """
-    if watch and wait_s is not None:
+    if is_watched and wait_s is not None:
         raise click.UsageError("--watch and --wait exclude each other")
     limit = None if shows_all else SHOWN_PARTITIONS
-    if watch:
-        follow(BrokerRequests(cluster, WATCH_TIMEOUT_S), interval, limit, as_json=as_json)
+    if is_watched:
+        read = state_reader(BrokerRequests(cluster, WATCH_TIMEOUT_S))
+        watch(interval, lambda: state_output(read(), limit), as_json=as_json)
         return
     requests = BrokerRequests(cluster) if wait_s is None else BrokerRequests(cluster, WATCH_TIMEOUT_S)
     state = (
@@ -93,27 +97,25 @@ def status(
         if wait_s is None
         else wait_until_healthy(requests, wait_s, least_brokers)
     )
-    show(state, limit, as_json=as_json)
+    value, lines = state_output(state, limit)
+    print_result(value, "\n".join(lines), as_json=as_json)
     if wait_s is not None and len(state.brokers) < least_brokers:
         raise Failure(f"the cluster has {len(state.brokers)} of {least_brokers} brokers after {wait_s:g} s")
     if wait_s is not None and not state.is_healthy:
         raise Failure(f"the cluster is not healthy after {wait_s:g} s: see above")
 
 
-def show(state: ClusterState, limit: int | None, *, as_json: bool) -> None:
-    if as_json:
-        print_json(status_object(state))
-    else:
-        say("\n".join(status_lines(state, limit)))
+def state_output(state: ClusterState, limit: int | None) -> tuple[dict[str, Any], list[str]]:
+    return status_object(state), status_lines(state, limit)
 
 
 def wait_until_healthy(requests: BrokerRequests, wait_s: float, least_brokers: int) -> ClusterState:
     """The first healthy state with so many brokers, or the one at the end of the time."""
     deadline = time.monotonic() + wait_s
-    min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
+    read = state_reader(requests)
     while True:
         try:
-            state = read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
+            state = read()
         except Failure:
             if time.monotonic() >= deadline:
                 raise
@@ -123,39 +125,157 @@ def wait_until_healthy(requests: BrokerRequests, wait_s: float, least_brokers: i
         time.sleep(WAIT_INTERVAL_S)
 
 
-def follow(requests: BrokerRequests, interval_s: float, limit: int | None, *, as_json: bool) -> None:
-    """Until Ctrl-C. The last state stays on the screen while no broker answers."""
-    is_stopped = threading.Event()
+def state_reader(requests: BrokerRequests) -> Callable[[], ClusterState]:
+    """Reads the state again and again; settings of topics only after a time."""
     min_in_sync, controllers = MinInSync(requests), ControllerLookup(requests)
     settings_read_at = time.monotonic()
-    screen = LiveLines() if sys.stdout.isatty() and not as_json else None
-    state: ClusterState | None = None
-    with stop_on_interrupt(is_stopped), screen or nullcontext():
-        while not is_stopped.is_set():
-            if time.monotonic() - settings_read_at > SETTINGS_AGE_S:
-                min_in_sync.forget()
-                settings_read_at = time.monotonic()
-            began_at = time.monotonic()
-            trouble = ""
-            try:
-                state = read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
-            except Failure as failure:
-                trouble = failure.message
-            if screen is not None:
-                screen.draw(watch_lines(state, trouble, interval_s, limit))
-            elif trouble and as_json:
-                print_json({"error": trouble})
-            elif trouble:
-                say(trouble)
-            elif state is not None:
-                show(state, limit, as_json=as_json)
-                if not as_json:
-                    say()
-            is_stopped.wait(max(interval_s - (time.monotonic() - began_at), 0))
+
+    def read() -> ClusterState:
+        nonlocal settings_read_at
+        if time.monotonic() - settings_read_at > SETTINGS_AGE_S:
+            min_in_sync.forget()
+            settings_read_at = time.monotonic()
+        return read_state(requests, min_in_sync, controllers, may_lack_reassignments=True)
+
+    return read
 
 
-def watch_lines(state: ClusterState | None, trouble: str, interval_s: float, limit: int | None) -> list[str]:
-    lines = [] if state is None else status_lines(state, limit)
-    moment = time.strftime("%H:%M:%S")
-    note = f"{moment}, every {interval_s:g} s; Ctrl-C stops"
-    return [*lines, "", click.style(trouble, fg="red") if trouble else faint(note)]
+def status_object(state: ClusterState) -> dict[str, Any]:
+    counts = state.counts()
+    return {
+        "cluster_id": state.cluster.cluster_id,
+        "controller": state.cluster.controller_id,
+        "healthy": state.is_healthy,
+        "brokers": [
+            {
+                "id": broker.broker_id,
+                "host": broker.host,
+                "port": broker.port,
+                "rack": broker.rack,
+                "state": "fenced" if broker.is_fenced else "running",
+                "controller": broker.broker_id == state.cluster.controller_id,
+                "leads": counts.leads[broker.broker_id],
+                "preferred": counts.preferred[broker.broker_id],
+                "replicas": counts.replicas[broker.broker_id],
+                "in_sync": counts.in_sync[broker.broker_id],
+            }
+            for broker in state.brokers.values()
+        ],
+        "topics": len({each.topic for each in state.partitions}),
+        "partitions": len(state.partitions),
+        "offline": [partition_object(each) for each in state.partitions if each.is_offline],
+        "under_min_isr": [partition_object(each) for each in state.partitions if each.is_under_min_in_sync],
+        "under_replicated": [partition_object(each) for each in state.partitions if each.is_under_replicated],
+        "not_on_preferred_leader": [partition_object(each) for each in state.partitions if each.has_other_leader],
+        "reassignments": None
+        if not state.knows_reassignments
+        else [partition_object(each) for each in state.partitions if each.is_reassigned],
+    }
+
+
+def partition_object(partition: PartitionState) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "topic": partition.topic,
+        "partition": partition.index,
+        "leader": None if partition.is_offline else partition.leader,
+        "replicas": list(partition.replicas),
+        "in_sync": list(partition.in_sync),
+        "min_in_sync": partition.min_in_sync,
+    }
+    if partition.is_reassigned:
+        found |= {"adding": list(partition.adding), "removing": list(partition.removing)}
+    return found
+
+
+def status_lines(state: ClusterState, shown_partitions: int | None = SHOWN_PARTITIONS) -> list[str]:
+    """`shown_partitions` limits each table of partitions; None shows all."""
+    topics = len({each.topic for each in state.partitions})
+    running = sum(not broker.is_fenced for broker in state.brokers.values())
+    total = len(state.brokers)
+    brokers = count_text(total, "broker") if running == total else f"{running} of {count_text(total, 'broker')} running"
+    facts = [brokers, count_text(topics, "topic"), count_text(len(state.partitions), "partition")]
+    facts += [RESTRICTED] if state.is_restricted else []
+    lines = [f"{strong(state.cluster.cluster_id or 'cluster')}  {' · '.join(facts)}", _summary(state), ""]
+    lines += _broker_lines(state)
+    lines += _problem_lines([each for each in state.partitions if each.problems], shown_partitions)
+    if not state.knows_reassignments:
+        reason = "this user lacks Describe on the cluster" if state.is_restricted else "no controller answers"
+        lines += ["", click.style(f"running reassignments are not known: {reason}", fg="red")]
+    lines += _reassignment_lines([each for each in state.partitions if each.is_reassigned], shown_partitions)
+    return lines
+
+
+def _summary(state: ClusterState) -> str:
+    counts = [(name, sum(name in each.problems for each in state.partitions)) for name in PROBLEMS]
+    found = [
+        click.style(f"{count_text(count, 'partition')} {name}", fg="yellow" if name == PROBLEMS[-1] else "red")
+        for name, count in counts
+        if count
+    ]
+    moving = sum(each.is_reassigned for each in state.partitions)
+    found += [f"{count_text(moving, 'partition')} being reassigned"] if moving else []
+    if found:
+        return ", ".join(found)
+    if state.is_restricted and not state.partitions:
+        return NO_TOPICS
+    return click.style("all partitions have a leader and all their replicas in sync", fg="green")
+
+
+def _broker_lines(state: ClusterState) -> list[str]:
+    counts = state.counts()
+    rows = []
+    unknown = set(counts.replicas) - set(state.brokers)
+    for broker_id in sorted(set(state.brokers) | unknown):
+        broker = state.brokers.get(broker_id)
+        is_controller = broker_id == state.cluster.controller_id
+        rows.append(
+            (
+                broker_id,
+                "-" if broker is None else f"{broker.host}:{broker.port}",
+                "-" if broker is None else broker.rack or "-",
+                "not registered" if broker is None else "fenced" if broker.is_fenced else "running",
+                counts.leads[broker_id],
+                counts.replicas[broker_id],
+                counts.in_sync[broker_id],
+                "controller" if is_controller else "",
+            )
+        )
+    return column_lines(["BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "IN SYNC", "ROLE"], rows)
+
+
+def _problem_lines(partitions: list[PartitionState], limit: int | None) -> list[str]:
+    if not partitions:
+        return []
+    # The worst first.
+    partitions = sorted(partitions, key=lambda each: (PROBLEMS.index(each.problems[0]), each.topic, each.index))
+    rows = [
+        (
+            each.name,
+            "none" if each.is_offline else str(each.leader),
+            brokers_text(each.replicas),
+            brokers_text(each.in_sync) or "-",
+            each.min_in_sync,
+            ", ".join(each.problems),
+        )
+        for each in partitions[:limit]
+    ]
+    titles = ["PARTITION", "LEADER", "REPLICAS", "IN SYNC", "MIN ISR", "PROBLEM"]
+    return ["", *column_lines(titles, rows), *_rest(len(partitions), limit)]
+
+
+def _reassignment_lines(partitions: list[PartitionState], limit: int | None) -> list[str]:
+    if not partitions:
+        return []
+    rows = [
+        (each.name, brokers_text(each.target), brokers_text(each.adding) or "-", brokers_text(each.removing) or "-")
+        for each in partitions[:limit]
+    ]
+    return ["", *column_lines(["REASSIGNED", "TO", "ADDING", "REMOVING"], rows), *_rest(len(partitions), limit)]
+
+
+def _rest(count: int, limit: int | None) -> list[str]:
+    return [] if limit is None or count <= limit else [faint(f"and {count - limit:,} more; --all shows them")]
+
+
+def brokers_text(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers))

@@ -83,10 +83,9 @@ def console(
     the given client properties. With --login, users log in and have their own rights.
     """
     try:
-        from odradek.console.decoding import SchemaError, load_decoder
-        from odradek.console.json_path import PathError
-        from odradek.console.masking import parse_rule
-        from odradek.console.preparation import Preparation
+        from odradek.console.records.decoding import DecodeAndMask, SchemaError, load_decoder
+        from odradek.console.records.json_path import PathError
+        from odradek.console.records.masking import parse_rule
         from odradek.console.server import serve
         from odradek.console.settings import ConsoleSettings
     except ModuleNotFoundError as error:
@@ -103,7 +102,9 @@ def console(
     log_changes()
     if stop_with is not None:
         terminate_when_parent_ends(stop_with)
-    settings = ConsoleSettings(host, port, read_only, Preparation(rules, decoders), **access.console_settings(cluster))
+    settings = ConsoleSettings(
+        host, port, read_only, DecodeAndMask(rules, decoders), **access.console_settings(cluster)
+    )
     serve(cluster, settings, lambda address: show_address(address, cluster, as_json))
 
 

@@ -40,7 +40,7 @@ class LoginOptions(NamedTuple):
 
     def console_settings(self, cluster: Cluster) -> dict[str, Any]:
         """The fields of ConsoleSettings; Failure or UsageError for options that do not belong together."""
-        from odradek.console.cluster.identity import check_login
+        from odradek.console.cluster.connection import check_login
         from odradek.console.settings import OidcLogin, SaslLogin, TlsFiles
 
         if (self.tls_cert is None) != (self.tls_key is None):

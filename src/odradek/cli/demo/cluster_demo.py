@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import select
+import sys
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
-from odradek.cli.demo.acknowledgements import Acknowledgements
-from odradek.cli.demo.cluster_picture import BrokerView, Happening
-from odradek.cli.demo.cluster_screens import ClusterFrame, chosen_cluster_screen
-from odradek.cli.demo.keys import Keys
-from odradek.cli.demo.load import Load, read_back
-from odradek.cli.demo.local_cluster import LocalCluster
+from odradek.cli.demo.cluster_screen import BrokerView, ClusterFrame, Event, chosen_cluster_screen
+from odradek.cli.demo.load import Acknowledgements, Load, read_back
+from odradek.cli.demo.local_brokers import local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.conventions.failures import Failure
-from odradek.testing import BrokerError
+from odradek.local.running_broker import BrokerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.cli.demo.acknowledgements import Gap, ReadBack
+    from odradek.cli.demo.load import Gap, ReadBack
+    from odradek.local.running_cluster import RunningCluster
 
 TOPIC = "demo"
 PARTITIONS = 3
 FRAME_S = 0.1
-LOOK_S = 0.15  # between two looks at the metadata
-LOOK_TIMEOUT_S = 1.0
+METADATA_INTERVAL_S = 0.15
+METADATA_TIMEOUT_S = 1.0
 KEPT_EVENTS = 200
 
 
@@ -40,7 +41,7 @@ def run_cluster_demo(
     screen = chosen_cluster_screen(as_json=as_json)
     screen.report(f"starting ZooKeeper and {count} brokers")
     began_at = time.monotonic()
-    with Keys() as keys, LocalCluster(count, port, data_dir) as local:
+    with Keys() as keys, local_cluster(count, port, data_dir) as local:
         screen.report_ready(local.bootstrap_servers, time.monotonic() - began_at)
         demo = ClusterDemo(local, rate)
         try:
@@ -55,13 +56,13 @@ def run_cluster_demo(
 class ClusterDemo:
     """The load, what is known of the cluster, and the processes that were killed."""
 
-    def __init__(self, local: LocalCluster, rate: float) -> None:
+    def __init__(self, local: RunningCluster, rate: float) -> None:
         self._local = local
         self._cluster = Cluster(local.bootstrap_servers, {})
         self._cluster.create_topic(TOPIC, PARTITIONS)
         now_s = time.monotonic()
         self.acks = Acknowledgements(PARTITIONS, now_s)
-        self.happenings: deque[Happening] = deque(maxlen=KEPT_EVENTS)
+        self.events: deque[Event] = deque(maxlen=KEPT_EVENTS)
         self._processes = dict.fromkeys(local.brokers, ("running", now_s))
         self._state: ClusterState | None = None
         self._is_stopped = threading.Event()
@@ -70,11 +71,7 @@ class ClusterDemo:
         self._actions: list[threading.Thread] = []
 
     def run(
-        self,
-        show: Callable[[ClusterFrame], None],
-        keys: Keys,
-        seconds: float | None,
-        kill_every_s: float | None,
+        self, show: Callable[[ClusterFrame], None], keys: Keys, seconds: float | None, kill_every_s: float | None
     ) -> None:
         """Until the time is over, Ctrl-C or q."""
         with stop_on_interrupt(self._is_stopped):
@@ -107,7 +104,7 @@ class ClusterDemo:
             BrokerView(node_id, broker.bootstrap_servers, *self._processes[node_id])
             for node_id, broker in self._local.brokers.items()
         ]
-        return ClusterFrame(brokers, self._state, self.acks, list(self.happenings), TOPIC, now_s)
+        return ClusterFrame(brokers, self._state, self.acks, list(self.events), TOPIC, now_s)
 
     def finish(self) -> ReadBack:
         """Start what was killed, wait for the acknowledgements that are outstanding, and read everything back."""
@@ -128,14 +125,11 @@ class ClusterDemo:
             if key == "q":
                 self._is_stopped.set()
             elif key.isdecimal() and int(key) in self._processes:
-                self._toggle(int(key))
-
-    def _toggle(self, node_id: int) -> None:
-        process, _ = self._processes[node_id]
-        if process == "running":
-            self._kill(node_id)
-        elif process == "killed":
-            self._revive(node_id)
+                process, _ = self._processes[int(key)]
+                if process == "running":
+                    self._kill(int(key))
+                elif process == "killed":
+                    self._revive(int(key))
 
     def _kill_a_leader(self) -> None:
         partitions = self._state.of_topics([TOPIC]) if self._state is not None else []
@@ -189,10 +183,10 @@ class ClusterDemo:
         self._note(f"partition {gap.partition}: acknowledged again after {gap.milliseconds:,} ms", "bold yellow")
 
     def _note(self, text: str, style: str = "") -> None:
-        self.happenings.append(Happening(time.strftime("%H:%M:%S"), text, style))
+        self.events.append(Event(time.strftime("%H:%M:%S"), text, style))
 
     def _watch(self) -> None:
-        requests = BrokerRequests(self._cluster, LOOK_TIMEOUT_S)
+        requests = BrokerRequests(self._cluster, METADATA_TIMEOUT_S)
         min_in_sync = MinInSync(requests)
         while not self._is_stopped.is_set():
             before = self._state
@@ -201,7 +195,7 @@ class ClusterDemo:
             except Failure:
                 continue  # every broker may be killed
             finally:
-                self._is_stopped.wait(LOOK_S)
+                self._is_stopped.wait(METADATA_INTERVAL_S)
             self._report_changes(before, self._state)
 
     def _report_changes(self, before: ClusterState | None, after: ClusterState) -> None:
@@ -219,3 +213,31 @@ class ClusterDemo:
                 self._note(f"partition {each.index}: acknowledges nothing: {minimum}", "red")
         if after.cluster.controller_id != before.cluster.controller_id:
             self._note(f"broker {after.cluster.controller_id} is the controller")
+
+
+class Keys:
+    """Single keys that were pressed on the terminal, without Enter; none if standard input is no terminal."""
+
+    def __enter__(self) -> Self:
+        self._saved: list[Any] | None = None
+        if sys.stdin.isatty():
+            import termios
+            import tty
+
+            self._saved = termios.tcgetattr(sys.stdin)
+            tty.setcbreak(sys.stdin)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._saved is not None:
+            import termios
+
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._saved)
+
+    def pressed(self, timeout_s: float) -> str:
+        """Keys within this time; waits for it only where there are no keys."""
+        if self._saved is None:
+            select.select([], [], [], timeout_s)
+            return ""
+        readable, _, _ = select.select([sys.stdin], [], [], timeout_s)
+        return os.read(sys.stdin.fileno(), 64).decode(errors="ignore") if readable else ""

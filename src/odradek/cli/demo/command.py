@@ -7,15 +7,13 @@ import threading
 import time
 
 import click
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import NoSuchTopic
 from odradek.cli.demo.cluster_demo import run_cluster_demo
-from odradek.cli.demo.local_broker import check_port, start_broker
-from odradek.cli.demo.local_cluster import brokers_option, check_ports
-from odradek.cli.demo.record import sent_header
-from odradek.cli.demo.screen import Screen, chosen_screen
+from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, port_option
+from odradek.cli.demo.screen import Screen, chosen_screen, sent_header
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
@@ -25,7 +23,7 @@ from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.simulator.loading import load_simulation
 from odradek.pipelines.examples.simulator.model import Flaws
 from odradek.pipelines.examples.simulator.population import Population
-from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings
+from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings, sending
 
 TOPIC = "rigs"
 PARTITIONS = 3
@@ -43,25 +41,11 @@ LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
     ]
 )
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop N seconds after the first record.")
-@click.option(
-    "--port",
-    type=click.IntRange(min=0, max=65535),
-    default=9092,
-    show_default=True,
-    metavar="PORT",
-    help="Port of the broker; 0 for a free one.",
-)
+@port_option
 @click.option(
     "--data-dir", type=click.Path(file_okay=False), help="Data directory of the broker. Default: a temporary one."
 )
-@click.option(
-    "--rate",
-    type=POSITIVE,
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="Records per second.",
-)
+@click.option("--rate", type=POSITIVE, default=50, show_default=True, metavar="N", help="Records per second.")
 @brokers_option
 @click.option(
     "--kill-every",
@@ -83,64 +67,36 @@ def demo(
     partitions. A key kills a broker or starts it again, and the gap in the acknowledgements is shown. At the end
     everything is read back and compared with what was acknowledged.
     """
+    if brokers == 1 and kill_every is not None:
+        raise click.UsageError("--kill-every needs --brokers 2 or more")
+    check_ports(port, brokers, "demo")
     if brokers > 1:
-        check_ports(port, brokers, "demo")
         run_cluster_demo(brokers, port, data_dir, rate, seconds, kill_every, as_json=as_json)
         return
-    if kill_every is not None:
-        raise click.UsageError("--kill-every needs --brokers 2 or more")
-    check_port(port, "demo")
     began_at = time.monotonic()
-    running = start_broker(port, data_dir)
-    try:
+    with local_broker(port, data_dir) as running:
         screen = chosen_screen(running.bootstrap_servers, TOPIC, time.monotonic() - began_at, as_json)
         stream(Cluster(running.bootstrap_servers, {}), screen, seconds, rate)
-    finally:
-        running.close()
     screen.print_summary()
 
 
-class RigsThread(threading.Thread):
-    """A thread that produces the records of a small fleet, without late or malformed ones."""
-
-    def __init__(self, cluster: Cluster, run_id: str, rate: float) -> None:
-        super().__init__(name="demo-producer", daemon=True)
-        self.cluster = cluster
-        self.is_stopped = threading.Event()
-        self.failure: Failure | None = None
-        simulation = load_simulation(find_example(TOPIC).simulator, {})
-        self.rigs = RecordProducer(
-            cluster.producer({**producer_settings(rate), "linger.ms": 0}),
-            TOPIC,
-            Population(dataclasses.replace(simulation, count=PUMPS, flaws=Flaws())),
-            rate,
-            headers=lambda: sent_header(run_id, time.perf_counter_ns()),
-        )
-
-    @property
-    def sent(self) -> int:
-        return self.rigs.counts.sent
-
-    def run(self) -> None:
-        try:
-            self.rigs.run(self.is_stopped)
-        except KafkaException as error:  # errors of the client; `stream` notices a deleted topic
-            self.fail(self.cluster.failure(error.args[0], f"topic {TOPIC}"))
-
-    def fail(self, failure: Failure) -> None:
-        self.failure = self.failure or failure
-        self.is_stopped.set()
-
-
 def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
-    """Produce and consume until the time is over, or until Ctrl-C."""
+    """Produce the records of a small fleet, without late or malformed ones, and consume them, until the time is over or
+    Ctrl-C."""
     cluster.create_topic(TOPIC, PARTITIONS)  # it may exist: --data-dir of an earlier demo
     consumer = cluster.consumer({"fetch.wait.max.ms": 100})
     topic = cluster.describe_topic(TOPIC)
     partitions = [partition.id for partition in topic.partitions]
     ends = cluster.latest_offsets(TOPIC, partitions)
     consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
-    field = RigsThread(cluster, screen.run_id, rate)
+    simulation = dataclasses.replace(load_simulation(find_example(TOPIC).simulator, {}), count=PUMPS, flaws=Flaws())
+    producer = cluster.producer({**producer_settings(rate), "linger.ms": 0})
+    sender = RecordProducer(
+        producer, TOPIC, Population(simulation), rate,
+        headers=lambda: sent_header(screen.run_id, time.perf_counter_ns()),
+    )  # fmt: skip
+    is_stopped = threading.Event()
+    is_deleted = False
     deadline: float | None = None  # set when the first record is consumed
 
     def take_records(timeout_s: float) -> None:
@@ -149,29 +105,29 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
             screen.take(message, time.perf_counter_ns())
 
     try:
-        with screen, stop_on_interrupt(field.is_stopped):
-            field.start()
-            looked_at = time.monotonic()
-            while not field.is_stopped.is_set() and (deadline is None or time.monotonic() < deadline):
+        with screen, stop_on_interrupt(is_stopped):
+            with sending(sender, is_stopped):
+                looked_at = time.monotonic()
+                while not is_stopped.is_set() and (deadline is None or time.monotonic() < deadline):
+                    take_records(0.1)
+                    screen.refresh(sender.counts.sent)
+                    if deadline is None and seconds is not None and screen.received:
+                        deadline = time.monotonic() + seconds
+                    if time.monotonic() - looked_at >= LOOK_INTERVAL_S:
+                        looked_at = time.monotonic()
+                        is_deleted = not topic_exists(cluster, topic.topic_id)
+                        if is_deleted:
+                            break
+            drained_by = time.monotonic() + (0.0 if is_deleted or sender.failure else DRAIN_S)
+            while screen.received < sender.counts.sent and time.monotonic() < drained_by:
                 take_records(0.1)
-                screen.refresh(field.sent)
-                if deadline is None and seconds is not None and screen.received:
-                    deadline = time.monotonic() + seconds
-                if time.monotonic() - looked_at >= LOOK_INTERVAL_S:
-                    looked_at = time.monotonic()
-                    if not topic_exists(cluster, topic.topic_id):
-                        field.fail(Failure(f"topic {TOPIC} was deleted; start the demo again to create it"))
-            field.is_stopped.set()
-            field.join()
-            drained_by = time.monotonic() + (DRAIN_S if field.failure is None else 0.0)
-            while screen.received < field.sent and time.monotonic() < drained_by:
-                take_records(0.1)
-            screen.finish(field.sent)
+            screen.finish(sender.counts.sent)
     finally:
-        field.is_stopped.set()
         consumer.close()
-    if field.failure is not None:
-        raise field.failure
+    if is_deleted:
+        raise Failure(f"topic {TOPIC} was deleted; start the demo again to create it")
+    if sender.failure is not None:
+        raise cluster.failure(sender.failure.args[0], f"topic {TOPIC}")
 
 
 def topic_exists(cluster: Cluster, topic_id: str) -> bool:

@@ -1,17 +1,21 @@
-"""Output of the demo: a live table on a terminal, otherwise a line per second, as text or JSON."""
+"""Output of the demo of one broker: a live table on a terminal, otherwise a line per second, as text or JSON.
+
+The records of this run, which are timed, have a header; those of other producers are shown as text.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
 import uuid
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
-from odradek.cli.demo.record import DemoRecord, read_demo_record
-from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.output import one_line, print_json, say
 from odradek.conventions.figures import count_text, duration_text, percentiles
 from odradek.local.executable import command_name
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
+HEADER = "odradek-demo"  # its value is the id of the run and the time of sending
 RECENT_RECORDS = 12
 LATENCIES_KEPT = 20_000
 LINE_EVERY_S = 1.0
@@ -29,6 +34,54 @@ WARM_UP_NS = 500_000_000  # after the first record; until then connections are o
 COLUMNS = {  # title and width: 78 characters in all, for a terminal of 80
     "partition": 9, "offset": 10, "time": 8, "rig": 3, "production": 10, "pressure": 8, "temperature": 11, "oil %": 5
 }  # fmt: skip
+
+
+def sent_header(run_id: str, now_ns: int) -> list[tuple[str, str | bytes | None]]:
+    return [(HEADER, f"{run_id} {now_ns}".encode())]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRecord:
+    """`sent_ns` and `readings` are set for records of this run only."""
+
+    partition: int
+    offset: int
+    text: str
+    sent_ns: int | None = None
+    readings: tuple[str, ...] = ()
+    is_hot: bool = False
+
+
+def read_demo_record(message: Message, run_id: str) -> DemoRecord:
+    value = message.value()
+    text = one_line(None if value is None else value.decode(errors="replace"))
+    place = (message.partition() or 0, message.offset() or 0)
+    sent_ns = sent_by(run_id, message)
+    if sent_ns is None:
+        return DemoRecord(*place, text)
+    try:
+        fields: dict[str, Any] = json.loads(value or b"")
+        sensors = fields["sensor_readings"]
+        readings = (
+            str(fields["timestamp"]).rpartition(" ")[2],
+            str(fields["hcid"]),
+            str(fields["production"]),
+            str(sensors["pressure"]),
+            str(sensors["temperature"]),
+            str(sensors["oil_percentage"]),
+        )
+        return DemoRecord(*place, text, sent_ns, readings, sensors["pressure"] > 125)
+    except (ValueError, LookupError, TypeError, RecursionError):  # another producer's value with this run's header
+        return DemoRecord(*place, text)
+
+
+def sent_by(run_id: str, message: Message) -> int | None:
+    """When this run sent the record; None for a record of another producer."""
+    stamp = dict(message.headers() or []).get(HEADER)
+    if not isinstance(stamp, bytes):
+        return None
+    owner, _, sent_ns = stamp.partition(b" ")
+    return int(sent_ns) if owner == run_id.encode() and sent_ns.isdigit() and len(sent_ns) < 20 else None
 
 
 class Screen:

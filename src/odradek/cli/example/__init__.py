@@ -7,8 +7,8 @@ from odradek.cli.framework.commands import group
 
 @group(
     lazy={
-        "list": ("odradek.cli.example.list:list_examples", "List the examples of the package."),
-        "copy": ("odradek.cli.example.copy:copy", "Copy an example into a folder."),
+        "list": ("odradek.cli.example.examples:list_examples", "List the examples of the package."),
+        "copy": ("odradek.cli.example.examples:copy", "Copy an example into a folder."),
         "simulate": ("odradek.cli.example.simulate:simulate", "Produce the simulated records of an example."),
         "watch": ("odradek.cli.example.watch:watch_example", "Show the live view of an example."),
     },

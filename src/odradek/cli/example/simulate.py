@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.client.options import cluster_options
-from odradek.cli.example.loading import chosen_example, read_simulation
-from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
+from odradek.cli.example.examples import (
+    DEFAULT_EXAMPLE,
+    chosen_example,
+    entities_option,
+    overridden,
+    rate_option,
+    read_simulation,
+    seed_option,
+)
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.output import print_json, say
@@ -93,16 +100,12 @@ def report(sender: RecordProducer, is_stopped: threading.Event, as_json: bool) -
         if as_json:
             print_json({"kind": "progress", "records_per_second": round(rate, 1), **facts(sender)})
         else:
-            line = progress_line(sender, rate)
+            late, malformed = sender.counts.late, sender.counts.malformed
+            unreachable = "  broker unreachable" if sender.is_broker_unreachable else ""
+            line = f"{sent:>9,} sent  {rate:>7,.0f}/s  {late:,} late  {malformed:,} malformed{unreachable}"
             click.echo(f"\r\x1b[K{line}" if is_live else line, nl=not is_live)
     if is_live:
         click.echo("\r\x1b[K", nl=False)
-
-
-def progress_line(sender: RecordProducer, rate: float) -> str:
-    counts = sender.counts
-    unreachable = "  broker unreachable" if sender.is_broker_unreachable else ""
-    return f"{counts.sent:>9,} sent  {rate:>7,.0f}/s  {counts.late:,} late  {counts.malformed:,} malformed{unreachable}"
 
 
 def facts(sender: RecordProducer) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
+import signal
 import tempfile
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 from confluent_kafka import KafkaException
@@ -16,21 +18,29 @@ from confluent_kafka.admin import AdminClient
 from odradek.admin.cluster import Cluster
 from odradek.admin.profiles import SERVERS, chosen_properties
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
-from odradek.cli.demo.local_broker import start_broker
-from odradek.cli.demo.local_cluster import LocalCluster, brokers_option, check_ports
-from odradek.cli.example.console_process import INSTALL, ConsoleProcess, choose_port, missing_package
-from odradek.cli.example.loading import chosen_example, read_simulation, read_view
-from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
+from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_broker, local_cluster, port_option
+from odradek.cli.example.examples import (
+    DEFAULT_EXAMPLE,
+    chosen_example,
+    entities_option,
+    overridden,
+    rate_option,
+    read_simulation,
+    read_view,
+    seed_option,
+)
 from odradek.cli.example.starting import Starting, pipeline_picture
 from odradek.cli.example.watch import ViewSource, consume_hint
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
-from odradek.cli.pipeline.connection_options import connection_arguments, connection_choices, connection_options
 from odradek.cli.pipeline.loading import require_packages
+from odradek.cli.pipeline.options import connection_arguments, connection_choices, connection_options
 from odradek.cli.pipeline.process import PipelineProcess
 from odradek.conventions.failures import Failure
+from odradek.local.child_process import ChildProcess, odradek_command
+from odradek.local.ports import listening_error
 from odradek.pipelines.examples.live_view.model import LiveViewModel
 from odradek.pipelines.examples.live_view.screens import chosen_screen
 from odradek.pipelines.examples.live_view.watching import watch
@@ -38,10 +48,14 @@ from odradek.pipelines.examples.simulator.population import Population
 from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings, sending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
 
     from odradek.pipelines.examples.live_view.definition import ViewDefinition
     from odradek.pipelines.examples.live_view.screens import LineScreen
+
+DEFAULT_CONSOLE_PORT = 8484
+CONSOLE_STOP_TIMEOUT_S = 10.0
+CONSOLE_PACKAGES = ("jinja2", "starlette", "uvicorn")
 
 
 @command(
@@ -62,14 +76,7 @@ if TYPE_CHECKING:
 @click.option(
     "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Use this cluster instead of starting a broker."
 )
-@click.option(
-    "--port",
-    type=click.IntRange(min=0, max=65535),
-    default=9092,
-    show_default=True,
-    metavar="PORT",
-    help="Port of the broker; 0 for a free one.",
-)
+@port_option
 @connection_options
 @brokers_option
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077.")
@@ -114,11 +121,13 @@ def up(
         starting = Starting(screen, is_stopped, brokers_to_start=brokers if properties is None else 0)
         if properties is None:
             check_ports(port, brokers, "up")
-        page_port = None if no_console or has_no_console() else choose_port(console_port)
+        page_port = None if no_console or has_no_console() else choose_console_port(console_port)
         screen.open()
         starting.begin()
         if properties is None:
-            cluster = Cluster(stack.enter_context(own_brokers(port, brokers)), {})
+            one = stack.enter_context(local_broker(port)) if brokers == 1 else None
+            running = one or stack.enter_context(local_cluster(brokers, port))
+            cluster = Cluster(running.bootstrap_servers, {})
         else:
             cluster = Cluster(properties.pop(SERVERS), properties)
         is_new = cluster.create_topic(simulation.topic, simulation.partitions)
@@ -168,10 +177,48 @@ def report(line: str) -> None:
 
 
 def has_no_console() -> bool:
-    package = missing_package()
-    if package is not None:
-        report(f"console: not started, because the package {package} is not installed; {INSTALL}")
-    return package is not None
+    missing = next((name for name in CONSOLE_PACKAGES if importlib.util.find_spec(name) is None), None)
+    if missing is not None:
+        report(f"console: not started, because the package {missing} is not installed; pip install 'odradek[console]'")
+    return missing is not None
+
+
+def choose_console_port(wanted: int | None) -> int:
+    """The given port; Failure if it is in use. Without one, the default port, or any other if that is in use."""
+    error = listening_error(DEFAULT_CONSOLE_PORT if wanted is None else wanted)
+    if error is None:
+        return DEFAULT_CONSOLE_PORT if wanted is None else wanted
+    if wanted is None:
+        return 0
+    reason = (error.strerror or str(error)).lower()
+    raise Failure(f"--console-port {wanted}: {reason}; choose another one, or 0 for a free one")
+
+
+class ConsoleProcess:
+    """`odradek console`. Reports the address of its page, or why there is none."""
+
+    def __init__(
+        self, connection: Sequence[str], port: int, report: Callable[[str], None], report_failure: Callable[[str], None]
+    ) -> None:
+        self._command = odradek_command("console", *connection, "--listen", f"127.0.0.1:{port}", "--format", "json")
+        self._child = ChildProcess(
+            on_ready=lambda: report(self._child.facts["console"]), on_output_end=self._report_early_end
+        )
+        self._report_failure = report_failure
+        self._is_stopping = False
+
+    def __enter__(self) -> Self:
+        self._child.start(self._command)
+        return self
+
+    def _report_early_end(self) -> None:
+        self._child.wait()
+        if not self._is_stopping and self._child.process is not None and self._child.process.returncode:
+            self._report_failure(self._child.error_text())
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_stopping = True
+        self._child.end(signal.SIGTERM, CONSOLE_STOP_TIMEOUT_S)
 
 
 def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) -> ConsoleProcess:
@@ -184,20 +231,6 @@ def console_of(cluster: Cluster, port: int, screen: LineScreen, example: str) ->
         lambda address: screen.show_console(f"{address}{page}"),
         lambda reason: report(f"console: {reason}"),
     )
-
-
-@contextlib.contextmanager
-def own_brokers(port: int, count: int) -> Iterator[str]:
-    """One broker, or several with a ZooKeeper."""
-    if count > 1:
-        with LocalCluster(count, port) as cluster:
-            yield cluster.bootstrap_servers
-        return
-    running = start_broker(port, None)
-    try:
-        yield running.bootstrap_servers
-    finally:
-        running.close()
 
 
 def show(

@@ -11,9 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from odradek.admin.records.record_fetcher import FetchSettings, RecordFetcher
 from odradek.cli.client.options import cluster_options
-from odradek.cli.example.loading import chosen_example, read_view
-from odradek.cli.example.options import DEFAULT_EXAMPLE
-from odradek.cli.example.warehouse import warehouse_of
+from odradek.cli.example.examples import DEFAULT_EXAMPLE, chosen_example, read_view, warehouse_of
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT

@@ -1,18 +1,14 @@
-"""Commands with examples in their help, and groups that import a command only when it is called.
-
-rich-click renders the help: 0.15 s for `odradek --help`, rich included. Importing rich-click does not import rich, so
-that a command which prints no help does not load it.
-"""
+"""Commands with examples in their help, and groups that import a command only when it is called."""
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import click
-from rich_click import RichCommand, RichContext, RichGroup, RichHelpConfiguration, RichHelpFormatter
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -20,27 +16,36 @@ if TYPE_CHECKING:
 Example = tuple[str, str]  # what it does, the command line
 LazyCommands = Mapping[str, tuple[str, str]]  # name -> ("module:attribute", one line of help)
 
-CONTEXT_SETTINGS: dict[str, Any] = {
-    "help_option_names": ["-h", "--help"],
-    "max_content_width": 110,
-    "rich_help_config": RichHelpConfiguration(
-        theme="default-slim", show_arguments=False, enable_theme_env_var=False, text_paragraph_linebreaks="\n\n"
-    ),
-}
+CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+OPTION_NAME = re.compile(r"(?<!\S)--?[\w-]+")
 
 
-def write_examples(examples: Sequence[Example], formatter: RichHelpFormatter) -> None:
-    """Write a comment and a command line for each example. Lines are not wrapped, so that they can be copied."""
-    from rich.text import Text
+class HelpFormatter(click.HelpFormatter):
+    """click's formatter, with colours and with the long names of options in one column."""
 
-    text = Text("Examples:\n", style=formatter.config.style_options_panel_title_style, no_wrap=True, overflow="ignore")
-    for meaning, line in examples:
-        if meaning:
-            text.append(f"  # {meaning}\n", style="dim not bold")
-        text.append(f"  {line}\n", style="not bold")
-    text.rstrip()
-    formatter.write(text)
-    formatter.write("\n")
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(prog, args, prefix or click.style("Usage:", bold=True) + " ")
+
+    def write_heading(self, heading: str) -> None:
+        super().write_heading(click.style(heading, bold=True))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 36, col_spacing: int = 2) -> None:
+        super().write_dl([(self._term(first), second) for first, second in rows], col_max, col_spacing)
+
+    def _term(self, text: str) -> str:
+        aligned = f"    {text}" if text.startswith("--") else text
+        return OPTION_NAME.sub(lambda name: click.style(name[0], fg="cyan"), aligned)
+
+    def write_examples(self, examples: Sequence[Example]) -> None:
+        """Write a comment and a command line for each example. Lines are not wrapped, so that they can be copied."""
+        with self.section("Examples"):
+            for meaning, line in examples:
+                self.write(click.style(f"  # {meaning}", dim=True) + "\n" if meaning else "")
+                self.write(f"  {line}\n")
+
+
+class HelpContext(click.Context):
+    formatter_class = HelpFormatter
 
 
 class OptionalArgument(click.Argument):
@@ -53,32 +58,36 @@ class OptionalArgument(click.Argument):
         return f"'{self.metavar}'"
 
 
-class Command(RichCommand):
-    """A command whose help ends in examples."""
+def first_sentence(text: str) -> str:
+    return " ".join(re.split(r"(?<=\.)\s|\n\n", text, maxsplit=1)[0].split())
 
-    def __init__(self, *arguments: Any, examples: Sequence[Example] = (), **settings: Any) -> None:
+
+class Command(click.Command):
+    """A command whose help ends in examples. In the help of its group, it has the first sentence of its own."""
+
+    context_class = HelpContext
+
+    def __init__(self, *arguments: Any, examples: Iterable[Example] = (), **settings: Any) -> None:
         settings["context_settings"] = {**CONTEXT_SETTINGS, **settings.get("context_settings", {})}
         super().__init__(*arguments, **settings)
-        self.examples = examples
+        self.examples = tuple(examples)
+        self.short_help = self.short_help or first_sentence(self.help or "")
 
-    def format_epilog(self, ctx: RichContext, formatter: RichHelpFormatter) -> None:  # type: ignore[override]  # click calls it with rich-click's context and formatter
-        super().format_epilog(ctx, formatter)
-        write_examples(self.examples, formatter)
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        cast("HelpFormatter", formatter).write_examples(self.examples)
 
 
-class Group(RichGroup):
-    """A group that knows its commands by name and imports the module of the one that is called."""
+class Group(Command, click.Group):
+    """A group of commands of its own module, and of commands whose modules are imported when they are called."""
 
-    def __init__(
-        self, *arguments: Any, lazy: LazyCommands | None = None, examples: Sequence[Example] = (), **settings: Any
-    ) -> None:
-        settings["context_settings"] = {**CONTEXT_SETTINGS, **settings.get("context_settings", {})}
+    command_class = Command
+
+    def __init__(self, *arguments: Any, lazy: LazyCommands | None = None, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.lazy = dict(lazy or {})
-        self.examples = examples
         self._is_listing = False
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return [*self.lazy, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -86,7 +95,7 @@ class Group(RichGroup):
             return super().get_command(ctx, cmd_name)
         location, summary = self.lazy[cmd_name]
         if self._is_listing:
-            return RichCommand(name=cmd_name, help=summary)
+            return click.Command(cmd_name, short_help=summary)
         module, _, attribute = location.partition(":")
         return cast("click.Command", getattr(importlib.import_module(module), attribute))
 
@@ -102,7 +111,7 @@ class Group(RichGroup):
         hint = did_you_mean(name, self.list_commands(ctx))
         raise click.UsageError(f"there is no command '{name}'{f'; {hint}' if hint else ''}", ctx)
 
-    def format_options(self, ctx: RichContext, formatter: RichHelpFormatter) -> None:  # type: ignore[override]
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with self._listing():
             super().format_options(ctx, formatter)
 
@@ -119,20 +128,16 @@ class Group(RichGroup):
         finally:
             self._is_listing = False
 
-    def format_epilog(self, ctx: RichContext, formatter: RichHelpFormatter) -> None:  # type: ignore[override]
-        super().format_epilog(ctx, formatter)
-        write_examples(self.examples, formatter)
-
 
 def command(
     name: str | None = None, *, examples: Iterable[Example], **settings: Any
 ) -> Callable[[Callable[..., Any]], Command]:
     """`click.command` for a command with examples."""
-    return click.command(name, cls=Command, examples=tuple(examples), **settings)
+    return click.command(name, cls=Command, examples=examples, **settings)
 
 
 def group(
-    name: str | None = None, *, lazy: LazyCommands, examples: Iterable[Example], **settings: Any
+    name: str | None = None, *, examples: Iterable[Example], lazy: LazyCommands | None = None, **settings: Any
 ) -> Callable[[Callable[..., Any]], Group]:
-    """`click.group` for a group of lazily imported commands."""
-    return click.group(name, cls=Group, lazy=lazy, examples=tuple(examples), **settings)
+    """`click.group` for a group with examples."""
+    return click.group(name, cls=Group, lazy=lazy, examples=examples, **settings)

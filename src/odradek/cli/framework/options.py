@@ -12,6 +12,13 @@ from odradek.cli.framework.commands import OptionalArgument
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def with_options(function: Any, *options: Callable[[Any], Any]) -> Any:
+    """The function with options, which help lists in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 def properties_argument(function: F) -> F:
     """The properties file of a broker, passed to the command as `properties`."""
     return click.argument(

@@ -1,4 +1,4 @@
-"""Output of commands: aligned columns and sentences as text, or one JSON object per line.
+"""Output of commands: aligned columns and sentences as text, or one JSON object per line; errors as one line.
 
 Columns are never cut to the width of the terminal, so that output can be searched and piped.
 """
@@ -7,17 +7,41 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+import threading
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.conventions.failures import ERROR, PROGRAM, Failure
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 def print_json(value: Any) -> None:
     """One object, one line."""
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def print_result(value: Any, text: str, *, as_json: bool) -> None:
+    """What a command did: as an object or in words."""
+    print_json(value) if as_json else say(text)
+
+
+def print_list(
+    values: Iterable[Any], titles: Sequence[str], rows: Sequence[Sequence[object]], *, otherwise: str, as_json: bool
+) -> None:
+    """What a command lists: an object each or a row each; `otherwise` is said in words if there is none."""
+    if as_json:
+        for value in values:
+            print_json(value)
+    elif rows:
+        print_columns(titles, rows)
+    else:
+        say(otherwise)
 
 
 def say(text: str = "") -> None:
@@ -68,7 +92,7 @@ def column_lines(titles: Sequence[str], rows: Sequence[Sequence[object]], *, ind
 
 
 VALUE_CHARACTERS = 200
-RIGHT_ALIGNED = frozenset({"SIZE", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
+RIGHT_ALIGNED = frozenset({"SIZE", "EARLIEST", "LATEST", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
 
 
 def one_line(text: str | None) -> str:
@@ -83,3 +107,60 @@ def one_line(text: str | None) -> str:
 def shows_progress() -> bool:
     """Whether to draw progress: it goes to standard error, and only to a terminal."""
     return sys.stderr.isatty()
+
+
+def redraw(line: str = "") -> None:
+    """Draw the line of progress again, or clear it."""
+    click.echo(f"\r{line}\x1b[K", nl=False, err=True)
+
+
+def report_error(message: str) -> None:
+    """Print `odradek: error: …` as one line on standard error."""
+    line = " ".join(message.split())
+    click.echo(f"{PROGRAM} {click.style(ERROR, fg='red', bold=True)} {line}", err=True)
+
+
+def watch(interval_s: float, read: Callable[[], tuple[Any, list[str]]], *, as_json: bool) -> None:
+    """Show what `read` returns, an object or lines, until Ctrl-C. On a terminal lines are drawn in place; those from
+    before a Failure stay."""
+    is_stopped = threading.Event()
+    screen = LiveLines() if sys.stdout.isatty() and not as_json else None
+    lines: list[str] = []
+    with stop_on_interrupt(is_stopped), screen or nullcontext():
+        while not is_stopped.is_set():
+            began_at = time.monotonic()
+            trouble = ""
+            try:
+                value, lines = read()
+            except Failure as failure:
+                value, trouble = {"error": failure.message}, failure.message
+            if screen is None:
+                print_result(value, trouble or "\n".join([*lines, ""]), as_json=as_json)
+            else:
+                moment = faint(f"{time.strftime('%H:%M:%S')}, every {interval_s:g} s; Ctrl-C stops")
+                screen.draw([*lines, "", click.style(trouble, fg="red") if trouble else moment])
+            is_stopped.wait(max(interval_s - (time.monotonic() - began_at), 0))
+
+
+class LiveLines:
+    """Lines are cut to the width of the terminal, and those that exceed its height are left out. The last drawing
+    stays on the screen."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        self._live = Live(auto_refresh=False, vertical_overflow="ellipsis")
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._live.stop()
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """Lines may contain the colours of `click.style`."""
+        from rich.text import Text
+
+        text = Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis")
+        self._live.update(text, refresh=True)

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 @cluster_options
 def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
     """Delete groups and their committed offsets. A group with members is not deleted."""
-    confirm(f"Delete {', '.join(names)} and their committed offsets?", yes)
+    unique = list(dict.fromkeys(names))
+    whose = "its" if len(unique) == 1 else "their"
+    confirm(f"Delete {', '.join(unique)} and {whose} committed offsets?", yes)
     failures = []
-    for name in dict.fromkeys(names):
+    for name in unique:
         try:
             delete_group(cluster.requests, name)
         except Failure as failure:

@@ -120,16 +120,16 @@ def reset(
         show(name, moves, execute, as_json)
         return
     show(name, moves, execute, as_json)
+    if any(each.change or each.before is None for each in moves):
+        apply_or_remind(cluster, name, moves, execute)
+
+
+def apply_or_remind(cluster: Cluster, name: str, moves: Sequence[Move], execute: bool) -> None:
     if not execute:
-        note_dry_run(moves)
+        note("nothing was changed; add --execute to apply it")
         return
     alter(cluster, name, moves)
     say(f"group {name}: {count_text(len(moves), 'offset')} set")
-
-
-def note_dry_run(moves: Sequence[Move]) -> None:
-    if any(each.change or each.before is None for each in moves):
-        note("nothing was changed; add --execute to apply it")
 
 
 def show(name: str, moves: Sequence[Move], is_done: bool, as_json: bool) -> None:
@@ -155,4 +155,4 @@ def show(name: str, moves: Sequence[Move], is_done: bool, as_json: bool) -> None
 def as_row(move: Move) -> tuple[object, ...]:
     if move.before is None:
         return move.topic, move.partition, "-", move.after, "new"
-    return move.topic, move.partition, move.before, move.after, f"{move.change:+,}" if move.change else "0"
+    return move.topic, move.partition, move.before, move.after, f"{move.change:+}" if move.change else "0"

@@ -6,22 +6,42 @@ write in progress, and files may disappear.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+from bisect import bisect_left, bisect_right
+from sys import maxsize
 from typing import TYPE_CHECKING
 
-from odradek.cli.log.batch_facts import add_segment, compare_leader_epochs, compare_snapshot, note_batch
-from odradek.cli.log.dump import mapped
-from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
-from odradek.cli.log.segment_scan import LARGEST_BATCH_BYTES, TornTail, scan_segment
-from odradek.cli.log.side_files import offset_index_rows, time_index_rows
-from odradek.cli.log.transaction_check import PartitionFiles, index_path, transaction_index_problem
-from odradek.log.compaction.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
+from odradek.cli.log.findings import (
+    Finding,
+    PartitionCheck,
+    Remedy,
+    SegmentCheck,
+    add_segment,
+    compare_leader_epochs,
+    compare_snapshot,
+    note_batch,
+)
+from odradek.cli.log.stored_files import (
+    LARGEST_BATCH_BYTES,
+    TornTail,
+    index_problems,
+    mapped,
+    offset_index_rows,
+    scan_segment,
+    time_index_rows,
+)
+from odradek.host.real_disk import RealDisk
+from odradek.log.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
+from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import CLEAN_SHUTDOWN_FILE
+from odradek.log.producer_replay import find_aborted_transactions, recover_segment
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
-from odradek.log.segment import LARGEST_RELATIVE_OFFSET
+from odradek.log.segment import LARGEST_RELATIVE_OFFSET, Segment
+from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.stored_segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIXES,
@@ -30,12 +50,21 @@ from odradek.log.stored_segment import (
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
 )
+from odradek.log.transaction_index import (
+    TRANSACTION_INDEX_SUFFIX,
+    checksum_path,
+    decode_transaction_index,
+    read_transaction_index,
+)
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum
 from odradek.protocol.compression import decompress
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from odradek.log.transaction_index import AbortedTransaction
+
 
 _SEGMENT_FILE = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
 _UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
@@ -198,17 +227,9 @@ def _was_cleanly_shut_down(segment_path: str) -> bool:
 def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
     if len(data) % 8:
         yield f"{len(data)} bytes are not a multiple of an index entry"
-    previous = segment.base_offset - 1
-    for row in offset_index_rows(path, data):
-        offset, position = row["offset"], row["position"]
-        first, _last = segment.batch_offsets.get(position, (None, None))
-        if offset <= previous:
-            yield f"offset {offset} comes after {previous}"
-        if first is None:
-            yield f"offset {offset} points to position {position}, where no batch begins"
-        elif offset < first:
-            yield f"offset {offset} points to position {position}, where offset {first} begins"
-        previous = offset
+    entries = ((row["offset"], row["position"]) for row in offset_index_rows(path, data))
+    starts = {position: first for position, (first, _last) in segment.batch_offsets.items()}
+    yield from index_problems(entries, starts, segment.base_offset - 1)
 
 
 def _time_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
@@ -259,3 +280,96 @@ def _problem_of(path: str, decode: Callable[[bytes], object]) -> str | None:
     except MalformedMessage as problem:
         return str(problem)
     return None
+
+
+def transaction_index_problem(check: SegmentCheck, files: PartitionFiles, *, is_complete: bool) -> str | None:
+    """`is_complete` if the index must list every aborted transaction, which a broker that was killed has not written
+    for its newest segment."""
+    try:
+        data = read_transaction_index(RealDisk(), index_path(check.path))
+    except FileNotFoundError:
+        data = b""
+    except MalformedMessage as problem:
+        return str(problem)
+    listed = {(each.producer_id, each.last_offset): each for each in decode_transaction_index(data)}
+    for aborted in files.find_aborted(check.path) if is_complete and check.markers else ():
+        entry = listed.get((aborted.producer_id, aborted.last_offset))
+        if entry is None or not _covers(entry, aborted):
+            return (
+                f"does not list the transaction of producer {aborted.producer_id} "
+                f"from offset {aborted.first_offset} that was aborted at offset {aborted.last_offset}"
+            )
+    batches = sorted(check.batch_offsets.values())
+    for producer_id, marker_offset in listed:
+        batch = bisect_right(batches, (marker_offset, maxsize)) - 1
+        is_in_batch = batch >= 0 and batches[batch][1] >= marker_offset  # compaction may have removed the marker
+        if is_in_batch and check.markers.get(marker_offset) != producer_id:
+            return f"lists a transaction of producer {producer_id}, which has no marker at offset {marker_offset}"
+    return None
+
+
+def _covers(entry: AbortedTransaction, found: AbortedTransaction) -> bool:
+    """What follows from the batches that compaction has left may be higher than in the entry, never lower."""
+    return entry.first_offset <= found.first_offset and entry.last_stable_offset <= found.last_stable_offset
+
+
+def index_path(segment_path: str) -> str:
+    return segment_path.removesuffix(LOG_SUFFIX) + TRANSACTION_INDEX_SUFFIX
+
+
+def rebuild_indexes(segment_path: str) -> None:
+    snapshots, earlier, segment = PartitionFiles(os.path.dirname(segment_path)).before(segment_path)
+    paths = (segment.transaction_index.path, checksum_path(segment.transaction_index.path))
+    segment.transaction_index.has_file = any(map(os.path.exists, paths))
+    recover_segment(segment, LogConfig().index_interval_bytes, snapshots, earlier)
+    for file in segment.open_indexes():
+        file.sync()
+
+
+class PartitionFiles:
+    """The segments and producer snapshots of a partition. The directory is listed when they are first needed."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._segments: list[Segment] = []
+        self._snapshots = SnapshotFiles(RealDisk(), directory, (), is_read_only=True)
+
+    def forget(self) -> None:
+        """A broker may have replaced files."""
+        self._segments.clear()
+
+    def before(self, segment_path: str) -> tuple[SnapshotFiles, list[Segment], Segment]:
+        """The producer snapshots, the segments before this one, and this one. FileNotFoundError if it was removed."""
+        if not self._segments:
+            self._list()
+        base_offset = int(os.path.basename(segment_path).removesuffix(LOG_SUFFIX))
+        index = bisect_left(self._segments, base_offset, key=lambda segment: segment.base_offset)
+        if self._segments[index : index + 1] and self._segments[index].base_offset == base_offset:
+            return self._snapshots, self._segments[:index], self._segments[index]
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), segment_path)
+
+    def find_aborted(self, segment_path: str) -> list[AbortedTransaction]:
+        try:
+            return self._find_aborted(segment_path)
+        except FileNotFoundError:  # removed since the directory was listed
+            self.forget()
+            return self._find_aborted(segment_path)
+
+    def _find_aborted(self, segment_path: str) -> list[AbortedTransaction]:
+        snapshots, earlier, segment = self.before(segment_path)
+        try:
+            return find_aborted_transactions(snapshots, earlier, segment)
+        finally:
+            segment.release()
+
+    def _list(self) -> None:
+        disk = RealDisk()
+        offsets = []
+        for name in sorted(os.listdir(self._directory)):
+            if name.endswith(LOG_SUFFIX):
+                segment = Segment(disk, self._directory, int(name.removesuffix(LOG_SUFFIX)))
+                segment.size_bytes = disk.file_size(segment.path(LOG_SUFFIX))
+                self._segments.append(segment)
+            elif name.endswith(SNAPSHOT_SUFFIX):
+                offsets.append(int(name.removesuffix(SNAPSHOT_SUFFIX)))
+        self._snapshots = SnapshotFiles(disk, self._directory, offsets, is_read_only=True)

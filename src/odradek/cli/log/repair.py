@@ -12,10 +12,9 @@ import click
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say, strong
+from odradek.cli.log.check import rebuild_indexes
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
-from odradek.cli.log.targets import Target, find_target, shown_path
-from odradek.cli.log.transaction_check import rebuild_indexes
-from odradek.cli.log.verify import TargetCheck, check_target, total_text
+from odradek.cli.log.verify import Target, TargetCheck, check_target, find_target, shown_path, total_text
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.host.real_disk import RealDisk

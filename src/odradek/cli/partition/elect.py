@@ -12,9 +12,8 @@ from odradek.admin.partitions.requests import elect_leaders
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.output import print_columns, print_json, say
-from odradek.cli.partition.plan_view import brokers_text
-from odradek.cli.partition.selection import named_partitions, partition_option, topics_argument
+from odradek.cli.framework.output import print_columns, print_json, print_result, say
+from odradek.cli.partition import brokers_text, named_partitions, partition_option, topics_argument
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.errors import ErrorCode
@@ -61,10 +60,8 @@ def elect(
     state = read_state(requests)
     chosen = plan_election(state, named_partitions(state, names, indexes), is_unclean=unclean)
     if not chosen:
-        if as_json:
-            print_json({"partitions": [], "elected": 0})
-        else:
-            say("nothing to elect: " + ("all partitions have a leader" if unclean else "all preferred leaders lead"))
+        text = "nothing to elect: " + ("all partitions have a leader" if unclean else "all preferred leaders lead")
+        print_result({"partitions": [], "elected": 0}, text, as_json=as_json)
         return
     if not as_json:
         show_plan(chosen, is_unclean=unclean)
@@ -120,14 +117,11 @@ def run_election(
     results = elect_leaders(requests, partitions, is_unclean=is_unclean)
     refused = [each for each in results if each.error not in ACCEPTED]
     elected = sum(each.error is ErrorCode.NONE for each in results)
-    if as_json:
-        rows = [
-            {"topic": each.topic, "partition": each.partition, "error": each.error.name if each in refused else None}
-            for each in results
-        ]
-        print_json({"partitions": rows, "elected": elected})
-    else:
-        say(f"elected {count_text(elected, 'leader')}")
+    rows = [
+        {"topic": each.topic, "partition": each.partition, "error": each.error.name if each in refused else None}
+        for each in results
+    ]
+    print_result({"partitions": rows, "elected": elected}, f"elected {count_text(elected, 'leader')}", as_json=as_json)
     if refused:
         reasons = "; ".join(f"{each.topic}-{each.partition}: {each.reason} ({each.error.name})" for each in refused[:5])
         more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""

@@ -1,8 +1,9 @@
-"""`odradek partition reassign`: move replicas between brokers; show, verify and cancel running reassignments."""
+"""`odradek partition reassign`: move replicas between brokers; show, await, verify and cancel running reassignments."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,25 +14,234 @@ from odradek.admin.partitions.plan import Move, planned_moves
 from odradek.admin.partitions.plan_file import read_plan_file
 from odradek.admin.partitions.requests import Refused, alter_reassignments
 from odradek.admin.partitions.sizes import read_sizes, with_sizes
-from odradek.admin.partitions.throttle import set_throttle
+from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_of, set_throttle
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.output import note, print_json, say
+from odradek.cli.framework.output import (
+    column_lines,
+    note,
+    print_columns,
+    print_json,
+    print_result,
+    redraw,
+    say,
+    shows_progress,
+)
 from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, NumberType
-from odradek.cli.partition.plan_view import move_object, plan_lines
-from odradek.cli.partition.running import cancel_running, list_running, settle_throttle, verify, wait_for
-from odradek.cli.partition.selection import named_partitions, partition_option, topics_argument
+from odradek.cli.partition import brokers_text, named_partitions, partition_option, topics_argument
 from odradek.conventions.failures import Failure
-from odradek.conventions.figures import INT64_MAX, count_text
+from odradek.conventions.figures import INT64_MAX, count_text, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.cluster_state import ClusterState
+    from odradek.admin.cluster_state import ClusterState, PartitionState
+    from odradek.admin.partitions.sizes import Sizes
 
+POLL_INTERVAL_S = 0.25
+STALE_S = 10.0  # a broker may show replicas from before the reassignment for a moment
+NONE_RUNNING = "no reassignment is running"
 UNCHANGED = "nothing was changed"
+
+
+def move_object(move: Move) -> dict[str, Any]:
+    return {
+        "topic": move.partition.topic,
+        "partition": move.partition.index,
+        "before": list(move.before),
+        "after": list(move.after),
+        "bytes_to_copy": move.bytes_to_copy,
+    }
+
+
+def plan_lines(moves: Sequence[Move]) -> list[str]:
+    rows = [
+        (
+            move.partition.name,
+            brokers_text(move.before),
+            "→",
+            brokers_text(move.after),
+            brokers_text(move.adding),
+            brokers_text(move.removing),
+            "?" if move.bytes_to_copy is None else size_text(move.bytes_to_copy) if move.adding else "-",
+        )
+        for move in moves
+    ]
+    titles = ["PARTITION", "FROM", "", "TO", "COPY TO", "REMOVE FROM", "SIZE"]
+    return [*column_lines(titles, rows), "", plan_summary(moves)]
+
+
+def plan_summary(moves: Sequence[Move]) -> str:
+    copies = sum(len(move.adding) for move in moves)
+    removed = sum(len(move.removing) for move in moves)
+    leaders = sum(bool(move.before) and move.before[0] != move.after[0] for move in moves)
+    known = [move.bytes_to_copy for move in moves if move.bytes_to_copy is not None]
+    size = f" ({size_text(sum(known))}{' and more' if len(known) < len(moves) else ''})" if copies else ""
+    parts = [
+        count_text(len(moves), "partition"),
+        f"{count_text(copies, 'replica')} to copy{size}",
+        f"{count_text(removed, 'replica')} to remove",
+        f"{count_text(leaders, 'preferred leader')} to change",
+    ]
+    return ", ".join(parts)
+
+
+def progress_object(partition: PartitionState, sizes: Sizes) -> dict[str, Any]:
+    copied, total = progress(partition, sizes)
+    return {
+        "topic": partition.topic,
+        "partition": partition.index,
+        "replicas": list(partition.replicas),
+        "adding": list(partition.adding),
+        "removing": list(partition.removing),
+        "copied_bytes": copied,
+        "total_bytes": total,
+    }
+
+
+def progress(partition: PartitionState, sizes: Sizes) -> tuple[int | None, int | None]:
+    """Bytes on the new replicas, and bytes that they shall have; None if it is not known."""
+    whole = sizes.get((partition.leader, partition.topic, partition.index))
+    if whole is None:
+        return None, None
+    copied = [sizes.get((broker, partition.topic, partition.index), 0) for broker in partition.adding]
+    return sum(min(each, whole) for each in copied), whole * len(partition.adding)
+
+
+def running_lines(partitions: Sequence[PartitionState], sizes: Sizes) -> list[str]:
+    rows = []
+    for partition in partitions:
+        copied, total = progress(partition, sizes)
+        known = copied is not None and total is not None
+        rows.append(
+            (
+                partition.name,
+                brokers_text(partition.target),
+                brokers_text(partition.adding),
+                brokers_text(partition.removing),
+                f"{size_text(copied or 0)} of {size_text(total or 0)}" if known else "?",
+            )
+        )
+    return column_lines(["PARTITION", "TO", "ADDING", "REMOVING", "COPIED"], rows)
+
+
+def list_running(
+    requests: BrokerRequests, state: ClusterState, partitions: Sequence[PartitionState], *, as_json: bool
+) -> None:
+    running = [each for each in partitions if each.is_reassigned]
+    sizes = read_sizes(requests, state, running)
+    if as_json:
+        for each in running:
+            print_json(progress_object(each, sizes))
+    else:
+        say("\n".join(running_lines(running, sizes)) if running else NONE_RUNNING)
+
+
+def verify(
+    requests: BrokerRequests,
+    state: ClusterState,
+    partitions: Sequence[PartitionState],
+    expected: Mapping[tuple[str, int], tuple[int, ...]],
+    *,
+    as_json: bool,
+) -> None:
+    """Failure unless all reassignments are done, those of the file included. Throttles are removed if they are."""
+    chosen = [each for each in partitions if (each.topic, each.index) in expected] if expected else partitions
+    running = [each for each in chosen if each.is_reassigned]
+    different = [
+        each
+        for each in chosen
+        if not each.is_reassigned and each.replicas != expected.get((each.topic, each.index), each.replicas)
+    ]
+    is_done = not running and not different
+    any_running = any(each.is_reassigned for each in state.partitions)
+    if is_done and not any_running:
+        live = [broker.broker_id for broker in state.brokers.values() if not broker.is_fenced]
+        remove_throttle(requests, {each.topic for each in chosen}, live)
+    if as_json:
+        names = {"running": [each.name for each in running], "different": [each.name for each in different]}
+        print_json({"done": is_done, **names})
+    elif running:
+        say("\n".join(running_lines(running, read_sizes(requests, state, running))))
+    if different and not as_json:
+        rows = [
+            (each.name, brokers_text(each.replicas), brokers_text(expected[each.topic, each.index]))
+            for each in different
+        ]
+        print_columns(["PARTITION", "REPLICAS", "OF THE FILE"], rows)
+    if not is_done:
+        parts = [f"{count_text(len(running), 'partition')} being reassigned"] if running else []
+        parts += [f"{count_text(len(different), 'partition')} with other replicas than the file"] if different else []
+        raise Failure(f"not done: {', '.join(parts)}")
+    if not as_json:
+        rest = "; others are running, so throttles were kept" if any_running else "; throttles were removed"
+        done = f"all {count_text(len(chosen), 'partition')} are done" if expected else NONE_RUNNING
+        say(done + rest)
+
+
+def cancel_running(
+    requests: BrokerRequests, partitions: Sequence[PartitionState], *, is_confirmed: bool, as_json: bool
+) -> None:
+    running = [each for each in partitions if each.is_reassigned]
+    if running:
+        if not as_json:
+            say("\n".join(running_lines(running, {})))
+        confirm(f"Cancel {count_text(len(running), 'reassignment')}?", is_confirmed, refusal="nothing was cancelled")
+        alter_reassignments(requests, {(each.topic, each.index): None for each in running})
+    cancelled = f"cancelled {count_text(len(running), 'reassignment')}; `--verify` removes throttles"
+    print_result(
+        {"cancelled": [each.name for each in running]}, cancelled if running else NONE_RUNNING, as_json=as_json
+    )
+
+
+def settle_throttle(requests: BrokerRequests, moves: Sequence[Move], *, has_begun: bool) -> str:
+    """Remove the throttle of moves that have not begun, unless other reassignments need it. Says what became of it."""
+    if not has_begun:
+        try:
+            state = read_state(requests)
+            if state.knows_reassignments and not any(each.is_reassigned for each in state.partitions):
+                remove_throttle_of(requests, moves)
+                return "the throttle was removed"
+        except Failure:
+            pass  # the message of the first failure matters more
+    return "the throttle is set: `odradek partition reassign --verify` removes it when no reassignment is running"
+
+
+def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttle: bool, as_json: bool) -> None:
+    """Until the partitions have their new replicas."""
+    wanted = {(move.partition.topic, move.partition.index): move.after for move in moves}
+    began_at = seen_running_at = time.monotonic()
+    while True:
+        state = read_state(requests)
+        present = [each for each in state.partitions if (each.topic, each.index) in wanted]
+        running = [each for each in present if each.is_reassigned]
+        different = [each for each in present if each.replicas != wanted[each.topic, each.index]]
+        if running or not state.knows_reassignments:
+            seen_running_at = time.monotonic()
+        elif not different or time.monotonic() - seen_running_at > STALE_S:
+            break
+        if running and shows_progress():
+            show_progress(requests, state, running)
+        time.sleep(POLL_INTERVAL_S)
+    if shows_progress():
+        redraw()
+    if removes_throttle:
+        remove_throttle_of(requests, moves)
+    if different:
+        raise Failure(f"{different[0].name} has the replicas {brokers_text(different[0].replicas)}: it was cancelled")
+    seconds = time.monotonic() - began_at
+    print_result({"done": True, "seconds": round(seconds, 3)}, f"done after {seconds:.1f} s", as_json=as_json)
+
+
+def show_progress(requests: BrokerRequests, state: ClusterState, running: Sequence[PartitionState]) -> None:
+    sizes = read_sizes(requests, state, running)
+    known = [progress(each, sizes) for each in running]
+    copied = sum(each or 0 for each, _ in known)
+    total = sum(each or 0 for _, each in known)
+    line = f"{count_text(len(running), 'partition')} left, {size_text(copied)} of {size_text(total)} copied"
+    redraw(line)
 
 
 class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
@@ -164,10 +374,8 @@ def run_plan(
     as_json: bool,
 ) -> None:
     if not moves:
-        if as_json:
-            print_json({"partitions": [], "submitted": False})
-        else:
-            say("nothing to move: all replicas are where they should be")
+        text = "nothing to move: all replicas are where they should be"
+        print_result({"partitions": [], "submitted": False}, text, as_json=as_json)
         return
     if not as_json:
         say("\n".join(plan_lines(moves)))

@@ -12,12 +12,12 @@ import click
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import note, print_json, say
+from odradek.cli.framework.output import note, print_result
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.loading import choose, load
+from odradek.cli.pipeline.loading import choose, load, require_spark
 from odradek.cli.pipeline.options import overridden, plain_override_options
-from odradek.cli.pipeline.run import launch, require_spark
-from odradek.cli.pipeline.start_positions import parse_range
+from odradek.cli.pipeline.reset import parse_range
+from odradek.cli.pipeline.run import check_brokers, launch
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
@@ -57,6 +57,7 @@ def backfill(
     """
     found = overridden(choose(file, load(file, "batch"), name), overrides)
     require_spark()
+    check_brokers(found)
     span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
     from odradek.pipelines.operating.effects import backfill_effects
@@ -67,10 +68,7 @@ def backfill(
         note(f"  {line}")
 
     def report(done: BatchReport) -> None:
-        if as_json:
-            print_json(dataclasses.asdict(done))
-        else:
-            say(str(done))
+        print_result(dataclasses.asdict(done), str(done), as_json=as_json)
 
     is_stopped = threading.Event()
     with stop_on_interrupt(is_stopped, signal.SIGTERM):
@@ -115,6 +113,7 @@ def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict
     """
     found = overridden(choose(file, load(file, "standard"), name), overrides)
     require_spark()
+    check_brokers(found)
     from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
 
@@ -127,11 +126,9 @@ def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict
         raise Failure(f"{found.name} has no views" + (f"; name a table: {', '.join(known)}" if known else ""))
 
     def done(end: View | Sink, rows: int) -> None:
-        if as_json:
-            kind = "view" if end in found.views else "sink"
-            print_json({"pipeline": found.name, kind: end.name, "rows": rows})
-        else:
-            say(f"{end.name}: {count_text(rows, 'row')}")
+        kind = "view" if end in found.views else "sink"
+        result = {"pipeline": found.name, kind: end.name, "rows": rows}
+        print_result(result, f"{end.name}: {count_text(rows, 'row')}", as_json=as_json)
 
     try:
         rebuild_views(found, chosen, note, done)

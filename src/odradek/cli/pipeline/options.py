@@ -1,4 +1,9 @@
-"""Options that the pipeline commands share, and how they override a definition."""
+"""Options by which pipeline commands override a definition: brokers, Spark, checkpoints, metrics.
+
+`--profile` of these commands names a profile of the definition; `odradek --profile NAME` before the command, and
+`--cluster-profile NAME`, name an address with credentials that `odradek profile add` has kept. Child processes get the
+names of profiles, directories and files, never their content: other users of the machine can see command lines.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +16,78 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from odradek.cli.client.options import command_config_option, secure_option
+from odradek.cli.client.profile_option import PROFILE
+from odradek.cli.framework.options import with_options
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.connection_options import connection_arguments, connection_options, with_connection
-from odradek.cli.pipeline.definition_options import chosen_arguments, definition_options
+from odradek.cli.pipeline.loading import (
+    ENGINES,
+    chosen_arguments,
+    definition_options,
+    meta,
+    name_option,
+    remember_secrets,
+)
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
 
+
 F = TypeVar("F", bound=Callable[..., Any])
-ENGINES = ("standard", "realtime", "batch")
+SERVERS = "bootstrap.servers"
+CHOICES = "odradek.connection_choices"
+cluster_profile_option = click.option(
+    "--cluster-profile",
+    metavar="NAME",
+    type=TEXT,
+    help="Address and credentials of the brokers that `odradek profile add` has stored.",
+)
 CONNECTORS = ("jvm", "python")
 OVERRIDES = ("bootstrap_server", "master", "checkpoints", "warehouse", "connector")
+
+
+def connection_options(function: F) -> F:
+    """The options; `with_connection` applies them."""
+
+    @functools.wraps(function)
+    def with_choices(*arguments: Any, **rest: Any) -> Any:
+        chosen = {name: rest.pop(name) for name in ("cluster_profile", "secure", "command_config")}
+        meta()[CHOICES] = {name: value for name, value in chosen.items() if value is not None}
+        return function(*arguments, **rest)
+
+    return with_options(with_choices, cluster_profile_option, secure_option, command_config_option)  # type: ignore[no-any-return]  # click's decorators return Any
+
+
+def connection_choices() -> dict[str, str]:
+    chosen: dict[str, str] = dict(meta().get(CHOICES) or {})
+    if "cluster_profile" not in chosen and meta().get(PROFILE) is not None:
+        chosen["cluster_profile"] = meta()[PROFILE]
+    return chosen
+
+
+def connection_arguments() -> list[str]:
+    """The choices as arguments for a child process."""
+    chosen = connection_choices()
+    paths = {name: str(Path(value).absolute()) for name, value in chosen.items() if name != "cluster_profile"}
+    return [f"--{name.replace('_', '-')}={value}" for name, value in {**chosen, **paths}.items()]
+
+
+def with_connection(found: Pipeline) -> Pipeline:
+    """The pipeline with the chosen address and client properties, which win over those of the definition."""
+    chosen = connection_choices()
+    if not chosen:
+        return found
+    from odradek.admin.profiles import chosen_kafka_properties
+
+    properties = chosen_kafka_properties(
+        profile=chosen.get("cluster_profile"),
+        secure=chosen.get("secure"),
+        command_config=chosen.get("command_config"),
+    )
+    servers = properties.pop(SERVERS, found.bootstrap_servers)
+    secured = dataclasses.replace(found, bootstrap_servers=servers, kafka={**found.kafka, **properties})
+    remember_secrets(secured.all_secrets)
+    return secured
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +104,6 @@ class Metrics:
         return served if self.has_status_topic else [*served, "--no-status-topic"]
 
 
-name_option = click.option(
-    "--pipeline", "name", metavar="NAME", type=TEXT, help="Name of the pipeline, if a Python file defines several."
-)
 checkpoints_option = click.option(
     "--checkpoints", metavar="DIR", type=click.Path(), help="Directory of the checkpoints."
 )
@@ -55,20 +118,6 @@ from_option = click.option(
 )
 
 
-OVERRIDE_OPTIONS = (
-    click.option(
-        "--connector", type=click.Choice(CONNECTORS), help="Kafka connector: Spark's own, or one without jars."
-    ),
-    click.option("--warehouse", metavar="URL", type=TEXT, help="Database of tables and views, as a SQLAlchemy URL."),
-    checkpoints_option,
-    click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077."),
-    click.option(
-        "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Brokers. Default: those of the definition."
-    ),
-    name_option,
-)
-
-
 def plain_override_options(function: F) -> F:
     """Options that override the definition, passed to the command as `name` and `overrides`."""
 
@@ -77,10 +126,24 @@ def plain_override_options(function: F) -> F:
         overrides = {key: rest.pop(key) for key in OVERRIDES}
         return function(*arguments, overrides=overrides, **rest)
 
-    decorated: Any = definition_options(connection_options(with_overrides))
-    for option in OVERRIDE_OPTIONS:
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]  # click's decorators return Any
+    return with_options(  # type: ignore[no-any-return]
+        definition_options(connection_options(with_overrides)),
+        name_option,
+        click.option(
+            "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT,
+            help="Brokers. Default: those of the definition.",
+        ),
+        click.option(
+            "--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077."
+        ),
+        checkpoints_option,
+        click.option(
+            "--warehouse", metavar="URL", type=TEXT, help="Database of tables and views, as a SQLAlchemy URL."
+        ),
+        click.option(
+            "--connector", type=click.Choice(CONNECTORS), help="Kafka connector: Spark's own, or one without jars."
+        ),
+    )  # fmt: skip
 
 
 def override_options(function: F) -> F:

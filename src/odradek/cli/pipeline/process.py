@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import collections
-import contextlib
 import math
 import signal
-import subprocess
 import threading
 import time
-from typing import IO, TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self
 
-from odradek.conventions.failures import Failure, without_prefix
-from odradek.local.child_process import start_command, stop_command
+from odradek.conventions.failures import Failure
+from odradek.local.child_process import ChildProcess, odradek_command
 from odradek.pipelines.operating import attempts
 
 if TYPE_CHECKING:
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
 STOP_TIMEOUT_S = attempts.STOP_TIMEOUT_S + 15.0  # it kills its attempt, a session of its own with Java, before that
 ENDING_S = 5.0
 RUNNING = " runs: "  # in the line which reports that all flows have been started
-KEPT_LINES = 20
 
 
 class PipelineProcess:
@@ -31,23 +27,21 @@ class PipelineProcess:
         self._arguments = arguments
         self._is_stopped = is_stopped
         self._report = report
-        self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
         self._is_running = threading.Event()
-        self._has_output_ended = threading.Event()  # its standard error has ended
+        self._has_output_ended = threading.Event()
         self._is_stop_requested = False
+        self._child = ChildProcess(on_line=self._take_line, on_output_end=self._end_output)
 
     def __enter__(self) -> Self:
-        self._process, self._lifetime = start_command(["pipeline", "run", "--restart"], self._arguments)
-        threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True).start()
+        self._child.start(odradek_command("pipeline", "run", "--restart", *self._arguments))
         return self
 
-    def _read(self, stream: IO[str]) -> None:
-        with stream:
-            for line in stream:
-                self._lines.append(line.rstrip("\n"))
-                self._report(self._lines[-1])
-                if RUNNING in line:
-                    self._is_running.set()
+    def _take_line(self, line: str) -> None:
+        self._report(line)
+        if RUNNING in line:
+            self._is_running.set()
+
+    def _end_output(self) -> None:
         self._has_output_ended.set()
         self._is_running.set()
         self._is_stopped.set()
@@ -62,19 +56,16 @@ class PipelineProcess:
 
     def __exit__(self, *_error: object) -> None:
         self._is_stop_requested = not self._has_ended()
-        if self._is_stop_requested:
-            self._process.send_signal(signal.SIGINT)
-        stop_command(self._process, self._lifetime, STOP_TIMEOUT_S)
+        self._child.end(signal.SIGINT, STOP_TIMEOUT_S)
 
     def _has_ended(self) -> bool:
         """Whether it has ended, or is about to: its output has ended."""
         if self._has_output_ended.is_set():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(ENDING_S)
-        return self._process.poll() is not None
+            self._child.wait(ENDING_S)
+        return not self._child.is_running
 
     def raise_failure(self) -> None:
         """Raise a Failure if the process ended without being stopped."""
-        if not self._is_stop_requested and self._process.returncode:
-            last = without_prefix(self._lines[-1]) if self._lines else f"exit code {self._process.returncode}"
-            raise Failure(f"the pipeline ended: {last}")
+        process = self._child.process
+        if not self._is_stop_requested and process is not None and process.returncode:
+            raise Failure(f"the pipeline ended: {self._child.error_text()}")

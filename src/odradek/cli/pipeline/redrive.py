@@ -17,7 +17,7 @@ from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.conventions.failures import Failure
-from odradek.conventions.figures import size_text
+from odradek.conventions.figures import count_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def with_ends(selection: Selection, plan: Redrive) -> Selection:
 
 def text_of(plan: Redrive) -> str:
     targets = ", ".join(f"{count:,} to {topic}" for topic, count in plan.topics.most_common())
-    return f"{plan.records:,} dead letters back ({size_text(plan.size_bytes)}): {targets}"
+    return f"{count_text(plan.records, 'dead letter')} back ({size_text(plan.size_bytes)}): {targets}"
 
 
 def omissions(plan: Redrive) -> list[str]:

@@ -1,8 +1,9 @@
-"""`odradek pipeline checkpoints` and `reset`: show and discard the checkpoints of a pipeline."""
+"""`odradek pipeline checkpoints` and `reset`: the positions of a pipeline in its topics, shown and set."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,22 +12,27 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import note, print_columns, print_json, say
-from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.definition_options import definition_options
-from odradek.cli.pipeline.loading import choose, load
-from odradek.cli.pipeline.options import checkpoints_option, name_option, overridden, yes_option
-from odradek.cli.pipeline.start_positions import parse_position, position_text
+from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
+from odradek.cli.framework.parameter_types import TEXT, quoted
+from odradek.cli.pipeline.loading import choose, definition_options, load, name_option
+from odradek.cli.pipeline.options import checkpoints_option, overridden, yes_option
 from odradek.conventions.failures import Failure
-from odradek.conventions.figures import age_text, size_text
+from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, iso_text, parse_time_ms, size_text
+from odradek.pipelines.definition.model import Start, TopicOrigin
+from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.planning.streams import ranged_names
+from odradek.pipelines.spark.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.pipelines.definition.model import Pipeline, Start
+    from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.checkpoint_files import Checkpoints, FlowCheckpoint
     from odradek.pipelines.operating.locks import Taken
     from odradek.pipelines.planning.flow import Flow
+
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
+HINT = "write earliest, latest, a time such as 2026-01-31T12:00 or -1h, or TOPIC:PARTITION:OFFSET"
 
 
 @command(
@@ -130,12 +136,10 @@ def reset(
     found = overridden(choose(file, load(file, None), name), {"checkpoints": checkpoints})
     start = parse_position(places, found) if places else None
     done = forget(found, start, chosen, is_sure=is_sure)
-    if as_json:
-        place = None if start is None else position_text(start)
-        print_json({"pipeline": found.name, "forgotten": done, "start": place})
-    else:
-        flows = f", flow {', '.join(chosen)}," if chosen else ""
-        say(f"{found.name}{flows} begins at {start_text(start)} with its next run")
+    flows = f", flow {', '.join(chosen)}," if chosen else ""
+    text = f"{found.name}{flows} begins at {start_text(start)} with its next run"
+    place = None if start is None else position_text(start)
+    print_result({"pipeline": found.name, "forgotten": done, "start": place}, text, as_json=as_json)
 
 
 def forget_and_begin(found: Pipeline, places: Sequence[str], is_sure: bool) -> None:
@@ -248,3 +252,77 @@ def set_aside(folder: Path) -> None:
         aside = folder.with_name(f"{folder.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
         folder.rename(aside)
         note(f"  {folder} is now {aside.name}")
+
+
+def parse_position(texts: Sequence[str], pipeline: Pipeline) -> Start:
+    """One position for all topics, or offsets of partitions; Failure for anything else."""
+    if len(texts) == 1 and texts[0] in {StartAt.EARLIEST, StartAt.LATEST}:
+        return Start(StartAt(texts[0]))
+    offsets = [parse_offset(text) for text in texts]
+    if None not in offsets:
+        by_topic: dict[str, dict[int, int]] = {}
+        for topic, partition, offset in filter(None, offsets):
+            check_topic(topic, pipeline)
+            by_topic.setdefault(topic, {})[partition] = offset
+        return Start(StartAt.OFFSETS, offsets=by_topic)
+    if len(texts) > 1:
+        raise Failure(f"{' '.join(texts)}: several positions must all be TOPIC:PARTITION:OFFSET")
+    try:
+        return Start(StartAt.TIME, max(0, parse_time_ms(texts[0], int(time.time() * 1000))))
+    except (ValueError, OverflowError):
+        raise Failure(f"{quoted(texts[0])} is no position in a topic; {HINT}") from None
+
+
+def parse_range(from_texts: Sequence[str], to_texts: Sequence[str], pipeline: Pipeline) -> Range:
+    """The range of a backfill. With offsets, only the named partitions are read."""
+    start = parse_position(from_texts, pipeline)
+    end = parse_position(to_texts, pipeline) if to_texts else Start(StartAt.LATEST)
+    if start.at is StartAt.LATEST or end.at is StartAt.EARLIEST:
+        raise Failure("the range is empty: it begins at the latest record, or ends at the earliest")
+    if StartAt.OFFSETS not in {start.at, end.at}:
+        return Range(start, end)
+    if StartAt.TIME in {start.at, end.at}:
+        raise Failure("a range takes times or offsets, not both")
+    named = [(topic, each) for position in (start, end) for topic, found in position.offsets.items() for each in found]
+    return Range(with_all(start, named, EARLIEST_OFFSET), with_all(end, named, LATEST_OFFSET), only_named=True)
+
+
+def with_all(position: Start, named: Sequence[tuple[str, int]], other: int) -> Start:
+    offsets: dict[str, dict[int, int]] = {}
+    for topic, partition in named:
+        offsets.setdefault(topic, {})[partition] = position.offsets.get(topic, {}).get(partition, other)
+    return Start(StartAt.OFFSETS, offsets=offsets)
+
+
+def parse_offset(text: str) -> tuple[str, int, int] | None:
+    """Parse `pump:0:1200`; None for anything else, such as a time of day."""
+    topic, *numbers = text.rsplit(":", 2)
+    if not topic or len(numbers) != 2 or DAY.match(text) or not all(each.isdecimal() for each in numbers):
+        return None
+    partition, offset = int(numbers[0]), int(numbers[1])
+    return (topic, partition, offset) if partition <= INT32_MAX and offset <= INT64_MAX else None
+
+
+def check_topic(topic: str, pipeline: Pipeline) -> None:
+    ranged = ranged_names(pipeline)
+    found = {each.name: each.origin for each in pipeline.sources if isinstance(each.origin, TopicOrigin)}
+    origins = [origin for name, origin in found.items() if name in ranged]
+    read = [name for origin in origins for name in origin.topics]
+    if topic not in read and any(topic in origin.topics for origin in found.values()):
+        raise Failure(f"topic {topic} is read as a whole, because its source has stream: false; name offsets of others")
+    if topic not in read:
+        patterns = (
+            "; offsets need topics that are named, not patterns"
+            if any(each.pattern is not None for each in origins)
+            else ""
+        )
+        raise Failure(f"{pipeline.name} does not read topic {topic}; it reads {', '.join(read) or 'none'}{patterns}")
+
+
+def position_text(start: Start) -> str:
+    if start.at is StartAt.TIME:
+        return iso_text(start.time_ms or 0)
+    if start.at is StartAt.OFFSETS:
+        offsets = [f"{topic}:{each}:{at}" for topic, found in start.offsets.items() for each, at in found.items()]
+        return ", ".join(offsets)
+    return str(start.at)

@@ -1,12 +1,15 @@
-"""`odradek pipeline run`: a pipeline in the foreground, with a line for each batch or a live view."""
+"""`odradek pipeline run`: a pipeline in the foreground, or supervised: `--restart`, and what `start` leaves running."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import queue
 import signal
 import sys
 import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,23 +18,40 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE
-from odradek.cli.pipeline.loading import choose, load, require_packages
-from odradek.cli.pipeline.options import from_option, metrics_options, overridden, override_options, yes_option
+from odradek.cli.pipeline.loading import choose, load, require_spark
+from odradek.cli.pipeline.options import (
+    from_option,
+    metrics_options,
+    overridden,
+    override_arguments,
+    override_options,
+    yes_option,
+)
 from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import call_when_parent_ends
+from odradek.pipelines.operating.backoff import Backoff
 from odradek.pipelines.operating.events import EventPipe, failed, note
-from odradek.pipelines.operating.screens import LiveView, chosen_screen
+from odradek.pipelines.operating.locks import Taken, held
+from odradek.pipelines.operating.processes import own_mark
+from odradek.pipelines.operating.publishing import publishing
+from odradek.pipelines.operating.rotating_log import RotatingLog
+from odradek.pipelines.operating.screens import LiveView, LogLines, chosen_screen
+from odradek.pipelines.operating.state_folders import LOCK, LOG
+from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_files import remove_failed_status
+from odradek.pipelines.operating.status_model import StatusModel
+from odradek.pipelines.operating.supervising import Supervisor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from odradek.cli.pipeline.options import Metrics
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.operating.publishing import Publisher
+    from odradek.pipelines.operating.screens import BatchLines
     from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
     from odradek.pipelines.spark.progress import BatchReport
-
-SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow", "sqlalchemy": "SQLAlchemy"}
 
 
 @command(
@@ -77,12 +97,14 @@ def run(
             "use --seconds N, or --engine standard"
         )
     require_spark()
+    if from_positions and found.engine == "batch":
+        raise Failure(
+            "a batch has no checkpoints to discard; for a part of the log: "
+            f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
+        )
+    if events is None and not restart:
+        check_brokers(found)
     if from_positions:
-        if found.engine == "batch":
-            raise Failure(
-                "a batch has no checkpoints to discard; for a part of the log: "
-                f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
-            )
         from odradek.cli.pipeline.reset import forget_and_begin
 
         forget_and_begin(found, from_positions, is_sure)
@@ -91,8 +113,6 @@ def run(
         if stop_with is not None:
             call_when_parent_ends(stop_with, is_stopped.set)
         if restart:
-            from odradek.cli.pipeline.supervised import run_supervised
-
             limits = [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
             run_supervised(file, found, engine, overrides, limits, metrics, state_folder, is_stopped, as_json=as_json)
             return
@@ -105,8 +125,21 @@ def run(
             run_here(found, options, is_stopped, metrics, as_json=as_json)
 
 
-def require_spark() -> None:
-    require_packages(SPARK_PACKAGES)
+def check_brokers(found: Pipeline) -> None:
+    """Failure with the reason if the brokers cannot be reached with the pipeline's settings: the Kafka clients of a run
+    retry, and report none."""
+    from odradek.admin.errors import RefusedConnection
+    from odradek.cli.pipeline.status_topic import cluster_of
+
+    cluster = cluster_of(found)
+    if cluster is None:
+        return
+    try:
+        cluster.check_reachable()
+    except RefusedConnection as refused:
+        advice = "a pipeline has such properties from --command-config, --cluster-profile or `kafka` in its definition"
+        reason = found.without_secrets(refused.message).replace("-X ", "")
+        raise Failure(f"{reason}; {advice}") from None
 
 
 def batch_event(report: BatchReport) -> Event:
@@ -117,11 +150,16 @@ def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Ev
     """Run as the child of a supervisor, which gets all events, failures included."""
     from odradek.pipelines.spark.healing import healing_of
     from odradek.pipelines.spark.launching import RunCallbacks
+    from odradek.pipelines.spark.topics import BrokersUnavailable
 
     callbacks = RunCallbacks(
         lambda line: pipe.send(note(line)), lambda report: pipe.send(batch_event(report)), pipe.send
     )
     try:
+        try:
+            check_brokers(found)
+        except Failure as failure:
+            raise failure from BrokersUnavailable(failure.message)  # another attempt may succeed
         launch(found, options, is_stopped, callbacks)
     except Exception as error:
         text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
@@ -133,7 +171,6 @@ def run_here(
     found: Pipeline, options: RunOptions, is_stopped: threading.Event, metrics: Metrics, *, as_json: bool
 ) -> None:
     """Run in this process. Batches are reported on Spark's threads, and shown on the main thread."""
-    from odradek.cli.pipeline.supervised import published
     from odradek.pipelines.spark.launching import RunCallbacks
 
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -172,3 +209,64 @@ def launch(found: Pipeline, options: RunOptions, is_stopped: threading.Event, ca
         run_pipeline(found, options, is_stopped.is_set, hiding)
     except PipelineError as error:
         raise Failure(found.without_secrets(str(error))) from error
+
+
+@contextlib.contextmanager
+def published(found: Pipeline, screen: BatchLines, folder: Path | None, metrics: Metrics) -> Iterator[Publisher]:
+    """Publish a pipeline's status to screen, file, metrics and, unless that is turned off, the status topic."""
+    mark = own_mark()
+    status = PipelineStatus(
+        name=found.name, state=State.STARTING, file=str(Path(found.place.file).absolute()), engine=str(found.engine),
+        pid=mark.pid, began=mark.began, started_s=time.time(),
+    )  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        try:
+            publisher = stack.enter_context(publishing(StatusModel(status), screen, folder, metrics.host, metrics.port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise Failure(f"metrics cannot be served on {metrics.host}:{metrics.port}: {reason}") from None
+        if metrics.has_status_topic:
+            from odradek.cli.pipeline.status_topic import status_topic
+
+            topic = stack.enter_context(status_topic(found, status, publisher.say))
+            publisher.announce = None if topic is None else topic.offer
+        yield publisher
+        publisher.turn()
+
+
+def run_supervised(
+    file: str,
+    found: Pipeline,
+    engine: str | None,
+    overrides: dict[str, Any],
+    limits: list[str],
+    metrics: Metrics,
+    state_folder: str | None,
+    is_stopped: threading.Event,
+    *,
+    as_json: bool,
+) -> None:
+    """Run attempts, each in its own process; Failure when the supervisor gives up."""
+    command = [sys.executable, "-m", "odradek", "pipeline", "run", file, *limits]
+    command += override_arguments(engine, found.name, overrides)
+    folder = None if state_folder is None else Path(state_folder)
+    screen = chosen_screen(as_json=as_json) if folder is None else LogLines()
+    with contextlib.ExitStack() as stack:
+        if folder is not None:
+            try:
+                stack.enter_context(held(folder / LOCK, f"pid {own_mark().pid}"))
+            except Taken as taken:
+                raise Failure(f"{found.name} is already running ({taken.owner})") from None
+        publisher = stack.enter_context(published(found, screen, folder, metrics))
+        log = None if folder is None else RotatingLog(folder / LOG)
+        supervisor = Supervisor(
+            command, publisher, is_stopped, Backoff(), must_run_at_once=folder is not None,
+            each_turn=None if log is None else log.turn,
+        )  # fmt: skip
+        given_up = supervisor.run()
+        if folder is not None:
+            publisher.say("stopped" if given_up is None else f"ended: {given_up}")
+    if given_up is not None:
+        raise Failure(given_up)
+    if folder is None:
+        remove_failed_status(found.name)

@@ -16,10 +16,8 @@ from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
-from odradek.cli.pipeline.connection_options import connection_options, with_connection
-from odradek.cli.pipeline.definition_options import definition_options
-from odradek.cli.pipeline.loading import choose, load, require_packages
-from odradek.cli.pipeline.run import SPARK_PACKAGES
+from odradek.cli.pipeline.loading import choose, definition_options, load, name_option, require_packages, require_spark
+from odradek.cli.pipeline.options import connection_options, with_connection
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -48,9 +46,7 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
     type=click.Path(),
     help="Definition whose sources, steps and warehouse can be queried.",
 )
-@click.option(
-    "--pipeline", "name", metavar="NAME", type=TEXT, help="Name of the pipeline, if a Python file defines several."
-)
+@name_option
 @click.option(
     "--warehouse", metavar="URL", type=TEXT, help="Database whose tables can be queried, as a SQLAlchemy URL."
 )
@@ -82,7 +78,7 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **option
     topics.
     """
     require_packages()
-    require_packages(SPARK_PACKAGES)
+    require_spark()
     check_query(query)
     from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.querying import answer

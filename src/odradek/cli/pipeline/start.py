@@ -12,7 +12,7 @@ import click
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_json, say
-from odradek.cli.pipeline.loading import choose, load
+from odradek.cli.pipeline.loading import choose, load, require_spark
 from odradek.cli.pipeline.options import (
     from_option,
     metrics_options,
@@ -56,8 +56,6 @@ def start(
 
     Returns when they run, or reports why one does not. One that fails later is restarted, with increasing pauses.
     """
-    from odradek.cli.pipeline.run import require_spark
-
     require_spark()
     if len(files) > 1 and metrics.port:
         raise click.UsageError("pipelines cannot share a port for metrics; start them one by one, or use port 0")

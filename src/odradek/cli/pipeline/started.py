@@ -1,17 +1,35 @@
-"""Finds the pipelines that were started on this machine."""
+"""`odradek pipeline status`, `stop`, `forget`, `logs` and `watch`: the pipelines that were started on this machine."""
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
+import time
 from typing import TYPE_CHECKING
 
+import click
+
+from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
+from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
 from odradek.conventions.failures import Failure
-from odradek.pipelines.operating.state_folders import started_names
-from odradek.pipelines.operating.status_files import read_status
+from odradek.conventions.figures import size_text
+from odradek.pipelines.operating.figures import clock_text, duration_text, rate_text
+from odradek.pipelines.operating.state_folders import LOG, STATUS, folder_of, started_names
+from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus, State
+from odradek.pipelines.operating.status_files import attempt_in, mark_in, read_status, remove_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.pipelines.operating.status import PipelineStatus
+
+STOP_TIMEOUT_S = 60.0
+POLL_S = 0.1
+TAIL_LINES = 20
 
 
 def statuses(names: Iterable[str]) -> list[PipelineStatus]:
@@ -23,3 +41,233 @@ def statuses(names: Iterable[str]) -> list[PipelineStatus]:
             more = f"; started: {', '.join(known)}" if known else ""
             raise Failure(f"no pipeline {name} was started on this machine{more}")
     return [status for name in chosen or known if (status := read_status(name)) is not None]
+
+
+@command(
+    examples=[
+        ("all started pipelines", "odradek pipeline status"),
+        ("watermark, late rows, state and rows of each sink of one", "odradek pipeline status rigs"),
+        ("all figures of one", "odradek pipeline status rigs --format json | jq ."),
+    ]
+)
+@click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
+@format_option
+def status(names: tuple[str, ...], as_json: bool) -> None:
+    """Show state, rates and lag of the started pipelines; of named ones also of each flow and sink.
+
+    Rates are records per second: written to the topics, and processed. LAG is that of the flow that is furthest behind.
+    LATE counts rows that were dropped because their event time was before the watermark. `odradek pipeline forget`
+    removes the entry of a pipeline that has ended.
+    """
+    found = statuses(names)
+    if as_json:
+        for each in found:
+            print_json(each.as_object())
+        return
+    if not found:
+        note("no pipeline was started on this machine; `odradek pipeline start FILE` starts one")
+        return
+    now_s = time.time()
+    titles = ["NAME", "STATE", "PID", "FOR", "RESTARTS", "INPUT/S", "DONE/S", "BATCH", "LAG", "LATE", "NOT MET"]
+    print_columns(titles, [status_row(each, now_s) for each in found])
+    for each in found:
+        if each.last_error is not None and each.state is not State.STOPPED:
+            ago = "" if each.last_error_s is None else f" {clock_text(now_s - each.last_error_s)} ago"
+            say(f"{each.name} failed{ago}: {each.last_error}")
+    for each in found if names else ():
+        print_details(each)
+
+
+def print_details(each: PipelineStatus) -> None:
+    """The flows of a pipeline: batches, lag, watermark, late rows and state; and the rows of each sink and view."""
+    if each.flows:
+        say(f"\n{each.name}: flows since it was started")
+        titles = ["FLOW", "BATCHES", "LAG", "WATERMARK", "LATE", "STATE ROWS", "STATE SIZE"]
+        print_columns(titles, [flow_row(flow) for flow in each.flows])
+    written = [(end, flow.name, rows) for flow in each.flows for end, rows in flow.written.items()]
+    if written:
+        say(f"\n{each.name}: rows written since it was started")
+        print_columns(["SINK", "FLOW", "ROWS"], written)
+
+
+def flow_row(flow: FlowStatus) -> tuple[object, ...]:
+    lag = sum(flow.lag.values()) if flow.lag else None
+    size = size_text(flow.state_bytes) if flow.state_bytes else None
+    return flow.name, flow.batches, lag, flow.watermark, flow.late_rows, flow.state_rows or None, size
+
+
+def status_row(each: PipelineStatus, now_s: float) -> tuple[object, ...]:
+    if each.state in ENDED:
+        return each.name, each.state, None, None, each.restarts, None, None, None, None, None, None
+    since_s = each.running_since_s if each.state is State.RUNNING else each.started_s
+    age = "" if since_s is None else clock_text(now_s - since_s)
+    rates = (rate_text(each.input_per_s), rate_text(each.processed_per_s), duration_text(each.batch_ms))
+    return each.name, each.state, each.pid, age, each.restarts, *rates, each.lag, each.late_rows, each.violations
+
+
+@command(
+    examples=[
+        ("one", "odradek pipeline stop rigs"),
+        ("all running pipelines", "odradek pipeline stop --all"),
+        ("one that does not stop by itself", "odradek pipeline stop rigs --kill"),
+    ]
+)
+@click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
+@click.option("--all", "is_all", is_flag=True, help="All running pipelines.")
+@click.option(
+    "--timeout", type=POSITIVE, default=STOP_TIMEOUT_S, show_default=True, metavar="S", help="Seconds to wait."
+)
+@click.option("--kill", "is_killed", is_flag=True, help="Kill those that take longer.")
+@format_option
+def stop(names: tuple[str, ...], is_all: bool, timeout: float, is_killed: bool, as_json: bool) -> None:
+    """Stop started pipelines, and wait until they have stopped.
+
+    A batch that is not finished is repeated after the next start.
+    """
+    if bool(names) == is_all:
+        raise click.UsageError("give the names of pipelines, or --all")
+    alive = [each for each in statuses(names) if each.state not in ENDED]
+    for name in names:
+        if name not in {each.name for each in alive}:
+            note(f"{name} is not running")
+    for each in alive:
+        if each.state is not State.STOPPING:  # a second signal would interrupt it
+            mark_in(each).send(signal.SIGINT)
+        note(f"stopping {each.name} (pid {each.pid})")
+    began_s = time.monotonic()
+    waiting = {each.name: each for each in alive}
+    while waiting and time.monotonic() - began_s < timeout:
+        for name, each in list(waiting.items()):
+            if not mark_in(each).is_alive:
+                report_stopped(name, began_s, as_json)
+                del waiting[name]
+        time.sleep(POLL_S)
+    for name, each in waiting.items():
+        if is_killed and kill_with_attempt(each):
+            note(f"{name} was killed")
+            report_stopped(name, began_s, as_json)
+    if waiting and not is_killed:
+        raise Failure(f"{', '.join(waiting)} did not stop within {timeout:g} s; wait, or kill it with --kill")
+
+
+def kill_with_attempt(found: PipelineStatus) -> bool:
+    """Kill the supervisor first, because it would start another attempt; then the processes of the attempt."""
+    is_ended = mark_in(found).send(signal.SIGKILL)
+    last = read_status(found.name) or found
+    attempt = attempt_in(last)
+    if attempt is not None:
+        attempt.send_group(signal.SIGKILL)
+    return is_ended
+
+
+def report_stopped(name: str, began_s: float, as_json: bool) -> None:
+    seconds = time.monotonic() - began_s
+    result = {"pipeline": name, "stopped": True, "seconds": round(seconds, 3)}
+    print_result(result, f"{name} stopped after {duration_text(seconds * 1000)}", as_json=as_json)
+
+
+@command(
+    examples=[
+        ("one that has ended", "odradek pipeline forget rigs"),
+        ("all that have ended", "odradek pipeline forget --ended"),
+    ]
+)
+@click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
+@click.option("--ended", "is_all", is_flag=True, help="All pipelines that have ended.")
+@format_option
+def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
+    """Remove pipelines that have ended from `odradek pipeline status`.
+
+    Their logs and checkpoints are kept.
+    """
+    if bool(names) == is_all:
+        raise click.UsageError("give the names of pipelines, or --ended")
+    statuses(names)
+    found = [(name, read_status(name)) for name in dict.fromkeys(names or started_names())]
+    running = [name for name, status in found if status is not None and status.state not in ENDED]
+    if running and names:
+        raise Failure(f"{running[0]} is running; stop it first: `odradek pipeline stop {running[0]}`")
+    ended = [name for name, _status in found if name not in running]
+    for name in ended:
+        remove_status(name)
+        print_result({"pipeline": name, "forgotten": True}, f"{name} is removed from the status", as_json=as_json)
+    if not ended:
+        note("no pipeline has ended")
+
+
+@command(
+    examples=[
+        ("the last lines", "odradek pipeline logs rigs"),
+        ("and new lines as they are written", "odradek pipeline logs rigs -f"),
+    ]
+)
+@click.argument("name", metavar="NAME", type=TEXT)
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C.")
+@click.option(
+    "--lines",
+    "-n",
+    type=NumberType(0, 10**9),
+    default=TAIL_LINES,
+    show_default=True,
+    metavar="N",
+    help="Number of lines.",
+)
+@format_option
+def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
+    """Show the log of a started pipeline."""
+    from odradek.pipelines.operating.log_reading import follow_lines, last_lines
+
+    statuses([name])
+    path = folder_of(name) / LOG
+    is_stopped = threading.Event()
+
+    def show(line: str) -> None:
+        print_result({"pipeline": name, "line": line}, line, as_json=as_json)
+
+    with stop_on_interrupt(is_stopped):
+        position = last_lines(path, lines, show)
+        if follow:
+            follow_lines(path, position, show, lambda: is_stopped.wait(POLL_S))
+
+
+@command(examples=[("until Ctrl-C", "odradek pipeline watch rigs"), ("", "odradek pipeline watch rigs --seconds 60")])
+@click.argument("name", metavar="NAME", type=TEXT)
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
+@format_option
+def watch(name: str, seconds: float | None, as_json: bool) -> None:
+    """Show a started pipeline live: rates, batch time, lag, state and expectations of each flow.
+
+    Without a terminal, one line per second.
+    """
+    from odradek.pipelines.operating.screens import LiveView
+
+    found = next(iter(statuses([name])), None)
+    if found is None:
+        raise Failure(
+            f"the status of {name} cannot be read ({folder_of(name) / STATUS}); `odradek pipeline logs {name}`"
+        )
+    ends_at_s = None if seconds is None else time.monotonic() + seconds
+    is_live = sys.stdout.isatty() and not as_json
+    screen = LiveView(is_at_once=True)
+    is_stopped = threading.Event()
+    try:
+        with stop_on_interrupt(is_stopped):
+            while not is_stopped.is_set() and (ends_at_s is None or time.monotonic() < ends_at_s):
+                found = read_status(name) or found
+                if is_live:
+                    screen.show(found)
+                else:
+                    print_result(found.as_object(), plain_line(found), as_json=as_json)
+                if found.state in ENDED:
+                    break
+                is_stopped.wait(0.5 if is_live else 1.0)
+    finally:
+        screen.end()
+    if found.state in {State.FAILED, State.DIED}:
+        raise Failure(f"{name} {found.state}: {found.last_error or 'its process is gone'}")
+
+
+def plain_line(found: PipelineStatus) -> str:
+    from odradek.pipelines.operating.figures import figures_line
+
+    return f"{found.name} {found.state}: {figures_line(found)}"

@@ -1,4 +1,4 @@
-"""`odradek consume`: records of topics, from any offset, with or without a consumer group."""
+"""`odradek consume`: records of topics, from a start offset or as a member of a group."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note
-from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME
+from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME, quoted
 from odradek.cli.framework.times import DurationType, TimeType
-from odradek.cli.records.format_string import FormatError
-from odradek.cli.records.record_output import RecordWriter, format_writer, json_writer, terminal_json_writer
-from odradek.cli.records.start_offset import StartOffsetType
+from odradek.cli.records.formats import FormatError, RecordWriter, format_writer, json_writer, terminal_json_writer
 from odradek.conventions.failures import Failure
-from odradek.conventions.figures import count_text
+from odradek.conventions.figures import INT64_MAX, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +28,13 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.record_reader import PartitionRange
 
+
+NAMES = {
+    "earliest": Start(from_beginning=True),
+    "beginning": Start(from_beginning=True),
+    "latest": Start(),
+    "end": Start(),
+}
 FORMAT_HELP = (
     r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "
     r"%T timestamp in ms, %D timestamp as ISO 8601, %K and %S size of key and value in bytes (-1: null), %% percent "
@@ -38,6 +43,26 @@ FORMAT_HELP = (
 MOST_NAMED = 20  # batches and partitions that cannot be read
 OBJECTS_BETWEEN_COLLECTIONS = 100_000  # records are not in cycles: with Python's 700, looking for them takes 15 %
 START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
+
+
+class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
+    """Converts to a `Start`. The names and `-N` are those of kcat."""
+
+    name = "offset"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Start:
+        if isinstance(value, Start):
+            return value
+        if value in NAMES:
+            return NAMES[value]
+        is_from_end = value.startswith("-")
+        digits = value.removeprefix("-")
+        if not digits.isascii() or not digits.isdecimal() or len(digits) > 40:
+            self.fail(f"{quoted(value)} is no offset; write earliest, latest, a number, or -N", param, ctx)
+        number = int(digits)
+        if number > INT64_MAX:
+            self.fail(f"{quoted(value)} is larger than any offset ({INT64_MAX})", param, ctx)
+        return Start(last=number) if is_from_end else Start(offset=number)
 
 
 @command(
@@ -117,7 +142,7 @@ def consume(
         reader = GroupReader(
             cluster, topics, group,
             from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
-            until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying, on_assigned=note,
+            until_end=until_end, idle_timeout_ms=timeout, on_trouble=note_retrying, notify=note,
         )  # fmt: skip
     else:
         led = led_partitions(cluster, topics, partitions, missing)
@@ -162,7 +187,8 @@ class MissingRecords:
 
     def check(self) -> None:
         if self.count:
-            raise Failure(f"{count_text(self.count, 'part')} could not be read")
+            missing = "1 partition or batch is" if self.count == 1 else f"{self.count:,} partitions or batches are"
+            raise Failure(f"not all records could be read: {missing} missing")
 
 
 def led_partitions(
@@ -185,8 +211,9 @@ def led_partitions(
 def waiting_text(ranges: Mapping[str, Sequence[PartitionRange]]) -> str:
     topics = topics_text(ranges)
     unread = sum(each.end_offset - each.start_offset for found in ranges.values() for each in found)
-    begin = f"reading {topics} from {unread:,} offsets before its end" if unread else f"waiting for records of {topics}"
-    return f"{begin}; Ctrl-C to stop"
+    if not unread:
+        return f"waiting for records of {topics}; Ctrl-C to stop"
+    return f"reading {topics} from {count_text(unread, 'offset')} before its end; Ctrl-C to stop"
 
 
 def given_starts(options: dict[str, Any]) -> list[str]:

@@ -7,8 +7,8 @@ from odradek.cli.framework.commands import group
 
 @group(
     lazy={
-        "init": ("odradek.cli.secure.init:init", "Make a CA, certificates and client configurations."),
-        "user": ("odradek.cli.secure.user:user", "Make a certificate for another user."),
+        "init": ("odradek.cli.secure.commands:init", "Make a CA, certificates and client configurations."),
+        "user": ("odradek.cli.secure.commands:user", "Make a certificate for another user."),
     },
     examples=[
         ("make them, and start a broker that uses them", "odradek secure init certs"),

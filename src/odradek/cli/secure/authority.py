@@ -26,7 +26,7 @@ class CertificateAuthority:
 
     def __init__(self, name: str = "Odradek development CA", *, valid_days: int = VALID_DAYS) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self._subject = _common_name(name)
         self._valid_days = valid_days
         self._certificate = (
             self._builder(self._subject, self._key.public_key())
@@ -100,16 +100,10 @@ def _alternative_name(host: str) -> x509.GeneralName:
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+        digital_signature=True, key_cert_sign=signs_certificates, crl_sign=signs_certificates,
+        content_commitment=False, key_encipherment=False, data_encipherment=False, key_agreement=False,
+        encipher_only=False, decipher_only=False,
+    )  # fmt: skip
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odradek.admin.errors import NotAuthorized
 from odradek.admin.settings import Kind, read_settings
 from odradek.admin.topics import choose_topics
 from odradek.cli.client.name_completion import complete_topics
-from odradek.cli.client.options import cluster_options
+from odradek.cli.client.options import THIS_USER, cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.output import faint, print_columns, print_json, say, strong
+from odradek.cli.framework.output import faint, note, print_columns, print_json, say, strong
 from odradek.cli.framework.parameter_types import TOPIC_NAME
 from odradek.conventions.figures import count_text
 
@@ -55,7 +56,7 @@ def describe(names: tuple[str, ...], internal: bool, all_configs: bool, cluster:
 
 
 def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) -> dict[str, Any]:
-    """Everything that is shown of one topic, as an object of the JSON output."""
+    """Everything that is shown of one topic, as an object of the JSON output. The settings need another right."""
     with_leader = [partition.id for partition in description.partitions if partition.leader is not None]
     earliest = cluster.earliest_offsets(description.name, with_leader)
     latest = cluster.latest_offsets(description.name, with_leader)
@@ -70,13 +71,18 @@ def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) 
         }
         for partition in description.partitions
     ]
-    settings = read_settings(cluster, Kind.TOPIC, description.name)
+    try:
+        settings = read_settings(cluster, Kind.TOPIC, description.name)
+        configs = {each.name: each.as_object() for each in settings if all_configs or not each.is_default}
+    except NotAuthorized as failure:
+        note(failure.message.replace(THIS_USER, cluster.principal))
+        configs = None
     return {
         "topic": description.name,
         "topic_id": description.topic_id.replace("+", "-").replace("/", "_"),  # as Kafka's own tools print it
         "internal": description.is_internal,
         "partitions": partitions,
-        "configs": {each.name: each.as_object() for each in settings if all_configs or not each.is_default},
+        "configs": configs,
     }
 
 
@@ -105,15 +111,17 @@ def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
         [
             (
                 partition["partition"],
-                partition["leader"],
+                "none" if partition["leader"] is None else partition["leader"],
                 ",".join(map(str, partition["replicas"])),
-                ",".join(map(str, partition["in_sync_replicas"])),
-                partition["earliest_offset"],
-                partition["latest_offset"],
+                ",".join(map(str, partition["in_sync_replicas"])) or "-",
+                "-" if partition["earliest_offset"] is None else partition["earliest_offset"],
+                "-" if partition["latest_offset"] is None else partition["latest_offset"],
             )
             for partition in partitions
         ],
     )
+    if topic["configs"] is None:
+        return
     say()
     if not topic["configs"]:
         say("All settings have their default values.")

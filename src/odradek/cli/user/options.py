@@ -25,6 +25,7 @@ def iterations_option(default: int | None, default_text: str | None = None) -> C
     return click.option(
         "--iterations",
         type=click.IntRange(4096, 16384),
+        metavar="N",
         default=default,
         show_default=default_text or True,
         help="Iterations of the hash of the password.",

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="Port; 0 chooses a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    default=2181,
+    show_default=True,
+    help="Port; 0 chooses a free one.",
 )
 @click.option(
     "--data-dir",
@@ -56,11 +61,10 @@ def zookeeper(
     snappy-java, and log4j for its errors. With --jars they are taken from another directory, for example one with
     org.apache.zookeeper:zookeeper and its dependencies from Maven Central.
     """
-    from odradek.local.zookeeper_jars import find_jars, zookeeper_version
-    from odradek.local.zookeeper_server import Server
+    from odradek.local.zookeeper_server import ZooKeeperServer, find_jars, zookeeper_version
 
     jars = find_jars(directory)
-    server = Server(jars, data_dir, host, port)
+    server = ZooKeeperServer(jars, data_dir, host, port)
     stopping = threading.Event()
     setter = SignalSafeSetter(stopping)
     signal.signal(signal.SIGTERM, lambda *_: setter.set())

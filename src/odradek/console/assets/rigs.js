@@ -92,6 +92,7 @@
     const trouble = document.querySelector("[data-trouble]");
     trouble.hidden = !turn.trouble;
     trouble.textContent = turn.trouble;
+    trouble.className = `notice ${turn.tone}`;
     if (turn.chosen === chosen && turn.points.time.length) {
       const last = data.time.at(-1) ?? 0; // after a new connection the server sends all points again
       turn.points.time.forEach((time, index) => {

@@ -1,2 +1,2 @@
-"""The only part of the console that talks to the cluster, with the client of the command line. Everything here blocks,
-and runs on threads."""
+"""The only part of the console that asks the cluster, through `odradek.admin`. Everything here blocks, and runs on
+threads."""

@@ -21,7 +21,7 @@ from odradek.admin.acls.rules import (
 )
 from odradek.admin.quotas import KEYS_BY_TYPE, UNITS, Entity, Part, alter_quotas, entity_text, read_quotas
 from odradek.admin.users import DEFAULT_ITERATIONS, MECHANISMS, Credential, read_users, remove_credentials, set_password
-from odradek.console.cluster.permissions import CLUSTER, needs
+from odradek.console.cluster.connection import CLUSTER, needs
 from odradek.conventions.failures import Failure
 from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
 from odradek.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -68,7 +68,7 @@ def add_user(cluster: Cluster, name: str, password: str, mechanisms: Sequence[st
 
 
 def change_password(cluster: Cluster, name: str, password: str) -> None:
-    """For all mechanisms that the user has."""
+    """Changes the password for all mechanisms that the user has."""
     present = _credentials_of(cluster, name)
     with needs("Alter", CLUSTER):
         set_password(cluster, name, password, {each.mechanism: each.iterations for each in present})
@@ -109,7 +109,7 @@ def add_rules(cluster: Cluster, rules: Sequence[AclBinding]) -> None:
 
 
 def remove_rules(cluster: Cluster, rules: Sequence[AclBinding]) -> int:
-    """The number of rules that existed."""
+    """Returns the number of rules that existed."""
     with needs("Alter", CLUSTER):
         return len(acl_requests.delete(cluster, rules))
 
@@ -157,7 +157,7 @@ def list_quotas(cluster: Cluster) -> dict[Entity, dict[str, float]]:
 
 
 def set_quota(cluster: Cluster, entity: Entity, key: str, value: float | None) -> None:
-    """None removes the quota."""
+    """Sets the quota, or removes it if the value is None."""
     if key not in KEYS_BY_TYPE[entity[0].type]:
         known = ", ".join(KEYS_BY_TYPE[entity[0].type])
         raise Failure(f"{entity_text(entity)} has no quota {key}; it has {known}")

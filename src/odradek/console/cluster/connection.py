@@ -1,23 +1,78 @@
-"""The connection to the cluster, and the failures that it reports, under names that the rest of the console uses."""
+"""The connection to the cluster as one user: failures, permissions, and the credentials of those who log in."""
 
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.errors import BadCredentials, NoSuchTopic, NotAuthorized
-from odradek.console.cluster.permissions import NotAllowed
-from odradek.conventions.failures import Failure, similar_names
-from odradek.conventions.figures import age_text, count_text, iso_text, parse_duration_ms, parse_time_ms, size_text
+from odradek.admin.security import BearerToken
+from odradek.conventions.failures import Failure
+from odradek.security.sasl_client.credentials import MECHANISMS
 
-__all__ = [
-    "BadCredentials",
-    "Cluster",
-    "Failure",
-    "NoSuchTopic",
-    "NotAllowed",
-    "NotAuthorized",
-    "age_text",
-    "count_text",
-    "iso_text",
-    "parse_duration_ms",
-    "parse_time_ms",
-    "similar_names",
-    "size_text",
-]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["BadCredentials", "Cluster", "NoSuchTopic", "NotAuthorized"]
+
+LOGIN_TIMEOUT_S = 8.0
+BEARER = "OAUTHBEARER"
+CLUSTER = "the cluster"
+
+
+class NotAllowed(Failure):
+    """The user's access rules do not allow it; the message names the permission."""
+
+
+def trouble_of(error: Exception) -> str:
+    """The message of a failure; of any other exception also its type."""
+    return error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def needs(operation: str, resource: str) -> Iterator[None]:
+    """Within the block, a refusal by the access rules becomes NotAllowed with the operation and the resource."""
+    try:
+        yield
+    except NotAllowed:
+        raise
+    except NotAuthorized:
+        raise NotAllowed(f"not allowed: needs {operation} on {resource}") from None
+
+
+def check_login(cluster: Cluster, mechanism: str) -> None:
+    """Failure unless users can log in to the cluster with its client properties."""
+    protocol = cluster.properties.get("security.protocol", "plaintext").lower()
+    if not protocol.startswith("sasl"):
+        raise Failure(
+            f"--login needs a listener of the cluster with SASL, and security.protocol is {protocol}; "
+            "give -X security.protocol=SASL_SSL, or the client properties with --command-config"
+        )
+    if mechanism not in (*MECHANISMS, BEARER):
+        raise Failure(f"--login sasl knows {', '.join(MECHANISMS)}, not {mechanism}; give -X sasl.mechanisms=…")
+
+
+def cluster_of_user(cluster: Cluster, mechanism: str, user: str, password: str) -> Cluster:
+    named = {"sasl.mechanisms": mechanism, "sasl.username": user, "sasl.password": password}
+    return Cluster(cluster.bootstrap_servers, {**_without_credentials(cluster.properties), **named})
+
+
+def cluster_of_token(cluster: Cluster, user: str, token: str, expires_s: float) -> Cluster:
+    properties = {**_without_credentials(cluster.properties), "sasl.mechanisms": BEARER}
+    return Cluster(cluster.bootstrap_servers, properties, BearerToken(user, token, expires_s))
+
+
+def renew_token(cluster: Cluster, user: str, token: str, expires_s: float) -> None:
+    cluster.replace_token(BearerToken(user, token, expires_s))
+
+
+def log_in(cluster: Cluster) -> None:
+    """BadCredentials if a broker refuses the user; Failure if none answers."""
+    BrokerRequests(cluster, LOGIN_TIMEOUT_S).describe()
+
+
+def _without_credentials(properties: Mapping[str, str]) -> dict[str, str]:
+    """The user that the console was started with gives nothing to those who log in."""
+    return {name: value for name, value in properties.items() if not name.startswith("sasl.")}

@@ -1,13 +1,15 @@
-"""The threads behind live parts of the records page: the tail of a topic, a search, and an export."""
+"""The threads behind live parts of the records page: the tail of a topic, a search, an export; and the feed of each."""
 
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.console.cluster.connection import trouble_of
 from odradek.console.cluster.records import (
     WINDOW_GROWTH,
     Unreadable,
@@ -18,26 +20,23 @@ from odradek.console.cluster.records import (
     scan,
     split_range,
 )
-from odradek.console.feed import BATCH_RECORDS, KEPT_BYTES
-from odradek.console.kept_records import NewestRecords
-from odradek.console.record import cut_to_row, incomplete_line, json_line
-from odradek.console.record_page import in_page_order
-from odradek.console.views.figures import plural
+from odradek.console.records.record import NewestRecords, cut_to_row, in_page_order, incomplete_line, json_line
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.records.record_reader import PartitionRange
     from odradek.console.cluster.records import Reading
-    from odradek.console.feed import Feed
-    from odradek.console.preparation import Preparation
-    from odradek.console.record import Record
-    from odradek.console.record_filter import RecordFilter
+    from odradek.console.records.decoding import DecodeAndMask
+    from odradek.console.records.record import Record
+    from odradek.console.records.record_filter import RecordFilter
 
+BATCH_RECORDS = 100
+KEPT_BYTES = 2 * 1024 * 1024
 Matching = Callable[["list[Record]"], "list[Record]"]
-
 MOST_MATCHES = 500
 TOO_MANY_MATCHES = f"stopped after {MOST_MATCHES} matches"
 TOO_LARGE_MATCHES = "stopped: the matches are too large for a page"
@@ -48,24 +47,78 @@ EXPORT_RECORDS = 100_000
 EXPORT_BYTES = 512 * 1024 * 1024
 CHUNK_BYTES = 256 * 1024  # a queue of chunks is bounded in bytes by their size
 EXPORT_S = 600.0
+Chunks = queue.Queue["bytes | ExportEnd"]
 
 
-def tail(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, wanted: RecordFilter) -> None:
+class Taken(NamedTuple):
+    """`skipped` records were dropped, because more arrived than a page shows."""
+
+    records: list[Record]
+    seen: int
+    matched: int
+    skipped: int
+    total: int
+    is_done: bool
+    failure: str
+    notice: str  # what is not shown; the feed goes on
+    rest: Mapping[int, int]  # the offset of each partition at which another search goes on; empty without a limit
+
+
+class Feed:
+    """One writer, one reader. Beyond its size the oldest records are dropped, or, in a search, the writer stops."""
+
+    def __init__(self, limit: int = BATCH_RECORDS) -> None:
+        self._lock = threading.Lock()
+        self._waiting = NewestRecords(limit, KEPT_BYTES)
+        self._seen = self._matched = self._skipped = 0
+        self.total = 0
+        self.notice = ""
+        self.rest: Mapping[int, int] = {}
+        self._failure = ""
+        self._is_done = False
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Call it when the reader has gone away."""
+        self.is_stopped = True
+
+    def add(self, seen: int, matching: list[Record], dropped: int = 0) -> None:
+        """`dropped` further records match, and are older than these."""
+        with self._lock:
+            self._seen += seen
+            self._matched += len(matching) + dropped
+            self._skipped += dropped
+            self._waiting.add(matching)
+
+    def end(self, failure: str = "") -> None:
+        with self._lock:
+            self._failure = failure
+            self._is_done = True
+
+    def take(self) -> Taken:
+        """The records since the last call; counts are of the whole time."""
+        with self._lock:
+            records = self._waiting.take()
+            counts = self._seen, self._matched, self._skipped + self._waiting.dropped, self.total
+            return Taken(records, *counts, self._is_done, self._failure, self.notice, self.rest)
+
+
+def tail(cluster: Cluster, feed: Feed, reading: Reading, decode_and_mask: DecodeAndMask, wanted: RecordFilter) -> None:
     """Until the reader of the feed goes away. Without a filter only the newest records are masked and kept."""
     unreadable = Unreadable()
     try:
         for batch in follow(cluster, reading.topic, reading.partition, lambda: feed.is_stopped, unreadable):
             newest = batch if wanted.is_active else batch[-BATCH_RECORDS:]
             feed.notice = unreadable.notice
-            feed.add(len(batch), _matching(newest, prepare, wanted), len(batch) - len(newest))
+            feed.add(len(batch), _matching(newest, decode_and_mask, wanted), len(batch) - len(newest))
         feed.end()
-    except Failure as failure:
-        feed.end(failure.message)
     except Exception as error:
-        feed.end(f"{type(error).__name__}: {error}")
+        feed.end(trouble_of(error))
 
 
-def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, wanted: RecordFilter) -> None:
+def search(
+    cluster: Cluster, feed: Feed, reading: Reading, decode_and_mask: DecodeAndMask, wanted: RecordFilter
+) -> None:
     """From the start of the reading to the end of the topic, or from the newest records back to the oldest; until a
     limit is reached. All matches among the records that were read are shown, whatever ends the search."""
     try:
@@ -73,14 +126,12 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation,
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
         scanned = _Scanned(cluster, feed, reading, time.monotonic() + SEARCH_S)
         search_ranges = _search_backward if reading.is_backward else _search_forward
-        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching_rows(batch, prepare, wanted))
+        limit = search_ranges(feed, ranges, scanned, lambda batch: _matching_rows(batch, decode_and_mask, wanted))
         limit = limit or scanned.limit
         feed.rest = scanned.rest if limit else {}
         feed.end(joined(limit, notice, scanned.unreadable.notice, uncommitted))
-    except Failure as failure:
-        feed.end(failure.message)
     except Exception as error:
-        feed.end(f"{type(error).__name__}: {error}")
+        feed.end(trouble_of(error))
 
 
 @dataclass(slots=True)
@@ -107,7 +158,7 @@ class _Scanned:
     def is_over(self) -> bool:
         """Whether a limit is reached, or the reader has gone away."""
         if self.records >= MOST_SCANNED or time.monotonic() > self.deadline:
-            self.limit = f"stopped after {plural(self.records, 'record')}"
+            self.limit = f"stopped after {count_text(self.records, 'record')}"
         return bool(self.limit) or self.feed.is_stopped
 
 
@@ -171,18 +222,15 @@ def backward_windows(ranges: Sequence[PartitionRange], remaining: Callable[[], i
         length *= WINDOW_GROWTH
 
 
-def _matching(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
-    if not wanted.is_active and not (batch and prepare.changes(batch[0].topic)):
+def _matching(batch: Sequence[Record], decode_and_mask: DecodeAndMask, wanted: RecordFilter) -> list[Record]:
+    if not wanted.is_active and not (batch and decode_and_mask.changes(batch[0].topic)):
         return list(batch)
-    return [record for record in map(prepare, batch) if wanted.matches(record)]
+    return [record for record in map(decode_and_mask, batch) if wanted.matches(record)]
 
 
-def _matching_rows(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
+def _matching_rows(batch: Sequence[Record], decode_and_mask: DecodeAndMask, wanted: RecordFilter) -> list[Record]:
     """Cut to what their rows show, so that all matches of a search fit into the memory of a page."""
-    return [cut_to_row(record) for record in _matching(batch, prepare, wanted)]
-
-
-Chunks = queue.Queue["bytes | ExportEnd"]
+    return [cut_to_row(record) for record in _matching(batch, decode_and_mask, wanted)]
 
 
 class ExportEnd(NamedTuple):
@@ -194,7 +242,7 @@ class ExportEnd(NamedTuple):
 def export(
     cluster: Cluster,
     reading: Reading,
-    prepare: Preparation,
+    decode_and_mask: DecodeAndMask,
     wanted: RecordFilter,
     chunks: Chunks,
     is_stopped: Callable[[], bool],
@@ -213,13 +261,11 @@ def export(
     written = 0
     failure = ""
     try:
-        for chunk, records in _chunks(cluster, reading, prepare, wanted, is_stopped):
+        for chunk, records in _chunks(cluster, reading, decode_and_mask, wanted, is_stopped):
             put(chunk)
             written += records
-    except Failure as problem:
-        failure = problem.message
     except Exception as error:
-        failure = f"{type(error).__name__}: {error}"
+        failure = trouble_of(error)
     if failure:
         put(incomplete_line(failure, written))
     put(ExportEnd(failure))
@@ -244,7 +290,7 @@ def _batches(
 def _chunks(
     cluster: Cluster,
     reading: Reading,
-    prepare: Preparation,
+    decode_and_mask: DecodeAndMask,
     wanted: RecordFilter,
     is_stopped: Callable[[], bool],
 ) -> Iterator[tuple[bytes, int]]:
@@ -256,7 +302,7 @@ def _chunks(
     for batch in _batches(cluster, reading, wanted, is_stopped, unreadable):
         chunk = bytearray()
         records = 0
-        for record in _matching(batch, prepare, wanted):
+        for record in _matching(batch, decode_and_mask, wanted):
             if written + records >= EXPORT_RECORDS:
                 limit = f"{EXPORT_RECORDS:,} records"
             elif size_bytes >= EXPORT_BYTES:

@@ -30,13 +30,12 @@ from odradek.admin.resets import (
     plan_moves,
 )
 from odradek.admin.time_lag import add_time_lags
-from odradek.console.cluster.group_lags import failures_of
-from odradek.console.cluster.lag_summary import LagSummary, summarize_lags
-from odradek.console.cluster.permissions import needs
+from odradek.console.cluster.connection import needs
+from odradek.console.cluster.group_lags import LagSummary, failures_of, summarize_lags
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from odradek.admin.cluster import Cluster
     from odradek.admin.groups import GroupMember
@@ -99,15 +98,17 @@ def groups_of_topic(cluster: Cluster, snapshot: Snapshot, topic: str) -> TopicGr
         for name, members in _members_of(cluster, names).items()
     }
     found = [
-        TopicGroup(each.name, each.state, readers.get(each.name, 0), len(offsets), _lag_of(offsets, ends, existing))
+        TopicGroup(
+            each.name,
+            each.state,
+            readers.get(each.name, 0),
+            len(offsets),
+            unread_records(offsets, ends, existing) if offsets else None,
+        )
         for each in listed[:MOST_GROUPS_OF_TOPIC]
         if (offsets := committed.get(each.name, {})) or readers.get(each.name)
     ]
     return TopicGroups(found, len(listed) > MOST_GROUPS_OF_TOPIC)
-
-
-def _lag_of(offsets: Mapping[Key, int], ends: Mapping[Key, int], existing: Collection[Key]) -> int | None:
-    return unread_records(offsets, ends, existing) if offsets else None
 
 
 def count_members(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:

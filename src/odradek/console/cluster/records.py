@@ -10,11 +10,10 @@ from odradek.admin.cluster import chosen_partitions, without_leader
 from odradek.admin.offsets import LATEST
 from odradek.admin.records.record_fetcher import FetchSettings
 from odradek.admin.records.record_reader import PartitionRange, RecordReader, Start, find_ranges
-from odradek.console.cluster.permissions import needs
-from odradek.console.record import Record
-from odradek.console.record_page import RecordPage
-from odradek.console.views.figures import plural
+from odradek.console.cluster.connection import needs
+from odradek.console.records.record import Record, RecordPage
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -159,7 +158,7 @@ def _starting_at(whole: PartitionRange, offset: int) -> PartitionRange:
 
 def _uncommitted_text(found: Sequence[PartitionRange], committed: Sequence[PartitionRange]) -> str:
     count = sum(each.end_offset for each in found) - sum(each.end_offset for each in committed)
-    return f"not shown: {plural(count, 'offset')} from the first record of an open transaction on" if count else ""
+    return f"not shown: {count_text(count, 'offset')} from the first record of an open transaction on" if count else ""
 
 
 def _leaderless_text(partitions: Sequence[int]) -> str:
@@ -258,7 +257,7 @@ def read_whole_page(cluster: Cluster, reading: Reading, unreadable: Unreadable) 
         yield record
         count += 1
     if count < len(page.records):
-        missing = plural(len(page.records) - count, "record")
+        missing = count_text(len(page.records) - count, "record")
         raise Failure(f"not read again: {missing}, deleted in between, or no longer sent")
     if page.notice:
         raise Failure(page.notice)
@@ -275,7 +274,9 @@ def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Re
         return record
     if unreadable.notice:
         raise Failure(unreadable.notice)
-    raise NoSuchRecord(f"{topic}-{partition} has no record at offset {offset:,}; it was deleted, or compacted away")
+    raise NoSuchRecord(
+        f"{topic}-{partition} has no record at offset {offset}: it is past the end, deleted or compacted away"
+    )
 
 
 def read_selected(
@@ -349,7 +350,7 @@ def _batches(
     *,
     must_reach_ends: bool = False,
 ) -> Iterator[list[FetchedRecord]]:
-    """Without the partitions that cannot be read."""
+    """Records of the partitions that can be read."""
     readable = [each for each in ranges if each.partition not in unreadable.partitions]
     if not any(each.start_offset < each.end_offset for each in readable):
         return

@@ -1,4 +1,4 @@
-"""The state of the cluster at one moment: brokers, partitions, offsets and sizes."""
+"""The state of the cluster at one moment: brokers, partitions, offsets and sizes; and samples between two of them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,15 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from odradek.admin.cluster_state import BrokerCounts, ClusterState, Disks, LogDirectory, PartitionState, read_disks
-from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
+from odradek.admin.cluster_state import BrokerCounts, ClusterState, Disks, LogDirectory, PartitionState
+from odradek.console.cluster.traffic import values_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.console.traffic import BrokerLoad, Traffic
+    from odradek.console.cluster.traffic import BrokerLoad, Traffic
 
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "ClusterState",
-    "Disks",
-    "LogDirectory",
-    "PartitionState",
-    "read_disks",
-    "read_offsets",
-]
+__all__ = ["ClusterState", "LogDirectory", "PartitionState"]
 
 MOST_PROBLEMS = 50
 Key = tuple[str, int]  # topic, partition
@@ -157,3 +148,24 @@ def growth_bytes(before: Disks, after: Disks) -> int:
         if previous is not None and size_bytes > previous:
             total += size_bytes - previous
     return total
+
+
+def sample_values(before: Snapshot, after: Snapshot) -> dict[str, float]:
+    """The values of the charts, as far as they are known, by name.
+
+    What brokers of Odradek count themselves replaces the values that can be read from any Kafka cluster, by offsets and
+    sizes. While a running broker does not answer, their sums would be too small: then records are those of the offsets.
+    The growth of logs is no replacement for bytes, because it counts every replica.
+    """
+    seconds = after.seconds_since(before)
+    values = {
+        "records": sum(rates_by_topic(before.ends, after.ends, seconds).values()),
+        "bytes": growth_bytes(before.disks, after.disks) / seconds,
+        "stored": float(sum(directory.stored_bytes for directory in after.disks.directories)),
+        "under_replicated": float(after.health.under_replicated),
+    }
+    running = [broker.broker_id for broker in after.state.brokers.values() if not broker.is_fenced]
+    measured = values_between(before.traffic, after.traffic, running)
+    if after.traffic and not measured:
+        del values["bytes"]
+    return {**values, **measured}

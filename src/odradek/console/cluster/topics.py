@@ -1,10 +1,15 @@
-"""Topics: created, configured, grown and deleted, by the requests of `odradek topic`."""
+"""Topics and the replicas of their partitions, by the requests of `odradek topic` and `odradek partition reassign`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.admin import topics
+from odradek.admin.cluster_state import read_state
+from odradek.admin.partitions.plan import Move, planned_moves
+from odradek.admin.partitions.requests import alter_reassignments
+from odradek.admin.partitions.sizes import read_sizes, with_sizes
 from odradek.admin.settings import (
     Change,
     Kind,
@@ -14,22 +19,25 @@ from odradek.admin.settings import (
     read_settings,
     suggesting_names,
 )
-from odradek.console.cluster.permissions import needs
+from odradek.console.cluster.connection import CLUSTER, needs
 from odradek.conventions.failures import Failure
 from odradek.security import authorizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
 
 __all__ = ["Setting"]
 
+__all__ = ["Move"]
+Targets = dict[tuple[str, int], tuple[int, ...]]
+
 
 def create_topic(
     cluster: Cluster, name: str, partitions: int, replication_factor: int, configs: Mapping[str, str]
 ) -> None:
-    """Numbers that are −1 are chosen by the broker."""
+    """The broker chooses numbers that are −1."""
     with suggesting_names(configs), needs("Create", f"topic {name}"):
         is_created = cluster.create_topic(name, partitions, replication_factor, configs)
     if not is_created:
@@ -70,3 +78,39 @@ def alter_topic_setting(cluster: Cluster, name: str, setting: str, value: str | 
     change = Change(setting, value, Operation.DELETE if value is None else Operation.SET)
     with suggesting_names([setting]), needs("AlterConfigs", f"topic {name}"):
         alter_settings(cluster, Kind.TOPIC, name, [change])
+
+
+@dataclass(frozen=True, slots=True)
+class MoveGoal:
+    """Which topics are spread over which brokers; without topics, everything that the drained brokers have."""
+
+    topics: tuple[str, ...] = ()
+    to: tuple[int, ...] = ()
+    drain: tuple[int, ...] = ()
+    replication_factor: int | None = None
+
+
+def plan_moves(cluster: Cluster, goal: MoveGoal) -> list[Move]:
+    with needs("Describe", CLUSTER):
+        state = read_state(cluster.requests)
+    if not state.knows_reassignments:
+        raise Failure("no controller answers; wait for an election, and try again")
+    if not goal.topics and not goal.drain:
+        raise Failure("name topics, or a broker to drain")
+    moves = planned_moves(state, goal.topics, (), goal.to or None, goal.drain, goal.replication_factor)
+    return with_sizes(moves, read_sizes(cluster.requests, state, [move.partition for move in moves]))
+
+
+def begin_moves(cluster: Cluster, targets: Targets, before: Targets) -> None:
+    """Failure if a partition has other replicas than the preview showed."""
+    present = {(each.topic, each.index): each.replicas for each in read_state(cluster.requests).partitions}
+    for key in targets:
+        if present.get(key) != before[key]:
+            raise Failure(f"{key[0]}-{key[1]} has other replicas than the preview shows; look at a new preview")
+    with needs("Alter", CLUSTER):
+        alter_reassignments(cluster.requests, targets)
+
+
+def cancel_moves(cluster: Cluster, partitions: Sequence[tuple[str, int]]) -> None:
+    with needs("Alter", CLUSTER):
+        alter_reassignments(cluster.requests, dict.fromkeys(partitions))

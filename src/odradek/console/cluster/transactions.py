@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.admin import transactions
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.transactions import ListedTransaction, OpenTransaction, transaction_object
-from odradek.console.cluster.permissions import CLUSTER, needs
+from odradek.console.cluster.connection import CLUSTER, needs
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -73,6 +73,6 @@ def abort_in_partition(cluster: Cluster, topic: str, partition: int, start_offse
     found = transactions.read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
     chosen = next((each for each in found if each.start_offset == start_offset), None)
     if chosen is None:
-        raise Failure(f"no open transaction of {topic}-{partition} begins at offset {start_offset:,}")
+        raise Failure(f"no open transaction of {topic}-{partition} begins at offset {start_offset}")
     with needs("Alter", CLUSTER):
         transactions.abort_transaction(cluster.requests, chosen)

@@ -12,34 +12,23 @@ import time
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import ControllerLookup, MinInSync, read_state
-from odradek.console.cluster.broker_traffic import TrafficReader
-from odradek.console.cluster.group_lags import GroupLags, read_group_lags
-from odradek.console.cluster.lag_summary import WideGroups
-from odradek.console.cluster.round_calls import RoundCalls
-from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes, from_traffic
-from odradek.console.cluster.snapshot import (
-    EARLIEST,
-    LATEST,
-    Snapshot,
-    examine,
-    rates_by_topic,
-    read_disks,
-    read_offsets,
-    summarize,
-)
-from odradek.console.history import Sample, Samples, Series
-from odradek.console.pacing import Freshness, Round, old_after_s, pause_s
-from odradek.console.traffic import loads_between
+from odradek.admin.cluster_state import ControllerLookup, MinInSync, read_disks, read_state
+from odradek.admin.offsets import EARLIEST, LATEST, read_offsets
+from odradek.console.cluster.group_lags import GroupLags, WideGroups, read_group_lags
+from odradek.console.cluster.rounds import Freshness, PollingShare, Round, RoundCalls, old_after_s, pause_s
+from odradek.console.cluster.snapshot import Snapshot, examine, rates_by_topic, sample_values, summarize
+from odradek.console.cluster.traffic import TrafficReader, loads_between
+from odradek.console.models.history import Sample, Samples, Series
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from odradek.admin.cluster import Cluster
-    from odradek.console.cluster.lag_summary import LagSummary
-    from odradek.console.cluster.snapshot import ClusterState, Key
-    from odradek.console.traffic import BrokerLoad
+    from odradek.admin.cluster_state import ClusterState
+    from odradek.console.cluster.group_lags import LagSummary
+    from odradek.console.cluster.snapshot import Key
+    from odradek.console.cluster.traffic import BrokerLoad
 
 REQUEST_TIMEOUT_S = 5.0
 FIRST_SNAPSHOT_S = 10.0
@@ -47,25 +36,8 @@ SLOW_FACTS_S = 15.0  # first offsets and settings change slowly
 DENIED_S = 60.0  # what the user may not know is not asked for again within this time
 LAGS_S = 10.0
 FIRST_LAGS_S = 5.0  # a page waits so long for them
-SOURCES: tuple[SampleSource, ...] = (from_offsets_and_sizes, from_traffic)
 TOPIC_SERIES = 2_000
 GROUP_SERIES = 200
-
-
-class PollingShare:
-    """Counts the watches that make rounds at the same time, and so share the processor time of polling."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.watches = 0
-
-    def join(self) -> None:
-        with self._lock:
-            self.watches += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self.watches -= 1
 
 
 class ClusterWatch:
@@ -79,7 +51,6 @@ class ClusterWatch:
         self,
         cluster: Cluster,
         interval_s: float,
-        sources: Sequence[SampleSource] = SOURCES,
         *,
         share: PollingShare | None = None,
         unwatched_s: float | None = None,
@@ -90,7 +61,6 @@ class ClusterWatch:
         self._wide_groups = WideGroups()
         self.trouble = ""
         self._cluster = cluster
-        self._sources = sources
         self._interval_s = interval_s
         self._share = share or PollingShare()
         self._unwatched_s = unwatched_s
@@ -160,7 +130,7 @@ class ClusterWatch:
             return self._wide_groups.get(name)
 
     def forget_lags(self, name: str) -> None:
-        """The committed offsets of the group were changed."""
+        """Call it when the committed offsets of the group were changed."""
         with self._has_round:
             self._wide_groups.forget(name)
 
@@ -183,7 +153,7 @@ class ClusterWatch:
         return self.snapshot()
 
     def note_look(self) -> None:
-        """A page is open: the watch goes on, or resumes."""
+        """Call it while a page is open, so that the watch goes on, or resumes."""
         with self._has_round:
             self._looked_at = time.monotonic()
             if self._is_paused:
@@ -334,11 +304,7 @@ class ClusterWatch:
         calls.close()
 
     def _record(self, before: Snapshot, snapshot: Snapshot, rates: dict[str, float]) -> None:
-        values: dict[str, float | None] = {}
-        for source in self._sources:
-            values.update(source(before, snapshot))
-        known = {name: value for name, value in values.items() if value is not None}
-        self.samples.add(Sample(snapshot.time_s, known))
+        self.samples.add(Sample(snapshot.time_s, sample_values(before, snapshot)))
         for name in [*self.topic_rates]:
             if name not in snapshot.topics:
                 self.topic_rates.forget(name)

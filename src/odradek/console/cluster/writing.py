@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from confluent_kafka import KafkaException
 
-from odradek.console.cluster.permissions import NotAllowed, needs
+from odradek.console.cluster.connection import NotAllowed, needs
 from odradek.console.cluster.records import read_selected
-from odradek.console.views.figures import plural
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,13 +70,11 @@ def write_records(cluster: Cluster, topic: str, records: Sequence[NewRecord]) ->
         pass
     if failures and failures[0].name() == "TOPIC_AUTHORIZATION_FAILED" and not written:
         raise NotAllowed(f"not allowed: needs Write on topic {topic}")
+    share = f"{len(written)} of {count_text(len(records), 'record')}"
     if failures:
-        line = cluster.failure(failures[0], f"topic {topic}").message
-        raise Failure(f"{line}; {len(written)} of {plural(len(records), 'record')} were written")
+        raise Failure(f"{cluster.failure(failures[0], f'topic {topic}').message}; {share} were written")
     if len(written) < len(records):
-        raise Failure(
-            f"topic {topic}: the cluster has acknowledged {len(written)} of {plural(len(records), 'record')} in time"
-        )
+        raise Failure(f"topic {topic}: the cluster has acknowledged {share} in time")
     return written
 
 

@@ -1,35 +1,170 @@
-"""The state of logins of a console: sessions, identities, attempts, and logins that a provider has not answered."""
+"""Logins: the layer that lets requests of sessions through, and the consoles of users.
+
+Each identity has its own connections, watches and so its own history. Nothing that was read for one user is kept where
+a page of another could find it. An identity is a user with a secret. Sessions of the same identity share its watches,
+which end with the last of them. The secret of an OIDC login is its access token, so that each of these logins is an
+identity: the rights of two tokens may differ.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
+import secrets
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, RedirectResponse
+
+from odradek.console.cluster.rounds import PollingShare
+from odradek.console.cluster.watch import ClusterWatch
+from odradek.console.context import STREAMS_OF_SESSION, Console
 from odradek.console.login.attempts import LoginAttempts
-from odradek.console.login.identities import Identities
-from odradek.console.login.oidc_provider import OidcProvider
-from odradek.console.login.oidc_rules import PendingLogins
+from odradek.console.login.oidc import OidcProvider, PendingLogins
 from odradek.console.login.renewals import TokenRenewals
 from odradek.console.login.sessions import Sessions
 from odradek.console.settings import OidcLogin
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
     from odradek.console.cluster.connection import Cluster
-    from odradek.console.context import Console, Threads
-    from odradek.console.login.oidc_provider import TokenGrant
+    from odradek.console.context import Threads
+    from odradek.console.login.oidc import TokenGrant
     from odradek.console.login.sessions import Session
-    from odradek.console.rendering import Renderer
     from odradek.console.settings import ConsoleSettings
 
+LOGIN_PATH = "/login"
+OPEN_PATHS = frozenset({LOGIN_PATH, "/login/oidc", "/login/callback"})
+ASSETS = "/assets/"
+LARGEST_NEXT = 1_000
+MOST_IDENTITIES = 25
+UNWATCHED_S = 60.0  # the cluster is not polled for a user who has requested no page for so long
 HOUSEKEEPING_S = 5.0
 LOGINS_AT_ONCE = 4  # further ones are refused, so that guesses do not occupy the threads of users
 
 
-class Logins:
-    """One owner, on the event loop."""
+class Gate:
+    def __init__(self, app: ASGIApp, logins: Logins) -> None:
+        self._app = app
+        self._logins = logins
 
-    def __init__(self, settings: ConsoleSettings, cluster: Cluster, renderer: Renderer, threads: Threads) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        session = self._logins.sessions.find(scope["state"]["session"], is_use=not is_automatic(headers))
+        if session is not None:
+            scope["state"].update(console=session.content, user=session.user)
+        elif not is_open(scope["path"]):
+            await _to_login(scope, headers)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def is_open(path: str) -> bool:
+    """Whether a path is served without a session. Paths with dots are those of no page."""
+    return path in OPEN_PATHS or (path.startswith(ASSETS) and "/.." not in path)
+
+
+def is_automatic(headers: Headers) -> bool:
+    """Whether a page makes the request by itself, without its user: a stream, or a panel that is loaded again."""
+    return "text/event-stream" in headers.get("accept", "") or headers.get("hx-trigger") == "panel"
+
+
+def _to_login(scope: Scope, headers: Headers) -> PlainTextResponse | RedirectResponse:
+    if headers.get("hx-request") == "true":
+        return PlainTextResponse("log in again\n", 401, {"hx-redirect": LOGIN_PATH})
+    if scope["method"] != "GET" or is_automatic(headers):
+        return PlainTextResponse("the session has ended; log in again\n", 401)
+    query = scope.get("query_string", b"").decode("latin-1")
+    path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")  # encoded: a name may have % ? #
+    known = "" if path == "/" else f"?next={quote(local_path(path), safe='')}"
+    return RedirectResponse(f"{LOGIN_PATH}{known}", 303)
+
+
+def local_path(text: str) -> str:
+    """A path of the console, or its first page: never an address of another site."""
+    is_clean = text.isprintable() and "\\" not in text and len(text) <= LARGEST_NEXT
+    if not is_clean or not text.startswith("/") or text.startswith("//"):
+        return "/"
+    parts = urlsplit(text)
+    return "/" if parts.scheme or parts.netloc or parts.path in OPEN_PATHS else text
+
+
+class TooManyIdentities(Exception):
+    """As many different users are logged in as the console watches the cluster for."""
+
+
+class Identities:
+    """The consoles of each identity, one for each of its sessions. Only the event loop uses it."""
+
+    def __init__(self, settings: ConsoleSettings, threads: Threads, most: int = MOST_IDENTITIES) -> None:
+        self._settings = settings
+        self._threads = threads
+        self._most = most
+        self._share = PollingShare()
+        self._key = secrets.token_bytes(32)
+        self._identities: dict[tuple[str, bytes], list[Console]] = {}
+
+    def __len__(self) -> int:
+        return len(self._identities)
+
+    def is_full_for(self, user: str, secret: str) -> bool:
+        """Whether `open` would raise TooManyIdentities."""
+        return len(self._identities) >= self._most and self._key_of(user, secret) not in self._identities
+
+    def users_with_several(self) -> set[str]:
+        """Users who have more than one identity."""
+        return {user for user, count in Counter(user for user, _secret in self._identities).items() if count > 1}
+
+    def _key_of(self, user: str, secret: str) -> tuple[str, bytes]:
+        return user, hmac.digest(self._key, secret.encode(), hashlib.sha256)
+
+    def open(self, user: str, secret: str, cluster: Cluster) -> Console:
+        """A console with connections of the user. The caller has logged in with this cluster."""
+        if self.is_full_for(user, secret):
+            raise TooManyIdentities
+        key = self._key_of(user, secret)
+        consoles = self._identities.get(key, [])
+        if consoles:
+            first = consoles[0]
+            console = Console(
+                self._settings,
+                first.cluster,
+                first.watch,
+                self._threads,
+                STREAMS_OF_SESSION,
+                first.pipelines,
+                first.rigs,
+            )
+        else:
+            watch = ClusterWatch(cluster, self._settings.sample_interval_s, share=self._share, unwatched_s=UNWATCHED_S)
+            watch.start()
+            console = Console(self._settings, cluster, watch, self._threads, STREAMS_OF_SESSION)
+        self._identities[key] = [*consoles, console]
+        return console
+
+    def close(self, console: Console) -> None:
+        """End the streams of a console; and its watches, if no other session of the identity uses them."""
+        console.close()
+        for key, consoles in list(self._identities.items()):
+            if console in consoles:
+                consoles.remove(console)
+                if not consoles:
+                    del self._identities[key]
+                    console.stop_watches(wait=False)
+
+
+class Logins:
+    """Only the event loop uses it."""
+
+    def __init__(self, settings: ConsoleSettings, cluster: Cluster, threads: Threads) -> None:
         assert settings.login is not None
         self.method = settings.login
         self.cluster = cluster  # its addresses and TLS properties; nobody acts as its user
@@ -39,7 +174,7 @@ class Logins:
         self.provider = OidcProvider(self.method) if isinstance(self.method, OidcLogin) else None
         self.running = 0
         self._renewals = None if self.provider is None else TokenRenewals(self.provider, threads.renewals, self._extend)
-        self._identities = Identities(settings, renderer, threads)
+        self._identities = Identities(settings, threads)
         self.sessions: Sessions[Console] = Sessions(
             time.monotonic,
             self._close,
@@ -48,7 +183,7 @@ class Logins:
         )
 
     def begin(self, user: str, secret: str, cluster: Cluster, grant: TokenGrant | None = None) -> Session[Console]:
-        """TooManySessions, TooManyIdentities."""
+        """Raises TooManySessions or TooManyIdentities when there is no room."""
         lifetime_s = None if grant is None else grant.lifetime_s
         self.sessions.end_expired()
         self._make_room(user, secret)

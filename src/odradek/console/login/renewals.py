@@ -12,15 +12,15 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odradek.console.cluster import identity
-from odradek.console.login.oidc_rules import LoginRefused
+from odradek.console.cluster import connection as identity
+from odradek.console.login.oidc import LoginRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
     from odradek.console.cluster.connection import Cluster
-    from odradek.console.login.oidc_provider import OidcProvider, TokenGrant
+    from odradek.console.login.oidc import OidcProvider, TokenGrant
 
 LOG = logging.getLogger("odradek.console")
 

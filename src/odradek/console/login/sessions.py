@@ -35,6 +35,9 @@ class Session(Generic[C]):
     idle_ends_s: float
     latest_end_s: float  # which no extension exceeds
 
+    def has_ended(self, now_s: float) -> bool:
+        return now_s >= min(self.ends_s, self.idle_ends_s)
+
 
 class Sessions(Generic[C]):
     def __init__(
@@ -86,7 +89,7 @@ class Sessions(Generic[C]):
         if session is None:
             return None
         now_s = self._now_s()
-        if now_s >= min(session.ends_s, session.idle_ends_s):
+        if session.has_ended(now_s):
             self.end(session_id)
             return None
         if is_use:
@@ -114,16 +117,16 @@ class Sessions(Generic[C]):
 
     def end_of_user(self, user: str) -> None:
         """End all sessions of a user, whose credentials have changed."""
-        for session in list(self._sessions.values()):
-            if session.user == user:
-                self.end(session.id)
+        self._end_those(lambda session: session.user == user)
 
     def end_expired(self) -> None:
         now_s = self._now_s()
-        for session in list(self._sessions.values()):
-            if now_s >= min(session.ends_s, session.idle_ends_s):
-                self.end(session.id)
+        self._end_those(lambda session: session.has_ended(now_s))
 
     def end_all(self) -> None:
-        for session_id in list(self._sessions):
-            self.end(session_id)
+        self._end_those(lambda _session: True)
+
+    def _end_those(self, is_chosen: Callable[[Session[C]], bool]) -> None:
+        for session in list(self._sessions.values()):
+            if is_chosen(session):
+                self.end(session.id)

@@ -1,41 +1,16 @@
-"""One file per page: its routes, the requests to the cluster that it needs, and the view that it renders."""
+"""One file per section of the console: its routes, the requests to the cluster, and the views that it renders."""
 
 from odradek.console.pages import (
     access,
-    access_quotas,
-    access_rules,
     brokers,
-    dead_letters,
     groups,
     login,
     overview,
     pipelines,
-    produce,
-    record,
     records,
     rigs,
-    topic,
-    topic_groups,
     topics,
     transactions,
 )
 
-PAGES = (
-    overview,
-    topics,
-    topic,
-    topic_groups,
-    records,
-    record,
-    produce,
-    groups,
-    brokers,
-    transactions,
-    pipelines,
-    dead_letters,
-    rigs,
-    access,
-    access_rules,
-    access_quotas,
-    login,
-)
+PAGES = (overview, topics, records, groups, brokers, transactions, pipelines, rigs, access, login)

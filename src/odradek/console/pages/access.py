@@ -1,4 +1,4 @@
-"""Users of the cluster: the list, and the forms that add one, change a password and remove one."""
+"""Users, access rules and quotas: their lists, the check that explains, and the forms that change them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING, cast
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import access
-from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import FormError
-from odradek.console.pages.listing import choose_template, list_or_denial, page_number, search_text
-from odradek.console.views.access import user_rows
+from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.listing import list_or_denial, page_number, search_text
+from odradek.console.views import access as views
+from odradek.console.views.figures import FormError
 from odradek.console.views.paging import page_of
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -23,22 +27,25 @@ if TYPE_CHECKING:
 
 LARGEST_NAME = 255
 LARGEST_PASSWORD = 4096
+LARGEST_FIELD = 500
+MOST_RULES = 500
+FILTERS = ("kind", "name", "applies", "principal")
+QUESTION = ("principal", "operation", "kind", "name", "host")
 
 
-async def show(request: Request, error: str = "") -> Response:
+async def show_users(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     search = search_text(request)
     number = page_number(request)
     no_credentials: list[access.Credential] = []
     credentials, denial = await list_or_denial(console, no_credentials, access.list_users)
-    template = choose_template(request, "access_users", "users")
-    return console.renderer.page(
+    return render(
         request,
-        template,
-        422 if error else 200,
+        "access_users.html",
+        table="users",
         section="access",
         tab="users",
-        page=page_of(user_rows(credentials, search), number),
+        page=page_of(views.user_rows(credentials, search), number),
         has_users=bool(credentials),
         search=search,
         mechanisms=access.MECHANISMS,
@@ -47,65 +54,58 @@ async def show(request: Request, error: str = "") -> Response:
     )
 
 
+async def show_user(request: Request) -> Response:
+    """The forms for one user."""
+    name = parse_name(request.query_params.get("name", ""))
+    return render(request, "access_user.html", section="access", tab="users", name=name)
+
+
 def parse_name(text: str) -> str:
     if not 0 < len(text) <= LARGEST_NAME or not text.isprintable():
         raise FormError(f"the name of a user has 1 to {LARGEST_NAME} printable characters")
     return text
 
 
-def parse_password(first: str, second: str) -> str:
+def parse_password(form: Form) -> str:
     """The password of a form, which has it twice."""
-    if first != second:
+    password = form.raw("password") or ""
+    if password != (form.raw("again") or ""):
         raise FormError("the two passwords differ")
-    if not 0 < len(first) <= LARGEST_PASSWORD:
+    if not 0 < len(password) <= LARGEST_PASSWORD:
         raise FormError(f"a password has 1 to {LARGEST_PASSWORD} characters")
-    return first
+    return password
 
 
-async def add(request: Request) -> Response:
-    console = console_of(request)
-    form = await checked_form(request)
-    try:
-        name = parse_name(form.text("name"))
-        password = parse_password(form.raw("password") or "", form.raw("again") or "")
-        mechanisms = [each for each in access.MECHANISMS if form.has(each)]
-        if not mechanisms:
-            raise FormError("choose a mechanism")
-        change = f"add user {name} with {', '.join(mechanisms)}"
-        await make_change(request, change, access.add_user, name, password, mechanisms)
-    except (Failure, FormError) as problem:
-        return await show(request, str(problem))
-    return console.renderer.redirect("/access", f"Added user {name}.")
+@on_submit(show_users)
+async def add_user(request: Request, form: Form) -> Response:
+    name, password = parse_name(form.text("name")), parse_password(form)
+    mechanisms = [each for each in access.MECHANISMS if form.has(each)]
+    if not mechanisms:
+        raise FormError("choose a mechanism")
+    change = f"add user {name} with {', '.join(mechanisms)}"
+    await make_change(request, change, access.add_user, name, password, mechanisms)
+    return redirect(request, "/access", f"Added user {name}.")
 
 
-async def change_password(request: Request) -> Response:
+@on_submit(show_users)
+async def change_password(request: Request, form: Form) -> Response:
     """The user logs in again everywhere: the connections of the sessions have the former password."""
-    console = console_of(request)
-    form = await checked_form(request)
-    try:
-        name = parse_name(form.text("name"))
-        password = parse_password(form.raw("password") or "", form.raw("again") or "")
-        await make_change(request, f"change the password of user {name}", access.change_password, name, password)
-    except (Failure, FormError) as problem:
-        return await show(request, str(problem))
+    name, password = parse_name(form.text("name")), parse_password(form)
+    await make_change(request, f"change the password of user {name}", access.change_password, name, password)
     if _end_sessions(request, name):
-        return console.renderer.redirect("/login", "Your password was changed. Log in with the new one.")
-    return console.renderer.redirect("/access", f"Changed the password of user {name}.")
+        return redirect(request, "/login", "Your password was changed. Log in with the new one.")
+    return redirect(request, "/access", f"Changed the password of user {name}.")
 
 
-async def remove(request: Request) -> Response:
-    console = console_of(request)
-    form = await checked_form(request)
+@on_submit(show_users)
+async def remove_user(request: Request, form: Form) -> Response:
     name = form.text("name")
     if form.text("confirmation") != name:
-        return await show(request, f"nothing was removed: type the name of the user, {name}, to confirm")
-    try:
-        await make_change(request, f"remove user {name}", access.remove_user, parse_name(name))
-    except (Failure, FormError) as problem:
-        return await show(request, str(problem))
+        raise FormError(f"nothing was removed: type the name of the user, {name}, to confirm")
+    await make_change(request, f"remove user {name}", access.remove_user, parse_name(name))
     if _end_sessions(request, name):
-        return console.renderer.redirect("/login", "Your user was removed.")
-    return console.renderer.redirect("/access", f"Removed user {name}.")
+        return redirect(request, "/login", "Your user was removed.")
+    return redirect(request, "/access", f"Removed user {name}.")
 
 
 def _end_sessions(request: Request, user: str) -> bool:
@@ -116,17 +116,160 @@ def _end_sessions(request: Request, user: str) -> bool:
     return bool(user) and getattr(request.state, "user", "") == user
 
 
-async def show_user(request: Request) -> Response:
-    """The forms for one user."""
+async def show_rules(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
-    name = parse_name(request.query_params.get("name", ""))
-    return console.renderer.page(request, "access_user.html", section="access", tab="users", name=name)
+    fields = {name: request.query_params.get(name, "")[:LARGEST_FIELD] for name in FILTERS}
+    number = page_number(request)
+    no_rules: list[access.AclBinding] = []
+    rules, denial = await list_or_denial(console, no_rules, access.list_rules, views.rule_filters(fields))
+    page = page_of(rules, number)
+    return render(
+        request,
+        "access_rules.html",
+        table="rules",
+        section="access",
+        tab="rules",
+        page=page,
+        rows=[views.rule_row(rule) for rule in page.rows],
+        fields=fields,
+        is_filtered=any(fields.values()),
+        kinds=list(access.TYPES),
+        operations=list(access.OPERATIONS),
+        form=form,
+        denial=denial,
+        error=error,
+    )
+
+
+def parse_question(fields: Mapping[str, str]) -> access.AccessQuestion:
+    kind, operation = fields.get("kind", "topic"), fields.get("operation", "Read")
+    name = fields.get("name", "").strip()[:LARGEST_FIELD]
+    if kind not in access.TYPES or operation not in access.OPERATIONS:
+        raise FormError("choose an operation and a kind of resource")
+    if not name and kind != "cluster":
+        raise FormError(f"name the {kind}")
+    principal = views.parse_principal(fields.get("principal", "").strip()[:LARGEST_FIELD])
+    return access.AccessQuestion(principal, operation, kind, name, fields.get("host", "").strip()[:100])
+
+
+async def show_check(request: Request) -> Response:
+    """Without fields: the form alone."""
+    error = ""
+    answer: access.AccessAnswer | None = None
+    if request.query_params.get("principal"):
+        try:
+            answer = await console_of(request).call(access.check, parse_question(request.query_params))
+        except (Failure, FormError) as problem:
+            error = str(problem)
+    return render(
+        request,
+        "access_check.html",
+        section="access",
+        tab="check",
+        fields={name: request.query_params.get(name, "")[:LARGEST_FIELD] for name in QUESTION},
+        kinds=list(access.TYPES),
+        operations=list(access.OPERATIONS),
+        answer=answer,
+        error=error,
+    )
+
+
+def parse_new_rules(form: Form) -> list[access.AclBinding]:
+    """Failure for an operation and a resource that do not belong together."""
+    topics, groups, ids = (tuple(filter(None, [form.text(each)])) for each in ("topic", "group", "transactional_id"))
+    selection = access.Selection(topics, groups, ids, form.has("cluster"))
+    return access.new_rules(
+        selection,
+        views.parse_access(form.text("role"), form.text("operation")),
+        views.parse_principal(form.text("principal")),
+        form.text("host"),
+        access.Permission.DENY if form.text("permission") == "deny" else access.Permission.ALLOW,
+        access.PatternType.PREFIXED if form.text("pattern") == "prefixed" else access.PatternType.LITERAL,
+    )
+
+
+@on_submit(show_rules)
+async def add_rules(request: Request, form: Form) -> Response:
+    rules = parse_new_rules(form)
+    sentences = "; ".join(map(access.describe, rules))
+    await make_change(request, f"add rules: {sentences}", access.add_rules, rules)
+    notice = f"Added {count_text(len(rules), 'rule')} for {rules[0].principal}."
+    return redirect(request, "/access/rules", notice)
+
+
+@on_submit(show_rules)
+async def remove_rules(request: Request, form: Form) -> Response:
+    """First the rules are shown, then exactly those are removed."""
+    rules = views.parse_rules(form.all("rule"), MOST_RULES)
+    if not form.has("confirmed"):
+        rows = list(map(views.rule_row, rules))
+        return render(request, "access_remove.html", section="access", tab="rules", rows=rows)
+    sentences = "; ".join(map(access.describe, rules))
+    count = await make_change(request, f"remove rules: {sentences}", access.remove_rules, rules)
+    return redirect(request, "/access/rules", f"Removed {count_text(count, 'rule')}.")
+
+
+async def show_quotas(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
+    console = console_of(request)
+    search = search_text(request)
+    number = page_number(request)
+    no_quotas: dict[access.Entity, dict[str, float]] = {}
+    quotas, denial = await list_or_denial(console, no_quotas, access.list_quotas)
+    return render(
+        request,
+        "access_quotas.html",
+        table="quotas",
+        section="access",
+        tab="quotas",
+        page=page_of(views.quota_rows(quotas, search), number),
+        has_quotas=bool(quotas),
+        search=search,
+        entity_types=views.ENTITY_TYPES,
+        keys=list(access.UNITS.items()),
+        form=form,
+        denial=denial,
+        error=error,
+    )
+
+
+def parse_limit(text: str) -> float:
+    try:
+        return float(text.replace(",", "").replace(" ", ""))
+    except ValueError:
+        raise FormError(f"{text[:60]!r} is not a number") from None
+
+
+@on_submit(show_quotas)
+async def set_quota(request: Request, form: Form) -> Response:
+    kinds = [kind for kind, _ in views.ENTITY_TYPES]
+    names = {kind: form.text(kind)[:LARGEST_NAME] for kind in kinds}
+    entity = views.new_entity(names, {kind: form.has(f"{kind}-default") for kind in kinds})
+    key, limit = form.text("key"), parse_limit(form.text("limit"))
+    change = f"quota of {access.entity_text(entity)}: {key} = {limit:g}"
+    await make_change(request, change, access.set_quota, entity, key, limit)
+    notice = f"{access.entity_text(entity)}: {key} = {views.quota_text(key, limit)}."
+    return redirect(request, "/access/quotas", notice)
+
+
+@on_submit(show_quotas)
+async def remove_quota(request: Request, form: Form) -> Response:
+    entity, key = views.parse_entity(form.text("entity")), form.text("key")
+    change = f"remove quota {key} of {access.entity_text(entity)}"
+    await make_change(request, change, access.set_quota, entity, key, None)
+    return redirect(request, "/access/quotas", f"Removed {key} of {access.entity_text(entity)}.")
 
 
 ROUTES = [
-    Route("/access", show),
+    Route("/access", show_users),
     Route("/access/user", show_user),
-    Route("/access/users", add, methods=["POST"]),
+    Route("/access/users", add_user, methods=["POST"]),
     Route("/access/users/password", change_password, methods=["POST"]),
-    Route("/access/users/remove", remove, methods=["POST"]),
+    Route("/access/users/remove", remove_user, methods=["POST"]),
+    Route("/access/rules", show_rules),
+    Route("/access/rules", add_rules, methods=["POST"]),
+    Route("/access/rules/remove", remove_rules, methods=["POST"]),
+    Route("/access/check", show_check),
+    Route("/access/quotas", show_quotas),
+    Route("/access/quotas", set_quota, methods=["POST"]),
+    Route("/access/quotas/remove", remove_quota, methods=["POST"]),
 ]

@@ -7,34 +7,30 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
-from odradek.console.cluster import moves
-from odradek.console.cluster.connection import Failure
+from odradek.console.cluster import topics
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError, parse_number
-from odradek.console.views.brokers import broker_rows, bytes_to_copy, used_percent
-from odradek.console.views.figures import plural
+from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.views.brokers import broker_rows, used_percent
+from odradek.console.views.figures import FormError, parse_number
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.figures import INT32_MAX, count_text
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-INT32_MAX = 2**31 - 1
 MOST_MOVES = 10_000
 
 
-async def show(request: Request) -> Response:
-    return await _page(request, Form({}))
-
-
-async def _page(request: Request, form: Form, planned: list[moves.Move] | None = None, error: str = "") -> Response:
+async def show(
+    request: Request, form: Form = NO_FORM, error: str = "", planned: list[topics.Move] | None = None
+) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
     plan = [[m.partition.topic, m.partition.index, list(m.before), list(m.after)] for m in planned or ()]
-    return console.renderer.page(
+    return render(
         request,
         "brokers.html",
-        422 if error else 200,
         section="brokers",
         rows=broker_rows(snapshot),
         is_answering=not console.watch.trouble,
@@ -43,7 +39,7 @@ async def _page(request: Request, form: Form, planned: list[moves.Move] | None =
         is_denied=snapshot.disks.is_denied,
         form=form,
         planned=planned,
-        copied=bytes_to_copy(planned or []),
+        copied=sum(move.bytes_to_copy or 0 for move in planned or ()),
         plan=json.dumps(plan),
         error=error,
     )
@@ -53,9 +49,9 @@ def parse_ids(text: str, name: str) -> tuple[int, ...]:
     return tuple(parse_number(each, name, 0, INT32_MAX) for each in text.replace(",", " ").split())
 
 
-def parse_goal(form: Form) -> moves.MoveGoal:
+def parse_goal(form: Form) -> topics.MoveGoal:
     factor = form.text("factor")
-    return moves.MoveGoal(
+    return topics.MoveGoal(
         tuple(form.text("topics").replace(",", " ").split()),
         parse_ids(form.text("to"), "to brokers"),
         parse_ids(form.text("drain"), "drain"),
@@ -63,17 +59,13 @@ def parse_goal(form: Form) -> moves.MoveGoal:
     )
 
 
-async def preview(request: Request) -> Response:
-    console = console_of(request)
-    form = await checked_form(request)
-    try:
-        planned = await console.call(moves.plan, parse_goal(form))
-    except (Failure, FormError) as failure:
-        return await _page(request, form, error=str(failure))
-    return await _page(request, form, planned)
+@on_submit(show)
+async def preview(request: Request, form: Form) -> Response:
+    planned = await console_of(request).call(topics.plan_moves, parse_goal(form))
+    return await show(request, form, planned=planned)
 
 
-def parse_plan(text: str) -> tuple[moves.Targets, moves.Targets]:
+def parse_plan(text: str) -> tuple[topics.Targets, topics.Targets]:
     """Replicas after and before, as the preview's form carries them."""
     try:
         rows = json.loads(text)
@@ -86,32 +78,27 @@ def parse_plan(text: str) -> tuple[moves.Targets, moves.Targets]:
     return after, before
 
 
-async def begin(request: Request) -> Response:
+@on_submit(show)
+async def begin(request: Request, form: Form) -> Response:
     console = console_of(request)
-    form = await checked_form(request)
-    try:
-        after, before = parse_plan(form.text("plan"))
-        change = f"move {plural(len(after), 'partition')}: {sorted(after.items())[:20]}"
-        await make_change(request, change, moves.begin, after, before)
-    except (Failure, FormError) as failure:
-        return await _page(request, form, error=str(failure))
+    after, before = parse_plan(form.text("plan"))
+    counted = count_text(len(after), "partition")
+    change = f"move {counted}: {sorted(after.items())[:20]}"
+    await make_change(request, change, topics.begin_moves, after, before)
     await console.run(console.watch.look_again)
-    return console.renderer.redirect("/brokers", f"Began to move {plural(len(after), 'partition')}.")
+    return redirect(request, "/brokers", f"Began to move {counted}.")
 
 
-async def cancel(request: Request) -> Response:
+@on_submit(show)
+async def cancel(request: Request, _form: Form) -> Response:
     console = console_of(request)
-    form = await checked_form(request)
     snapshot = await console.run(console.watch.look_again)
     running = [(each.topic, each.index) for each in snapshot.health.moving]
     if not running:
-        return console.renderer.redirect("/brokers", "No partition is being moved.")
-    try:
-        await make_change(request, f"cancel {len(running)} moves", moves.cancel, running)
-    except Failure as failure:
-        return await _page(request, form, error=failure.message)
+        return redirect(request, "/brokers", "No partition is being moved.")
+    await make_change(request, f"cancel {len(running)} moves", topics.cancel_moves, running)
     await console.run(console.watch.look_again)
-    return console.renderer.redirect("/brokers", f"Cancelled {plural(len(running), 'move')}.")
+    return redirect(request, "/brokers", f"Cancelled {count_text(len(running), 'move')}.")
 
 
 ROUTES = [

@@ -9,23 +9,22 @@ from urllib.parse import urlencode
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import groups
-from odradek.console.cluster.connection import Failure, parse_time_ms
+from odradek.console.cluster.rounds import OLD_AFTER
 from odradek.console.cluster.watch import GROUP_SERIES, LAGS_S
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError, parse_number
-from odradek.console.pacing import OLD_AFTER
-from odradek.console.pages.listing import choose_template, page_number, search_text
-from odradek.console.views.figures import plural
-from odradek.console.views.groups import find_groups, group_row, group_view, tone_of
-from odradek.console.views.paging import Page, page_of
+from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.listing import page_number, search_text
+from odradek.console.views.figures import FormError, parse_number
+from odradek.console.views.groups import group_row, group_view, tone_of
+from odradek.console.views.paging import has_words, page_of
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.figures import INT64_MAX, count_text, parse_time_ms
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-INT64_MAX = 2**63 - 1
 WAYS = (
     ("earliest", "the earliest record"),
     ("latest", "the end: only new records"),
@@ -41,17 +40,17 @@ async def show_list(request: Request) -> Response:
     search = search_text(request)
     number = page_number(request)
     listed = await console.call(groups.list_groups)
-    page = page_of(find_groups(listed, search), number)
+    page = page_of([each for each in listed if has_words(each.name, search)], number)
     members = await console.call(groups.count_members, [each.name for each in page.rows])
     has_lags = await console.run(console.watch.wait_for_lags)
     lags, now_s, lags_age_s = console.watch.group_lags, groups.now_ms() / 1000, console.watch.lags_age_s()
     rows = [group_row(each, members.get(each.name), lags, now_s, lags_age_s) for each in page.rows]
-    template = choose_template(request, "groups", "groups")
-    return console.renderer.page(
+    return render(
         request,
-        template,
+        "groups.html",
+        table="groups",
         section="groups",
-        page=Page(rows, page.number, page.pages, page.total),
+        page=page.with_rows(rows),
         search=search,
         has_groups=bool(listed),
         has_lags=has_lags,
@@ -68,20 +67,15 @@ def name_of(request: Request) -> str:
     return name
 
 
-def address_of(name: str, page: str = "/group") -> str:
-    return f"{page}?{urlencode({'name': name})}"
-
-
-async def show(request: Request, error: str = "") -> Response:
+async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
     name = name_of(request)
     number = page_number(request)
     described = await console.call(groups.describe_group, snapshot, name, console.watch.wide_group(name))
-    return console.renderer.page(
+    return render(
         request,
         "group.html",
-        422 if error else 200,
         section="groups",
         group=described.group,
         denial=described.denial,
@@ -112,21 +106,14 @@ def parse_goal(form: Form) -> groups.ResetGoal:
     return groups.ResetGoal(way, number, topics)
 
 
-async def show_reset(request: Request) -> Response:
-    return await _reset_page(request, Form({}))
-
-
-async def _reset_page(
-    request: Request, form: Form, moves: list[groups.Move] | None = None, error: str = ""
+async def show_reset(
+    request: Request, form: Form = NO_FORM, error: str = "", moves: list[groups.Move] | None = None
 ) -> Response:
-    console = console_of(request)
-    name = name_of(request)
-    return console.renderer.page(
+    return render(
         request,
         "group_reset.html",
-        422 if error else 200,
         section="groups",
-        name=name,
+        name=name_of(request),
         ways=WAYS,
         form=form,
         moves=moves,
@@ -136,15 +123,10 @@ async def _reset_page(
     )
 
 
-async def preview_reset(request: Request) -> Response:
-    console = console_of(request)
-    form = await checked_form(request)
-    try:
-        moves = await console.call(groups.plan_reset, name_of(request), parse_goal(form))
-    except (Failure, FormError) as failure:
-        text = str(failure)
-        return await _reset_page(request, form, error=text)
-    return await _reset_page(request, form, moves)
+@on_submit(show_reset)
+async def preview_reset(request: Request, form: Form) -> Response:
+    moves = await console_of(request).call(groups.plan_reset, name_of(request), parse_goal(form))
+    return await show_reset(request, form, moves=moves)
 
 
 def parse_plan(text: str) -> list[groups.Move]:
@@ -159,34 +141,25 @@ def parse_plan(text: str) -> list[groups.Move]:
     return moves
 
 
-async def apply_reset(request: Request) -> Response:
-    console = console_of(request)
-    form = await checked_form(request)
+@on_submit(show_reset)
+async def apply_reset(request: Request, form: Form) -> Response:
     name = name_of(request)
     try:
         moves = parse_plan(form.text("plan"))
-        await make_change(
-            request, f"reset {plural(len(moves), 'offset')} of group {name}", groups.apply_reset, name, moves
-        )
-    except (Failure, FormError) as failure:
-        text = str(failure)
-        return await _reset_page(request, form, error=text)
+        counted = count_text(len(moves), "offset")
+        await make_change(request, f"reset {counted} of group {name}", groups.apply_reset, name, moves)
     finally:
-        console.watch.forget_lags(name)
-    return console.renderer.redirect(address_of(name), f"Reset {plural(len(moves), 'offset')} of group {name}.")
+        console_of(request).watch.forget_lags(name)
+    return redirect(request, f"/group?{urlencode({'name': name})}", f"Reset {counted} of group {name}.")
 
 
-async def delete(request: Request) -> Response:
-    console = console_of(request)
-    form = await checked_form(request)
+@on_submit(show)
+async def delete(request: Request, form: Form) -> Response:
     name = name_of(request)
     if form.text("confirmation") != name.strip():
-        return await show(request, f"nothing was deleted: type the name of the group, {name}, to confirm")
-    try:
-        await make_change(request, f"delete group {name}", groups.delete_group, name)
-    except Failure as failure:
-        return await show(request, failure.message)
-    return console.renderer.redirect("/groups", f"Deleted group {name}.")
+        raise FormError(f"nothing was deleted: type the name of the group, {name}, to confirm")
+    await make_change(request, f"delete group {name}", groups.delete_group, name)
+    return redirect(request, "/groups", f"Deleted group {name}.")
 
 
 ROUTES = [

@@ -1,25 +1,36 @@
-"""What the pages with a searchable, paged table have in common."""
+"""What several pages have in common: searches, numbers of pages, lists that may be denied, samples of charts."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from odradek.console.cluster.connection import Failure
-from odradek.console.forms import parse_number
+from starlette.responses import StreamingResponse
+
+from odradek.console.context import console_of
+from odradek.console.views.figures import FormError, parse_number
+from odradek.console.views.overview import columns
+from odradek.console.web.rendering import event
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from starlette.requests import Request
+    from starlette.responses import Response
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.context import Console
+    from odradek.console.models.history import Sample
+    from odradek.console.views.overview import Chart
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 LONGEST_SEARCH = 200
 LARGEST_PAGE_NUMBER = 1_000_000
+POLL_S = 0.5
+KEEP_ALIVE_POLLS = 30
 
 
 def search_text(request: Request) -> str:
@@ -31,9 +42,15 @@ def page_number(request: Request) -> int:
     return parse_number(request.query_params.get("page", ""), "page", 1, LARGEST_PAGE_NUMBER, 1)
 
 
-def choose_template(request: Request, name: str, table: str) -> str:
-    """The template of the table alone if the browser replaces the element `table`, otherwise that of the page."""
-    return f"{name}_table.html" if request.headers.get("hx-target") == table else f"{name}.html"
+def parse_pairs(text: str, noun: str) -> list[tuple[str, str]]:
+    """One `name=value` on each line; FormError for anything else."""
+    pairs = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip():
+            raise FormError(f"{line[:60]!r} is not name=value; write one {noun} on each line")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
 
 
 async def list_or_denial(
@@ -44,3 +61,30 @@ async def list_or_denial(
         return await console.call(function, *arguments, **named), ""
     except Failure as failure:
         return empty, failure.message
+
+
+def stream_samples(
+    request: Request, charts: Sequence[Chart], read: Callable[[int], tuple[Sequence[Sample], int]]
+) -> Response:
+    """The events from which a page draws its charts. `read` takes the number of samples that were sent, and returns the
+    later ones and the number of all."""
+    console = console_of(request)
+    return StreamingResponse(
+        console.update_page(_sample_events(request, console, charts, read)), media_type="text/event-stream"
+    )
+
+
+async def _sample_events(
+    request: Request, console: Console, charts: Sequence[Chart], read: Callable[[int], tuple[Sequence[Sample], int]]
+) -> AsyncIterator[bytes]:
+    """The samples of the last hour at first, then each new one."""
+    seen = silent = 0
+    while not console.is_stopping and not await request.is_disconnected():
+        samples, seen = read(seen)
+        silent = 0 if samples else silent + 1
+        if samples:
+            yield event("samples", columns(samples, charts))
+        elif silent >= KEEP_ALIVE_POLLS:
+            silent = 0
+            yield b": waiting\n\n"
+        await asyncio.sleep(POLL_S)

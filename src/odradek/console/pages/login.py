@@ -9,22 +9,21 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, client_address, log_change
-from odradek.console.cluster import identity
-from odradek.console.cluster.connection import Failure
-from odradek.console.login.gate import LOGIN_PATH, local_path
-from odradek.console.login.identities import TooManyIdentities
-from odradek.console.login.logins import LOGINS_AT_ONCE
-from odradek.console.login.oidc_rules import LoginRefused, authorization_address
+from odradek.console.cluster import connection as identity
+from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, TooManyIdentities, local_path
+from odradek.console.login.oidc import LoginRefused, authorization_address
 from odradek.console.login.sessions import TooManySessions
+from odradek.console.pages.forms import checked_form, client_address, log_change
 from odradek.console.settings import OidcLogin, SaslLogin
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.connection import Cluster
     from odradek.console.login.logins import Logins
-    from odradek.console.login.oidc_provider import TokenGrant
-    from odradek.console.rendering import Renderer
+    from odradek.console.login.oidc import TokenGrant
 
 T = TypeVar("T")
 
@@ -60,9 +58,8 @@ def _logins_of(request: Request) -> Logins:
 
 def _page(request: Request, error: str = "", status: int = 200, *, user: str = "", next_path: str = "/") -> Response:
     logins = _logins_of(request)
-    renderer = cast("Renderer", request.app.state.renderer)
     issuer = urlsplit(logins.method.issuer).netloc if isinstance(logins.method, OidcLogin) else ""
-    return renderer.page(
+    return render(
         request,
         "login.html",
         status,
@@ -82,7 +79,7 @@ async def show(request: Request) -> Response:
 
 
 async def _run(logins: Logins, function: Callable[[], T]) -> T:
-    """On a thread; _Busy if as many logins run as are allowed."""
+    """Runs a function on a thread. Raises _Busy if as many logins run as are allowed."""
     if logins.running >= LOGINS_AT_ONCE:
         raise _Busy
     logins.running += 1
@@ -198,8 +195,7 @@ async def log_out(request: Request) -> Response:
     logins.sessions.end(request.state.session)
     request.state.session = request.app.state.tokens.new_session()
     request.state.user = ""
-    renderer = cast("Renderer", request.app.state.renderer)
-    return renderer.redirect(LOGIN_PATH, "You are logged out.")
+    return redirect(request, LOGIN_PATH, "You are logged out.")
 
 
 ROUTES = [

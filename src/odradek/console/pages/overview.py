@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from odradek.console.context import console_of
-from odradek.console.rendering import event
-from odradek.console.views.charts import CHARTS, MEASURED_CHARTS, columns
-from odradek.console.views.overview import overview
+from odradek.console.pages.listing import stream_samples
+from odradek.console.views.overview import CHARTS, MEASURED_CHARTS, overview
 from odradek.console.views.pipelines import pipeline_rows
+from odradek.console.web.rendering import render
 from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from odradek.console.context import Console
+    from odradek.console.models.history import Sample
     from odradek.console.views.pipelines import PipelineRow
 
-POLL_S = 0.5
-KEEP_ALIVE_POLLS = 30
+FIRST_READ_S = 1.0  # of the statuses of pipelines, by the first page
 
 
 async def show(request: Request) -> Response:
@@ -34,21 +31,18 @@ async def show(request: Request) -> Response:
     watch = console.watch
     snapshot = await console.run(watch.snapshot)
     is_answering = not watch.trouble
-    view = overview(snapshot, watch.samples, watch.topic_rates, is_answering=is_answering)
-    charts = MEASURED_CHARTS if snapshot.traffic else CHARTS
     failing: list[PipelineRow] = []
     if STATUS_TOPIC in snapshot.topics:
-        is_masked = bool(console.settings.preparation.masks)
+        await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
         with console.pipelines.reading() as pipelines:
-            rows = pipeline_rows(pipelines.all(), time.time(), is_masked=is_masked)
+            rows = pipeline_rows(pipelines.all(), time.time(), is_masked=console.settings.is_masked)
         failing = [row for row in rows if row.tone == "bad"]
-    template = "overview_panel.html" if request.url.path.endswith("/panel") else "overview.html"
-    return console.renderer.page(
+    return render(
         request,
-        template,
+        "overview_panel.html" if request.url.path.endswith("/panel") else "overview.html",
         section="overview",
-        view=view,
-        charts=charts,
+        view=overview(snapshot, watch.samples, watch.topic_rates, is_answering=is_answering),
+        charts=MEASURED_CHARTS if snapshot.traffic else CHARTS,
         snapshot=snapshot,
         is_answering=is_answering,
         failing=failing,
@@ -56,29 +50,13 @@ async def show(request: Request) -> Response:
 
 
 async def stream(request: Request) -> Response:
-    console = console_of(request)
-    return StreamingResponse(console.update_page(_samples(request, console)), media_type="text/event-stream")
+    watch = console_of(request).watch
 
+    def read(seen: int) -> tuple[Sequence[Sample], int]:
+        watch.note_look()  # while the stream is open the watch does not pause
+        return watch.samples.since(seen), watch.samples.count
 
-async def _samples(request: Request, console: Console) -> AsyncIterator[bytes]:
-    """The samples of the last hour at first, then each new one. While the stream is open the watch does not pause."""
-    seen = 0
-    silent = 0
-    watch = console.watch
-    while not console.is_stopping:
-        watch.note_look()
-        samples = watch.samples
-        silent += 1
-        if samples.count > seen:
-            yield event("samples", columns(samples.since(seen)))
-            seen = samples.count
-            silent = 0
-        elif silent >= KEEP_ALIVE_POLLS:
-            yield b": waiting\n\n"
-            silent = 0
-        if await request.is_disconnected():
-            return
-        await asyncio.sleep(POLL_S)
+    return stream_samples(request, MEASURED_CHARTS, read)
 
 
 ROUTES = [Route("/", show), Route("/overview/panel", show), Route("/events/samples", stream)]

@@ -1,79 +1,179 @@
-"""Pipelines that publish their status: the list, one with its graph, and the samples of its charts."""
+"""Pipelines that publish their status: the list, one with its graph and charts, and their dead letters."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
-from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
+from odradek.console.cluster import letters
 from odradek.console.context import console_of
-from odradek.console.rendering import event
-from odradek.console.views.pipelines import CHARTS, columns, pipeline_rows, pipeline_view
+from odradek.console.pages.forms import NO_FORM, Form, log_change, make_change, on_submit, parse_positions
+from odradek.console.pages.listing import stream_samples
+from odradek.console.records.record import Record
+from odradek.console.views.figures import FormError
+from odradek.console.views.pipelines import CHARTS, choices, letter_row, pipeline_rows, pipeline_view
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from odradek.console.cluster.connection import Cluster
     from odradek.console.context import Console
+    from odradek.console.models.history import Sample
+    from odradek.console.models.pipelines import KnownPipeline
+    from odradek.console.views.pipelines import PipelineRow
 
-POLL_S = 0.5
-KEEP_ALIVE_POLLS = 30
-FIRST_READ_S = 3.0
+LETTER_FILTERS = ("pipeline", "step", "reason")
+LONGEST_FILTER = 300
+
+
+async def read_pipelines(
+    console: Console, choose: Callable[[Iterable[KnownPipeline]], Iterable[KnownPipeline]] = iter
+) -> list[PipelineRow]:
+    await console.run(console.pipelines.wait_until_read)
+    with console.pipelines.reading() as pipelines:
+        return pipeline_rows(choose(pipelines.all()), time.time(), is_masked=console.settings.is_masked)
 
 
 async def show_list(request: Request) -> Response:
     console = console_of(request)
-    await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
-    now_s, is_masked = time.time(), bool(console.settings.preparation.masks)
-    with console.pipelines.reading() as pipelines:
-        rows = pipeline_rows(pipelines.all(), now_s, is_masked=is_masked)
+    rows = await read_pipelines(console)
     template = "pipelines_table.html" if request.url.path.endswith("/table") else "pipelines.html"
-    return console.renderer.page(request, template, section="pipelines", rows=rows, trouble=console.pipelines.trouble)
+    return render(request, template, section="pipelines", rows=rows, trouble=console.pipelines.trouble)
 
 
 async def show(request: Request) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
-    await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
-    is_masked = bool(console.settings.preparation.masks)
+    await console.run(console.pipelines.wait_until_read)
     with console.pipelines.reading() as pipelines:
         known = pipelines.get(request.query_params.get("key", ""))
-        view = None if known is None else pipeline_view(known, snapshot.topics, time.time(), is_masked=is_masked)
-    if view is None:
-        raise HTTPException(404)
+        if known is None:
+            raise HTTPException(404)
+        view = pipeline_view(known, snapshot.topics, time.time(), is_masked=console.settings.is_masked)
     template = "pipeline_panel.html" if request.url.path.endswith("/panel") else "pipeline.html"
-    return console.renderer.page(
-        request, template, section="pipelines", view=view, charts=CHARTS, trouble=console.pipelines.trouble
-    )
+    trouble = console.pipelines.trouble
+    return render(request, template, section="pipelines", view=view, charts=CHARTS, trouble=trouble)
 
 
 async def stream(request: Request) -> Response:
     console = console_of(request)
-    return StreamingResponse(console.update_page(_samples(request, console)), media_type="text/event-stream")
-
-
-async def _samples(request: Request, console: Console) -> AsyncIterator[bytes]:
-    """The samples of the last hour at first, then each new one."""
     key = request.query_params.get("key", "")
-    seen = silent = 0
-    while not console.is_stopping and not await request.is_disconnected():
+
+    def read(seen: int) -> tuple[Sequence[Sample], int]:
         with console.pipelines.reading() as pipelines:
             known = pipelines.get(key)
-            new = [] if known is None else known.samples.since(seen)
-            seen = seen if known is None else known.samples.count
-        silent = 0 if new else silent + 1
-        if new:
-            yield event("samples", columns(new))
-        elif silent >= KEEP_ALIVE_POLLS:
-            silent = 0
-            yield b": waiting\n\n"
-        await asyncio.sleep(POLL_S)
+            return ([], seen) if known is None else (known.samples.since(seen), known.samples.count)
+
+    return stream_samples(request, CHARTS, read)
+
+
+def selection_of(fields: Mapping[str, str]) -> letters.Selection:
+    topic = fields.get("topic", "")
+    if not topic:
+        raise FormError("name a dead-letter topic")
+    pipeline, step, reason = (fields.get(name, "")[:LONGEST_FILTER] for name in LETTER_FILTERS)
+    return letters.Selection(topic, None, pipeline, step, reason)
+
+
+def address_of(selection: letters.Selection) -> str:
+    fields = {"topic": selection.topic, **{name: getattr(selection, name) for name in LETTER_FILTERS}}
+    return f"/dead-letters?{urlencode({name: value for name, value in fields.items() if value})}"
+
+
+async def show_letters(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
+    console = console_of(request)
+    selection = selection_of(request.query_params)
+    listed, total, passed_over = await console.call(letters.list_letters, selection)
+    decode_and_mask, is_masked = console.settings.decode_and_mask, console.settings.is_masked
+    return render(
+        request,
+        "dead_letters.html",
+        section="pipelines",
+        selection=selection,
+        rows=[
+            letter_row(each, decode_and_mask(_record_of(each, selection.topic)), is_masked=is_masked) for each in listed
+        ],
+        total=total,
+        passed_over=passed_over,
+        choices=choices(listed),
+        error=error,
+    )
+
+
+def _record_of(listed: letters.ListedLetter, topic: str) -> Record:
+    """The original record, as its topic's schema decodes it."""
+    found = listed.found
+    name = found.letter.source_topic or topic
+    return Record(name, found.position[0], found.position[1], found.timestamp_ms, found.key, found.value)
+
+
+@on_submit(show_letters)
+async def preview_redrive(request: Request, form: Form) -> Response:
+    """What would be written: the selected letters, or all that the filter matches."""
+    selection = selection_of(request.query_params)
+    if not form.has("all"):
+        selection = replace(selection, positions=frozenset(parse_positions(form.all("record"))))
+    again = form.has("again")
+    plan = await console_of(request).call(letters.plan_redrive, selection, again=again)
+    bounds = {"ends": plan.ends} if selection.positions is None else {"records": form.all("record")}
+    return render(
+        request,
+        "redrive.html",
+        section="pipelines",
+        selection=selection,
+        plan=plan,
+        again=again,
+        bounds=json.dumps({**bounds, "count": plan.records}),
+        back=address_of(selection),
+    )
+
+
+def _planned(selection: letters.Selection, text: str) -> letters.Selection:
+    """The selection of a preview, which its form carries; FormError if it cannot be read."""
+    try:
+        bounds = json.loads(text)
+        limit = min(int(bounds["count"]), letters.MOST_LETTERS)
+        if "records" in bounds:
+            return replace(selection, positions=frozenset(parse_positions(bounds["records"])))
+        ends = {int(partition): int(end) for partition, end in bounds["ends"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        raise FormError("the preview cannot be read; look at a new one") from None
+    return replace(selection, ends=ends, limit=max(limit, 1))
+
+
+@on_submit(show_letters)
+async def redrive(request: Request, form: Form) -> Response:
+    selection = selection_of(request.query_params)
+    planned = _planned(selection, form.text("bounds"))
+    change = f"write dead letters of {selection.topic} back"
+    done = await make_change(request, change, _redrive, request, planned, again=form.has("again"))
+    notice = "Nothing was written back."
+    if done.records:
+        notice = f"Wrote {count_text(done.records, 'dead letter')} back: {_targets(done)}."
+    return redirect(request, address_of(selection), notice)
+
+
+def _redrive(cluster: Cluster, request: Request, selection: letters.Selection, *, again: bool) -> letters.Redrive:
+    """On a thread: the change is logged even if the page does not wait for it."""
+    done = letters.redrive(cluster, selection, again=again)
+    if done.records:
+        log_change(request, f"wrote {done.records} dead letters of {selection.topic} back ({_targets(done)})")
+    return done
+
+
+def _targets(done: letters.Redrive) -> str:
+    return ", ".join(f"{count:,} to {topic}" for topic, count in done.topics.most_common())
 
 
 ROUTES = [
@@ -82,4 +182,7 @@ ROUTES = [
     Route("/pipeline", show),
     Route("/pipeline/panel", show),
     Route("/events/pipeline", stream),
+    Route("/dead-letters", show_letters),
+    Route("/dead-letters/preview", preview_redrive, methods=["POST"]),
+    Route("/dead-letters/redrive", redrive, methods=["POST"]),
 ]

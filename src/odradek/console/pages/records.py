@@ -1,4 +1,4 @@
-"""Records of a topic: a page of them, those that a search finds, those that arrive, and their export."""
+"""Records of a topic: a page of them, a single one, a search, a live tail, an export, and the forms that write."""
 
 from __future__ import annotations
 
@@ -8,45 +8,47 @@ import re
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from odradek.console.cluster import feeds
-from odradek.console.cluster.connection import Failure, NotAllowed, parse_time_ms
-from odradek.console.cluster.records import PageRead, Reading, joined, read_page
+from odradek.console.cluster.connection import NotAllowed
+from odradek.console.cluster.feeds import Feed
+from odradek.console.cluster.records import PageRead, Reading, joined, read_page, read_record
+from odradek.console.cluster.writing import CHOSEN_BY_KEY, NewRecord, replay, write_records
 from odradek.console.context import console_of
-from odradek.console.feed import Feed
-from odradek.console.forms import FormError, parse_number
-from odradek.console.json_path import PathError
-from odradek.console.pages.listing import choose_template
-from odradek.console.pages.topic import find_topic
-from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
-from odradek.console.rendering import event
-from odradek.console.safety import AbortedResponse
-from odradek.console.views.page_links import (
-    INT32_MAX,
-    further_search,
-    page_links,
-    parse_offsets,
-)
-from odradek.console.views.records import FORMATS, consume_command, row
+from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit, parse_positions
+from odradek.console.pages.listing import parse_pairs
+from odradek.console.pages.topics import find_topic
+from odradek.console.records.json_path import PathError
+from odradek.console.records.record import json_line
+from odradek.console.records.record_filter import RecordFilter, parse_filter
+from odradek.console.views.figures import FormError, parse_number
+from odradek.console.views.paging import MOST_OFFSETS, RecordAddress, further_search, page_links
+from odradek.console.views.records import FORMATS, consume_command, detail, row
+from odradek.console.web.rendering import event, redirect, render, render_fragment
+from odradek.console.web.safety import AbortedResponse
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT32_MAX, INT64_MAX, count_text, parse_time_ms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from starlette.requests import Request
 
+    from odradek.console.cluster.feeds import Taken
     from odradek.console.context import Console
-    from odradek.console.feed import Taken
+    from odradek.console.records.record import Record
 
 STARTS = {"newest": "newest", "oldest": "oldest", "offset": "offset", "before": "before offset", "time": "time"}
 LIMITS = (25, 50, 100, 200)
 POLL_S = 0.3
 LARGEST_TEXT = 1_000
 RANGE_FIELDS = ("start", "at", "partition", "order")
+PRODUCE_FIELDS = ("key", "value", "headers", "partition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,33 +97,50 @@ def parse_records_query(topic: str, fields: Mapping[str, str], now_ms: int) -> R
     return RecordsQuery(reading, wanted, form if form in FORMATS else "auto", fields, is_newest_first)
 
 
+def parse_offsets(text: str) -> tuple[int, dict[int, int]]:
+    """One offset for all partitions, or offsets by partition. FormError for anything else."""
+    if ":" not in text:
+        return parse_number(text, "offset", 0, INT64_MAX), {}
+    pairs = [each.partition(":") for each in text.split(",")]
+    if len(pairs) > MOST_OFFSETS:
+        raise FormError(f"offset: at most {MOST_OFFSETS} partitions can be named")
+    return 0, {
+        parse_number(partition.strip(), "partition", 0, INT32_MAX): parse_number(offset.strip(), "offset", 0, INT64_MAX)
+        for partition, _colon, offset in pairs
+    }
+
+
 def query_of(request: Request) -> RecordsQuery:
     return parse_records_query(request.path_params["name"], request.query_params, int(time.time() * 1000))
 
 
-async def show(request: Request, error: str = "", filled: Mapping[str, str] | None = None) -> Response:
-    """With a filter the page comes without records: the browser requests the stream of the search."""
+async def show(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
+    """With a filter the page comes without records: the browser requests the stream of the search. `form` is that of a
+    record that was not written."""
     console = console_of(request)
     snapshot, topic = await find_topic(request)
-    status = 422
+    status = None
     is_failed = False
     try:
         query = query_of(request)
         is_search = query.wanted.is_active
         page = PageRead([]) if is_search else await console.call(read_page, query.reading)
     except (FormError, Failure) as failure:
-        status = 403 if isinstance(failure, NotAllowed) else 422
+        status = 403 if isinstance(failure, NotAllowed) else None
         error = error or str(failure)
         is_failed = True
         query = parse_records_query(topic.name, {}, 0)
         is_search, page = False, PageRead([])
-    prepare, form = console.settings.preparation, query.form
+    decode_and_mask = console.settings.decode_and_mask
     records = page.records if query.is_newest_first == query.reading.is_backward else page.records[::-1]
-    rows = await console.run(lambda: [row(prepare(record), form) for record in records]) if records else []
-    return console.renderer.page(
+    rows = (
+        await console.run(lambda: [row(decode_and_mask(record), query.form) for record in records]) if records else []
+    )
+    return render(
         request,
-        choose_template(request, "records", "records"),
-        status if error else 200,
+        "records.html",
+        status,
+        table="records",
         section="topics",
         tab="records",
         topic=topic,
@@ -143,12 +162,10 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
             is_newest_first=query.is_newest_first,
         ),
         limits=LIMITS,
-        filter_fields=FIELDS,
-        comparisons=COMPARISONS,
         formats=FORMATS,
         command=consume_command(console.cluster.bootstrap_servers, query.reading, query.wanted, rows),
-        masks=console.settings.preparation.masks,
-        filled=filled or {},
+        masks=decode_and_mask.masks,
+        filled={field: form.raw(field) or "" for field in PRODUCE_FIELDS if form.has(field)},
         error=error,
     )
 
@@ -174,7 +191,7 @@ async def stream_tail(request: Request) -> Response:
 def _stream(request: Request, read: Callable[..., None], feed: Feed, *, is_newest_first: bool) -> Response:
     console = console_of(request)
     query = query_of(request)
-    read_feed = partial(read, console.cluster, feed, query.reading, console.settings.preparation, query.wanted)
+    read_feed = partial(read, console.cluster, feed, query.reading, console.settings.decode_and_mask, query.wanted)
     console.start_stream(read_feed)
     return StreamingResponse(_events(request, console, feed, query, is_newest_first), media_type="text/event-stream")
 
@@ -190,25 +207,15 @@ async def _events(
             if is_newest_first:
                 records.sort(key=lambda record: (record.timestamp_ms or 0, record.offset), reverse=True)
             rows = [row(record, query.form) for record in records]
-            html = (
-                console.renderer.fragment("record_rows.html", rows=rows, topic_name=query.reading.topic) if rows else ""
-            )
-            empty = _nothing_found(console, query, taken) if taken.is_done and not taken.matched else ""
+            topic = query.reading.topic
+            html = render_fragment(request, "record_rows.html", rows=rows, topic_name=topic) if rows else ""
+            empty = _nothing_found(request, query, taken) if taken.is_done and not taken.matched else ""
             further = further_search(query.reading, taken.rest)
             address = f"?{urlencode({**query.fields, **further})}" if further else ""
             counts = {"seen": taken.seen, "matched": taken.matched, "skipped": taken.skipped, "total": taken.total}
             texts = {"failure": taken.failure, "notice": taken.notice}
-            yield event(
-                "rows",
-                {
-                    "html": html,
-                    "empty": empty,
-                    "further": address,
-                    **texts,
-                    "done": taken.is_done,
-                    **counts,
-                },
-            )
+            shown = {"html": html, "empty": empty, "further": address}
+            yield event("rows", {**shown, **texts, "done": taken.is_done, **counts})
             if taken.is_done or await request.is_disconnected():
                 return
             await asyncio.sleep(POLL_S)
@@ -216,8 +223,9 @@ async def _events(
         feed.stop()
 
 
-def _nothing_found(console: Console, query: RecordsQuery, taken: Taken) -> str:
-    return console.renderer.fragment(
+def _nothing_found(request: Request, query: RecordsQuery, taken: Taken) -> str:
+    return render_fragment(
+        request,
         "records_empty.html",
         searched=taken.seen,
         failure=taken.failure,
@@ -231,9 +239,11 @@ async def export(request: Request) -> Response:
     query = query_of(request)
     chunks: feeds.Chunks = queue.Queue(maxsize=8)
     feed = Feed()
-    prepare = console.settings.preparation
+    decode_and_mask = console.settings.decode_and_mask
     console.start_stream(
-        lambda: feeds.export(console.cluster, query.reading, prepare, query.wanted, chunks, lambda: feed.is_stopped)
+        lambda: feeds.export(
+            console.cluster, query.reading, decode_and_mask, query.wanted, chunks, lambda: feed.is_stopped
+        )
     )
     headers = {"content-disposition": attachment(f"{query.reading.topic}.jsonl")}
     return StreamingResponse(_chunks(console, chunks, feed), media_type="application/x-ndjson", headers=headers)
@@ -258,9 +268,106 @@ async def _chunks(console: Console, chunks: feeds.Chunks, feed: Feed) -> AsyncIt
         feed.stop()
 
 
+def new_record(form: Form) -> NewRecord:
+    """FormError for headers that are not name=value. An empty key is no key; `null` of the form makes a null value."""
+    key = form.raw("key") or ""
+    value = None if form.has("null") else (form.raw("value") or "").encode()
+    headers = tuple((name, text.encode()) for name, text in parse_pairs(form.raw("headers") or "", "header"))
+    partition = form.number("partition", 0, INT32_MAX, CHOSEN_BY_KEY)
+    return NewRecord(key.encode() if key else None, value, headers, partition)
+
+
+@on_submit(show)
+async def produce(request: Request, form: Form) -> Response:
+    console = console_of(request)
+    name = request.path_params["name"]
+    (written,) = await make_change(request, f"write a record to {name}", write_records, name, [new_record(form)])
+    await console.run(console.watch.look_again)  # so that the page counts it
+    notice = f"Wrote a record to partition {written.partition} at offset {written.offset}."
+    return redirect(request, f"/topics/{name}", notice)
+
+
+@on_submit(show)
+async def replay_selection(request: Request, form: Form) -> Response:
+    console = console_of(request)
+    name, target = request.path_params["name"], form.text("target")
+    if not target:
+        raise FormError("name the topic that the records go to")
+    positions = parse_positions(form.all("record"))
+    change = f"copy {count_text(len(positions), 'record')} of {name} to {target}"
+    count = await make_change(request, change, replay, name, positions, target)
+    await console.run(console.watch.look_again)
+    return redirect(request, f"/topics/{target}", f"Copied {count_text(count, 'record')} of {name} to {target}.")
+
+
+class Part(NamedTuple):
+    suffix: str  # of a downloaded file
+    read: Callable[[Record], bytes | None]
+
+
+PARTS = {
+    "key": Part(".key", lambda record: record.key),
+    "value": Part(".value", lambda record: record.value),
+    "json": Part(".json", json_line),
+}
+
+
+def record_address(request: Request) -> RecordAddress:
+    """FormError without a partition and an offset."""
+    fields = request.query_params
+    form = fields.get("format", "auto")
+    return RecordAddress(
+        request.path_params["name"],
+        parse_number(fields.get("partition", ""), "partition", 0, INT32_MAX),
+        parse_number(fields.get("offset", ""), "offset", 0, INT64_MAX),
+        form if form in FORMATS else "auto",
+    )
+
+
+async def read_prepared(request: Request, at: RecordAddress) -> Record:
+    console = console_of(request)
+    record = await console.call(read_record, at.topic, at.partition, at.offset)
+    return await console.run(lambda: console.settings.decode_and_mask(record))
+
+
+async def show_record(request: Request) -> Response:
+    console = console_of(request)
+    at = record_address(request)
+    record = await read_prepared(request, at)
+    view = await console.run(lambda: detail(record, at.form))
+    template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
+    return render(request, template, section="topics", view=view, formats=FORMATS, at=at)
+
+
+async def step(request: Request, *, is_forward: bool) -> Response:
+    """To the previous or the next record of the partition: some offsets have none."""
+    console = console_of(request)
+    at = record_address(request)
+    start, word = ("offset", "after") if is_forward else ("before", "before")
+    reading = Reading(at.topic, at.partition, start, limit=1, offsets={at.partition: at.offset + is_forward})
+    page = await console.call(read_page, reading)
+    for record in page.records:
+        return redirect(request, at._replace(offset=record.offset).address(), page.notice)
+    missing = f"There is no record {word} offset {at.offset} of partition {at.partition}."
+    return redirect(request, at.address(), joined(missing, page.notice))
+
+
+async def download_record(request: Request, *, part: str) -> Response:
+    """The value, the key, or the line of an export: decoded and masked as the page shows it, whole."""
+    at = record_address(request)
+    record = await read_prepared(request, at)
+    headers = {"content-disposition": attachment(f"{at.topic}-{at.partition}-{at.offset}{PARTS[part].suffix}")}
+    return Response(PARTS[part].read(record) or b"", headers=headers, media_type="application/octet-stream")
+
+
 ROUTES = [
     Route("/topics/{name}", show),
+    Route("/topics/{name}", produce, methods=["POST"]),
+    Route("/topics/{name}/replay", replay_selection, methods=["POST"]),
     Route("/topics/{name}/search", stream_search),
     Route("/topics/{name}/tail", stream_tail),
     Route("/topics/{name}/export", export),
+    Route("/topics/{name}/record", show_record),
+    *(Route(f"/topics/{{name}}/record/{way}", partial(step, is_forward=way == "next")) for way in ("previous", "next")),
+    *(Route(f"/topics/{{name}}/record/{part}", partial(download_record, part=part)) for part in PARTS),
 ]

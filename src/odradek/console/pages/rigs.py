@@ -11,9 +11,9 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from odradek.console.context import console_of, has_console
-from odradek.console.rendering import event
-from odradek.console.rigs import READINGS
+from odradek.console.models.rigs import READINGS
 from odradek.console.views import rigs
+from odradek.console.web.rendering import event, render, render_fragment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 TURN_S = 1.0
 LONGEST_NAME = 80
-FIRST_READ_S = 3.0
 
 
 def has_rigs(request: Request) -> bool:
@@ -44,32 +43,24 @@ async def show(request: Request) -> Response:
     snapshot = await console.run(console.watch.snapshot)
     if READINGS not in snapshot.topics:
         raise HTTPException(404)
-    await console.run(console.rigs.prepare)
-    await console.run(lambda: console.pipelines.wait_until_read(FIRST_READ_S))
+    await console.run(console.rigs.load_view)
+    await console.run(console.pipelines.wait_until_read)
     now_s = time.time()
     trouble = _pipeline_trouble(console, now_s)
     with console.rigs.reading() as model:
-        pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble)
-        view = {
-            "pumps": pumps,
-            "counts": rigs.state_counts(pumps),
-            "figures": rigs.figures(model, snapshot.topics, now_s),
-            "warnings": rigs.warnings(model, now_s),
-        }
-    chosen = request.query_params.get("pump", "")[:LONGEST_NAME] or rigs.first_choice(pumps)
-    return console.renderer.page(
-        request, "rigs.html", section="rigs", view=view, chosen=chosen, charts=rigs.CHARTS, trouble=trouble
-    )
+        view = rigs.rigs_view(model, snapshot.topics, now_s, is_evaluated=not trouble.text)
+    chosen = request.query_params.get("pump", "")[:LONGEST_NAME] or rigs.first_choice(view["pumps"])
+    return render(request, "rigs.html", section="rigs", view=view, chosen=chosen, charts=rigs.CHARTS, trouble=trouble)
 
 
-def _pipeline_trouble(console: Console, now_s: float) -> str:
+def _pipeline_trouble(console: Console, now_s: float) -> rigs.Trouble:
     with console.pipelines.reading() as pipelines:
-        return rigs.pipeline_trouble(pipelines.all(), now_s, is_masked=bool(console.settings.preparation.masks))
+        return rigs.pipeline_trouble(pipelines.all(), now_s, is_masked=console.settings.is_masked)
 
 
 async def stream(request: Request) -> Response:
     console = console_of(request)
-    await console.run(console.rigs.prepare)
+    await console.run(console.rigs.load_view)
     return StreamingResponse(console.update_page(_turns(request, console)), media_type="text/event-stream")
 
 
@@ -83,29 +74,23 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
         snapshot = console.watch.latest
         trouble = _pipeline_trouble(console, now_s)
         with console.rigs.reading() as model:
-            pumps = rigs.pump_states(model, now_s, is_evaluated=not trouble)
-            chosen = chosen or rigs.first_choice(pumps)
+            topics = {} if snapshot is None else snapshot.topics
+            turn = rigs.rigs_view(model, topics, now_s, is_evaluated=not trouble.text)
+            chosen = chosen or rigs.first_choice(turn["pumps"])
             points = model.points_since(chosen, last_second)
-            turn: dict[str, Any] = {
-                "pumps": pumps,
-                "counts": rigs.state_counts(pumps),
-                "figures": rigs.figures(model, {} if snapshot is None else snapshot.topics, now_s),
-                "warnings": console.renderer.fragment("rigs_warnings.html", warnings=rigs.warnings(model, now_s)),
-            }
+        turn["warnings"] = render_fragment(request, "rigs_warnings.html", warnings=turn["warnings"])
         if points:
             last_second = points[-1].second
         changed = {name: value for name, value in turn.items() if shown.get(name) != value}
         shown = turn
-        yield event(
-            "turn",
-            {
-                "chosen": chosen,
-                "now": now_s,
-                "points": rigs.chart_points(points),
-                "trouble": console.rigs.trouble or trouble,
-            }
-            | changed,
-        )
+        always = {
+            "chosen": chosen,
+            "now": now_s,
+            "points": rigs.chart_points(points),
+            "trouble": console.rigs.trouble or trouble.text,
+            "tone": "bad" if console.rigs.trouble else trouble.tone,
+        }
+        yield event("turn", {**always, **changed})
         await asyncio.sleep(TURN_S)
 
 

@@ -1,88 +1,220 @@
-"""The list of topics, and the form that creates one."""
+"""Topics: the list; one with its partitions, settings and readers; and the forms that change them."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
-from odradek.console.cluster.connection import Failure
-from odradek.console.cluster.topics import create_topic
+from odradek.console.cluster.connection import NoSuchTopic
+from odradek.console.cluster.groups import MOST_GROUPS_OF_TOPIC, TopicGroups, groups_of_topic
+from odradek.console.cluster.snapshot import is_internal
+from odradek.console.cluster.topics import (
+    alter_topic_setting,
+    check_topic,
+    create_topic,
+    delete_topic,
+    grow_topic,
+    may_alter_settings,
+    topic_settings,
+)
 from odradek.console.context import console_of
-from odradek.console.forms import Form, FormError
-from odradek.console.pages.listing import choose_template
-from odradek.console.views.figures import plural
-from odradek.console.views.topics import COLUMNS, list_topics, parse_query
+from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.listing import list_or_denial, page_number, parse_pairs, search_text
+from odradek.console.pages.pipelines import read_pipelines
+from odradek.console.views.figures import FormError, sparkline
+from odradek.console.views.groups import tone_of
+from odradek.console.views.paging import page_of
+from odradek.console.views.pipelines import readers_of
+from odradek.console.views.topics import COLUMNS, is_own, list_partitions, list_topics, order_settings, parse_query
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.failures import similar_names
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from odradek.console.cluster.snapshot import Snapshot, TopicSummary
+
 MOST_PARTITIONS = 10_000
-LARGEST_NAME = 249
+LONGEST_NAME = 249
+LARGEST_VALUE = 10_000
+TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class MissingTopic(HTTPException):
+    """`similar` are the names of topics that may be meant."""
+
+    def __init__(self, name: str, similar: Sequence[str]) -> None:
+        super().__init__(404, f"There is no topic {shown_name(name)}.")
+        self.name = name if TOPIC_NAME.fullmatch(name) else ""  # that can be created
+        self.similar = similar
+
+
+def shown_name(name: str) -> str:
+    return repr(name[:LONGEST_NAME])[1:-1] + ("…" if len(name) > LONGEST_NAME else "")
+
+
+async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
+    """The topic of the address. One that is not in the last snapshot may have been created since."""
+    console = console_of(request)
+    name = request.path_params["name"]
+    snapshot = await console.run(console.watch.snapshot)
+    if name not in snapshot.topics:
+        snapshot = await console.run(console.watch.look_again)
+    if name not in snapshot.topics:
+        try:
+            await console.call(check_topic, name)
+        except NoSuchTopic:
+            known = [each for each in snapshot.topics if not is_internal(each)]
+            raise MissingTopic(name, await console.run(lambda: similar_names(name, known))) from None
+        raise HTTPException(404, f"The topic {shown_name(name)} is new; open this page again.")
+    return snapshot, snapshot.topics[name]
 
 
 async def show_list(request: Request) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
     query = parse_query(request.query_params)
-    page = list_topics(snapshot, console.watch.topic_rates, query)
-    has_topics = any(not topic.is_internal for topic in snapshot.topics.values())
-    template = choose_template(request, "topics", "topics")
-    return console.renderer.page(
-        request, template, section="topics", page=page, query=query, columns=COLUMNS, has_topics=has_topics
+    return render(
+        request,
+        "topics.html",
+        table="topics",
+        section="topics",
+        page=list_topics(snapshot, console.watch.topic_rates, query),
+        query=query,
+        columns=COLUMNS,
+        has_topics=any(not topic.is_internal for topic in snapshot.topics.values()),
     )
 
 
-async def show_new(request: Request) -> Response:
-    return _form(request, Form({"name": [request.query_params.get("name", "")[:LARGEST_NAME]]}))
-
-
-def _form(request: Request, form: Form, error: str = "", status: int = 200) -> Response:
-    console = console_of(request)
-    snapshot = console.watch.latest
+async def show_new(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
+    if form is NO_FORM:
+        form = Form({"name": [request.query_params.get("name", "")[:LONGEST_NAME]]})
+    snapshot = console_of(request).watch.latest
     brokers = len(snapshot.state.brokers) if snapshot is not None else None
-    return console.renderer.page(
-        request, "topic_new.html", status, section="topics", form=form, error=error, brokers=brokers
-    )
+    return render(request, "topic_new.html", section="topics", form=form, error=error, brokers=brokers)
 
 
-async def create(request: Request) -> Response:
+@on_submit(show_new)
+async def create(request: Request, form: Form) -> Response:
     console = console_of(request)
-    form = await checked_form(request)
     name = form.text("name")
-    try:
-        if not 0 < len(name) <= LARGEST_NAME:
-            raise FormError(f"a topic's name has 1 to {LARGEST_NAME} characters")
-        partitions = form.number("partitions", 1, MOST_PARTITIONS, -1)
-        replicas = form.number("replicas", 1, 100, -1)
-        configs = parse_settings(form.text("settings"))
-        change = f"create topic {name} ({partitions} partitions, {replicas} replicas, {configs})"
-        await make_change(request, change, create_topic, name, partitions, replicas, configs)
-    except Failure as failure:
-        return _form(request, form, failure.message, 422)
-    except FormError as error:
-        return _form(request, form, str(error), 422)
+    if not 0 < len(name) <= LONGEST_NAME:
+        raise FormError(f"a topic's name has 1 to {LONGEST_NAME} characters")
+    partitions = form.number("partitions", 1, MOST_PARTITIONS, -1)
+    replicas = form.number("replicas", 1, 100, -1)
+    configs = dict(parse_pairs(form.text("settings"), "setting"))
+    change = f"create topic {name} ({partitions} partitions, {replicas} replicas, {configs})"
+    await make_change(request, change, create_topic, name, partitions, replicas, configs)
     snapshot = await console.run(console.watch.look_again)
     topic = snapshot.topics.get(name)
-    with_partitions = f" with {plural(topic.partitions, 'partition')}" if topic is not None else ""
-    return console.renderer.redirect(f"/topics/{name}", f"Created topic {name}{with_partitions}.")
+    with_partitions = f" with {count_text(topic.partitions, 'partition')}" if topic is not None else ""
+    return redirect(request, f"/topics/{name}", f"Created topic {name}{with_partitions}.")
 
 
-def parse_settings(text: str) -> dict[str, str]:
-    """One `name=value` on each line; FormError for anything else."""
-    settings: dict[str, str] = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        name, equals, value = line.partition("=")
-        if not equals or not name.strip():
-            raise FormError(f"{line[:60]!r} is not name=value; write one setting on each line")
-        settings[name.strip()] = value.strip()
-    return settings
+async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
+    console = console_of(request)
+    snapshot, topic = await find_topic(request)
+    number = page_number(request)
+    return render(
+        request,
+        "topic.html",
+        section="topics",
+        tab="partitions",
+        topic=topic,
+        line=sparkline(console.watch.topic_rates.points(topic.name, snapshot.time_s)),
+        page=list_partitions(snapshot, topic.name, number),
+        error=error,
+    )
+
+
+@on_submit(show)
+async def grow(request: Request, form: Form) -> Response:
+    console = console_of(request)
+    name = request.path_params["name"]
+    partitions = form.number("partitions", 1, MOST_PARTITIONS)
+    counted = count_text(partitions, "partition")
+    await make_change(request, f"topic {name}: {counted}", grow_topic, name, partitions)
+    await console.run(console.watch.look_again)
+    return redirect(request, f"/topics/{name}/partitions", f"{name} now has {counted}.")
+
+
+@on_submit(show)
+async def delete(request: Request, form: Form) -> Response:
+    console = console_of(request)
+    name = request.path_params["name"]
+    if form.text("confirmation") != name:
+        raise FormError(f"nothing was deleted: type the name of the topic, {name}, to confirm")
+    await make_change(request, f"delete topic {name}", delete_topic, name)
+    await console.run(console.watch.look_again)
+    return redirect(request, "/topics", f"Deleted topic {name}.")
+
+
+async def show_settings(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
+    console = console_of(request)
+    _snapshot, topic = await find_topic(request)
+    search = search_text(request)
+    settings = order_settings(await console.call(topic_settings, topic.name), search)
+    may_alter = not console.settings.is_read_only and await console.call(may_alter_settings, topic.name)
+    return render(
+        request,
+        "topic_settings.html",
+        table="settings",
+        section="topics",
+        tab="settings",
+        topic=topic,
+        settings=settings,
+        own={each.name for each in settings if is_own(each)},
+        search=search,
+        may_alter=may_alter,
+        error=error,
+    )
+
+
+@on_submit(show_settings)
+async def change_setting(request: Request, form: Form) -> Response:
+    name = request.path_params["name"]
+    setting = form.text("setting")[:200]
+    value = None if form.has("reset") else form.text("value")[:LARGEST_VALUE]
+    change = f"{setting} has its default value again" if value is None else f"{setting} = {value}"
+    await make_change(request, f"topic {name}: {change}", alter_topic_setting, name, setting, value)
+    return redirect(request, f"/topics/{name}/settings", f"{name}: {change}.")
+
+
+async def show_groups(request: Request) -> Response:
+    """The groups and pipelines that read the topic."""
+    console = console_of(request)
+    snapshot, topic = await find_topic(request)
+    number = page_number(request)
+    found, denial = await list_or_denial(console, TopicGroups(), groups_of_topic, snapshot, topic.name)
+    return render(
+        request,
+        "topic_groups.html",
+        section="topics",
+        tab="groups",
+        topic=topic,
+        page=page_of(found.groups, number),
+        most_groups=MOST_GROUPS_OF_TOPIC if found.is_cut else 0,
+        pipelines=await read_pipelines(console, lambda known: readers_of(known, topic.name)),
+        tone_of=tone_of,
+        denial=denial,
+    )
 
 
 ROUTES = [
     Route("/topics", show_list),
     Route("/new-topic", show_new),
     Route("/new-topic", create, methods=["POST"]),
+    Route("/topics/{name}/partitions", show),
+    Route("/topics/{name}/partitions", grow, methods=["POST"]),
+    Route("/topics/{name}/settings", show_settings),
+    Route("/topics/{name}/settings", change_setting, methods=["POST"]),
+    Route("/topics/{name}/delete", delete, methods=["POST"]),
+    Route("/topics/{name}/groups", show_groups),
 ]

@@ -8,20 +8,19 @@ from urllib.parse import urlencode
 
 from starlette.routing import Route
 
-from odradek.console.changes import checked_form, make_change
 from odradek.console.cluster import transactions
-from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
-from odradek.console.forms import FormError
-from odradek.console.pages.listing import choose_template, page_number, search_text
-from odradek.console.views.paging import page_of
+from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.listing import page_number, search_text
+from odradek.console.views.figures import FormError
+from odradek.console.views.paging import has_words, page_of
+from odradek.console.web.rendering import redirect, render
+from odradek.conventions.figures import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
 TONES = {"Ongoing": "good", "PrepareCommit": "warn", "PrepareAbort": "warn", "PrepareEpochFence": "warn"}
 
 
@@ -30,13 +29,12 @@ async def show_list(request: Request) -> Response:
     search = search_text(request)
     number = page_number(request)
     found, failures = await console.call(transactions.list_transactions)
-    words = search.lower().split()
-    matching = [each for each in found if all(word in each.transactional_id.lower() for word in words)]
+    matching = [each for each in found if has_words(each.transactional_id, search)]
     matching.sort(key=lambda each: (each.state not in TONES, each.transactional_id))
-    template = choose_template(request, "transactions", "transactions")
-    return console.renderer.page(
+    return render(
         request,
-        template,
+        "transactions.html",
+        table="transactions",
         section="transactions",
         page=page_of(matching, number),
         search=search,
@@ -46,17 +44,16 @@ async def show_list(request: Request) -> Response:
     )
 
 
-async def show(request: Request, error: str = "") -> Response:
+async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     name = request.query_params.get("id", "")
     if not name:
         raise FormError("name a transactional id")
     now_ms = int(time.time() * 1000)
     described = await console.call(transactions.describe_transaction, name, now_ms)
-    return console.renderer.page(
+    return render(
         request,
         "transaction.html",
-        422 if error else 200,
         section="transactions",
         described=described,
         tones=TONES,
@@ -65,21 +62,17 @@ async def show(request: Request, error: str = "") -> Response:
     )
 
 
-async def abort(request: Request) -> Response:
-    console = console_of(request)
-    form = await checked_form(request)
+@on_submit(show)
+async def abort(request: Request, form: Form) -> Response:
     name, topic = request.query_params.get("id", ""), form.text("topic")
     if form.text("confirmation") != name.strip():
-        return await show(request, f"nothing was aborted: type the transactional id, {name}, to confirm")
-    try:
-        partition = form.number("partition", 0, INT32_MAX)
-        start_offset = form.number("start_offset", 0, INT64_MAX)
-        change = f"abort the transaction of {name} in {topic}-{partition} from offset {start_offset}"
-        await make_change(request, change, transactions.abort_in_partition, topic, partition, start_offset)
-    except (Failure, FormError) as failure:
-        return await show(request, str(failure))
+        raise FormError(f"nothing was aborted: type the transactional id, {name}, to confirm")
+    partition = form.number("partition", 0, INT32_MAX)
+    start_offset = form.number("start_offset", 0, INT64_MAX)
+    change = f"abort the transaction of {name} in {topic}-{partition} from offset {start_offset}"
+    await make_change(request, change, transactions.abort_in_partition, topic, partition, start_offset)
     notice = f"Wrote an abort marker to {topic}-{partition}."
-    return console.renderer.redirect(f"/transaction?{urlencode({'id': name})}", notice)
+    return redirect(request, f"/transaction?{urlencode({'id': name})}", notice)
 
 
 ROUTES = [

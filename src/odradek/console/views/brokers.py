@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.cluster.moves import Move
     from odradek.console.cluster.snapshot import LogDirectory, Snapshot
-    from odradek.console.traffic import BrokerLoad
+    from odradek.console.cluster.traffic import BrokerLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,3 @@ def used_percent(directory: LogDirectory) -> int | None:
     if directory.total_bytes <= 0:
         return None
     return round(100 * (directory.total_bytes - directory.usable_bytes) / directory.total_bytes)
-
-
-def bytes_to_copy(moves: Sequence[Move]) -> int:
-    return sum(move.bytes_to_copy or 0 for move in moves)

@@ -1,9 +1,10 @@
-"""Numbers and times as text, and sparklines as points of an SVG line. Pure."""
+"""Numbers and times as text, sparklines as points of an SVG line, and the numbers that fields of forms have. Pure."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from odradek.conventions.figures import count_text, iso_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -16,16 +17,14 @@ def number(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
+def offset(value: int | None) -> str:
+    """Without separators, so that it can be pasted into a form, an address or a command."""
+    return DASH if value is None else str(value)
+
+
 def compact(value: float | None) -> str:
-    """`982`, `12.4 k`, `3.1 M`: three digits at most."""
-    if value is None:
-        return DASH
-    for limit, divisor, unit in ((1e3, 1, ""), (1e6, 1e3, " k"), (1e9, 1e6, " M"), (1e12, 1e9, " G")):
-        if abs(value) < limit * 0.9995 or unit == " G":
-            scaled = value / divisor
-            digits = 0 if not unit or abs(scaled) >= 100 else 1
-            return f"{scaled:.{digits}f}{unit}"
-    return str(value)
+    """`982`, `12.4 k`, `3.1 M`."""
+    return DASH if value is None else _three_digits(value, ("", " k", " M", " G"))
 
 
 def rate(value: float | None) -> str:
@@ -36,13 +35,17 @@ def rate(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    if value is None or value < 0:
-        return DASH
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if value < 999.5 or unit == "TB":
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+    """Shorter than that of commands: a column of a table has few characters."""
+    return DASH if value is None or value < 0 else _three_digits(value, (" B", " KB", " MB", " GB", " TB"))
+
+
+def _three_digits(value: float, units: Sequence[str]) -> str:
+    """Three digits at most, below the last unit; the first unit has no fractions."""
+    power = 0
+    while abs(value) >= 999.5 and power < len(units) - 1:
         value /= 1000
-    return DASH
+        power += 1
+    return f"{value:.{0 if not power or abs(value) >= 100 else 1}f}{units[power]}"
 
 
 def age(value_ms: float | None) -> str:
@@ -62,12 +65,7 @@ def age(value_ms: float | None) -> str:
 
 def moment(value_ms: int | None) -> str:
     """UTC with milliseconds; the number itself if it is outside of the calendar."""
-    if value_ms is None:
-        return DASH
-    try:
-        return datetime.fromtimestamp(value_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.") + f"{value_ms % 1000:03d}"
-    except (OverflowError, ValueError, OSError):
-        return str(value_ms)
+    return DASH if value_ms is None else iso_text(value_ms).replace("T", " ").removesuffix("Z")
 
 
 def setting_hint(name: str, value: str | None) -> str:
@@ -79,8 +77,21 @@ def setting_hint(name: str, value: str | None) -> str:
     return size(int(value)) if name.endswith(".bytes") else ""
 
 
-def plural(count: float, noun: str) -> str:
-    return f"{count:,.0f} {noun}{'' if count == 1 else 's'}"
+class FormError(ValueError):
+    """A form or a parameter that cannot be used; the message says why."""
+
+
+def parse_number(text: str, name: str, least: int, most: int, default: int | None = None) -> int:
+    """FormError unless the field is a whole number within the bounds, or empty with a default."""
+    if not text and default is not None:
+        return default
+    digits = text.replace(",", "").removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19:
+        raise FormError(f"{name}: {text[:60]!r} is not a whole number")
+    number = int(text.replace(",", ""))
+    if not least <= number <= most:
+        raise FormError(f"{name}: {number:,} is not between {least:,} and {most:,}")
+    return number
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -111,11 +122,12 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "number": number,
+    "offset": offset,
     "compact": compact,
     "rate": rate,
     "size": size,
     "age": age,
     "moment": moment,
-    "plural": plural,
+    "plural": count_text,
     "setting_hint": setting_hint,
 }

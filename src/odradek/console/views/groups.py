@@ -7,14 +7,15 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.history import BUCKET_S
-from odradek.console.views.figures import plural, ranges, sparkline
+from odradek.console.models.history import BUCKET_S
+from odradek.console.views.figures import ranges, sparkline
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.console.cluster.groups import DescribedGroup, ListedGroup
-    from odradek.console.history import Series
+    from odradek.console.cluster.groups import DescribedGroup, LagSummary, ListedGroup
+    from odradek.console.models.history import Series
 
 STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
 STEADY_RECORDS = 20  # and so does one of a few records
@@ -35,20 +36,11 @@ class GroupRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    lag: int | None  # of the partitions whose end is known
-    unknown: int  # the other partitions
-    time_lag_ms: int | None  # the longest of all partitions, if it is known of all that are behind
-    untimed: int  # partitions that are behind for an unknown time
+    lags: LagSummary
     line: str
     trend: str
     tone: str
-    partitions: int
     assignments: Mapping[str, str]  # by member id
-
-
-def find_groups(groups: Sequence[ListedGroup], search: str) -> list[ListedGroup]:
-    words = search.lower().split()
-    return [each for each in groups if all(word in each.name.lower() for word in words)]
 
 
 def tone_of(state: str) -> str:
@@ -83,16 +75,11 @@ def group_row(group: ListedGroup, members: int | None, lags: Series, now_s: floa
 
 def group_view(described: DescribedGroup, lags: Series, now_s: float, lags_age_s: float = 0.0) -> GroupView:
     values = lags.points(described.group.name, now_s, KEPT_POINTS)
-    lag = described.lags
     return GroupView(
-        lag.lag,
-        lag.unknown,
-        lag.time_lag_ms,
-        lag.untimed,
+        described.lags,
         sparkline(values[-LINE_POINTS:]),
         trend_of(values, lags_age_s),
         tone_of(described.group.state),
-        lag.partitions,
         {member.member_id: assignment_text(member.assignment) for member in described.group.members},
     )
 
@@ -105,5 +92,5 @@ def assignment_text(assignment: Sequence[tuple[str, int]]) -> str:
     ]
     topics = len({topic for topic, _index in assignment})
     if topics > MOST_TOPICS:
-        parts.append(f"… {plural(len(assignment), 'partition')} of {plural(topics, 'topic')}")
+        parts.append(f"… {count_text(len(assignment), 'partition')} of {count_text(topics, 'topic')}")
     return " · ".join(parts)

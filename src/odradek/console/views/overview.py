@@ -1,21 +1,78 @@
-"""The overview: counts, what needs attention, the busiest topics. Pure."""
+"""The overview: counts, charts, what needs attention, the busiest topics; and how old the state is. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.console.views.figures import DASH, number, plural, rate, size, sparkline
+from odradek.console.views.figures import DASH, age, number, rate, size
+from odradek.console.views.topics import TopicRow, topic_rows
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.console.cluster.snapshot import ClusterState, PartitionState, Snapshot, TopicSummary
-    from odradek.console.history import Samples, Series
+    from odradek.console.cluster.rounds import Freshness
+    from odradek.console.cluster.snapshot import ClusterState, PartitionState, Snapshot
+    from odradek.console.models.history import Sample, Samples, Series
 
 SHOWN_PROBLEMS = 8
 BUSIEST = 8
+
+
+class Chart(NamedTuple):
+    """`unit` is the format in which the browser shows a value: `count`, `bytes`, `ms`."""
+
+    name: str
+    title: str
+    note: str
+    unit: str
+
+
+CHARTS = (
+    Chart("records", "Records in", "per second, by the growth of offsets", "count"),
+    Chart("bytes", "Bytes in", "per second, by the growth of logs on all replicas", "bytes"),
+)
+# Of brokers that report metrics.
+MEASURED_CHARTS = (
+    Chart("records", "Records in", "per second", "count"),
+    Chart("records_out", "Records out", "per second", "count"),
+    Chart("produce_p99", "Produce latency", "p99", "ms"),
+    Chart("bytes", "Bytes in", "per second", "bytes"),
+    Chart("bytes_out", "Bytes out", "per second", "bytes"),
+    Chart("produce_p50", "Produce latency", "median", "ms"),
+)
+
+
+def columns(samples: Sequence[Sample], charts: Sequence[Chart]) -> dict[str, list[Any]]:
+    """Times in seconds, and one list of values for each chart; None where a sample lacks the value."""
+    found: dict[str, list[Any]] = {"time": [round(sample.time_s, 1) for sample in samples]}
+    for chart in charts:
+        values = (sample.values.get(chart.name) for sample in samples)
+        found[chart.name] = [None if value is None else round(value, 2) for value in values]
+    return found
+
+
+def state_notice(freshness: Freshness) -> str:
+    """Empty if there is nothing to say."""
+    if freshness.age_s is None:
+        return ""
+    shown = f"Shown is the state of {age(freshness.age_s * 1000)} ago."
+    if freshness.trouble:
+        return f"{freshness.trouble}. {shown}"
+    missing = _missing(freshness.silent)
+    if freshness.is_old:
+        return f"{shown} {missing}".rstrip()
+    return missing
+
+
+def _missing(silent: tuple[int, ...]) -> str:
+    if not silent:
+        return ""
+    names = ", ".join(map(str, silent))
+    subject = f"Broker {names} does" if len(silent) == 1 else f"Brokers {names} do"
+    return f"{subject} not answer: figures of the partitions there are missing."
 
 
 class Tile(NamedTuple):
@@ -28,11 +85,6 @@ class Tile(NamedTuple):
     href: str = ""
 
 
-class BusyTopic(NamedTuple):
-    topic: TopicSummary
-    line: str
-
-
 @dataclass(frozen=True, slots=True)
 class Overview:
     headline: str
@@ -40,7 +92,7 @@ class Overview:
     tiles: Sequence[Tile]
     problems: Sequence[PartitionState]
     more_problems: int
-    busiest: Sequence[BusyTopic]
+    busiest: Sequence[TopicRow]
     has_topics: bool
 
 
@@ -66,7 +118,10 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
         ),
         _controller_tile(state),
         Tile(
-            "Topics", number(len(own)), f"and {plural(len(snapshot.topics) - len(own), 'internal one')}", href="/topics"
+            "Topics",
+            number(len(own)),
+            f"and {count_text(len(snapshot.topics) - len(own), 'internal one')}",
+            href="/topics",
         ),
         Tile("Partitions", number(len(state.partitions)), "with internal ones"),
         Tile(
@@ -92,7 +147,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
         tiles,
         health.problems[:SHOWN_PROBLEMS],
         max(health.problem_count - SHOWN_PROBLEMS, 0),
-        [BusyTopic(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in busiest],
+        topic_rows(busiest, snapshot, rates),
         bool(own),
     )
 
@@ -100,7 +155,7 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, *, is_answerin
 def _brokers_note(fenced: int, brokers: int, *, is_answering: bool) -> str:
     if not is_answering:
         return "ran at the last answer"
-    return f"{fenced} of {brokers} down" if fenced else "all running"
+    return f"{fenced} of {brokers} fenced" if fenced else "all running"
 
 
 def _controller_tile(state: ClusterState) -> Tile:
@@ -119,12 +174,15 @@ def _headline(
     if not is_answering:
         return "The cluster does not answer", "bad"
     if offline:
-        return f"{plural(offline, 'partition')} without a leader: nothing can be written or read there", "bad"
+        return f"{count_text(offline, 'partition')} without a leader: nothing can be written or read there", "bad"
     if under_min:
-        return f"{plural(under_min, 'partition')} below min.insync.replicas: writes with acks=all are refused", "bad"
+        return (
+            f"{count_text(under_min, 'partition')} below min.insync.replicas: writes with acks=all are refused",
+            "bad",
+        )
     if fenced:
-        return f"{plural(fenced, 'broker')} down; every partition still has a leader", "warn"
+        return f"{count_text(fenced, 'broker')} fenced; every partition still has a leader", "warn"
     if under_replicated:
         wait = "waits" if under_replicated == 1 else "wait"
-        return f"{plural(under_replicated, 'partition')} {wait} for a replica to catch up", "warn"
+        return f"{count_text(under_replicated, 'partition')} {wait} for a replica to catch up", "warn"
     return "All brokers run, and all replicas are in sync", "good"

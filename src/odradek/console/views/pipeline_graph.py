@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.console.cluster.snapshot import TopicSummary
-    from odradek.console.pipelines import KnownPipeline
+    from odradek.console.models.pipelines import KnownPipeline
     from odradek.pipelines.operating.status_record import GraphNode
 
 HEIGHT, GAP, LAYER_GAP, MARGIN = 64.0, 16.0, 56.0, 8.0

@@ -1,24 +1,26 @@
-"""What the pages of pipelines show: a row of the list, and the tiles, flows and expectations of one. Pure."""
+"""What the pages of pipelines show: a row of the list; tiles, flows and expectations of one; dead letters. Pure."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.views.charts import Chart
-from odradek.console.views.figures import DASH, age, compact, number, plural, rate, size, sparkline
-from odradek.console.views.overview import Tile
+from odradek.console.views.figures import DASH, age, compact, moment, number, rate, size, sparkline
+from odradek.console.views.overview import Chart, Tile
 from odradek.console.views.pipeline_graph import Drawing, draw
+from odradek.conventions.figures import count_text
 from odradek.pipelines.operating.status import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from odradek.console.cluster.letters import ListedLetter
     from odradek.console.cluster.snapshot import TopicSummary
-    from odradek.console.history import Sample
-    from odradek.console.pipelines import KnownPipeline
+    from odradek.console.models.pipelines import KnownPipeline
+    from odradek.console.records.record import Record
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
 
 SPARK_POINTS = 60
@@ -32,41 +34,23 @@ CHARTS = (
     Chart("lag", "Lag", "records, of the slowest flow", "count"),
     Chart("state_bytes", "State", "in memory, of all flows", "bytes"),
 )
+LONGEST_VALUE = 160
+LONGEST_REASON = 300
 
 
 class PipelineRow(NamedTuple):
     key: str
-    name: str
     host: str
+    status: PipelineStatus
     state: str
     tone: str
-    engine: str
-    input_per_s: float
-    processed_per_s: float
     batch: str
     lag: str
     watermark: str
-    late: int
     state_size: str
-    violations: int
     line: str
     note: str
-    restarts: int
     reason: str  # of the last failure, while it matters
-
-
-class FlowRow(NamedTuple):
-    name: str
-    input_per_s: float
-    processed_per_s: float
-    batch: str
-    batches: int
-    lag: str
-    watermark: str
-    late: int
-    state_rows: int
-    state_size: str
-    unparsed: int
 
 
 class Expected(NamedTuple):
@@ -83,7 +67,7 @@ class PipelineView:
     row: PipelineRow
     tiles: tuple[Tile, ...]
     drawing: Drawing | None
-    flows: tuple[FlowRow, ...]
+    flows: tuple[tuple[FlowStatus, str], ...]  # with how far their watermarks are behind the clock
     expectations: tuple[Expected, ...]
     dead_letters: str | None
     dead_count: int
@@ -100,7 +84,7 @@ def has_progressed(status: PipelineStatus) -> bool:
 
 
 def is_processing(known: KnownPipeline, now_s: float) -> bool:
-    """Also without a batch if no record waits."""
+    """Whether a running pipeline finishes batches, or has nothing to read."""
     status = known.published.status
     is_running = status.state is State.RUNNING and not known.published.is_stale(now_s)
     return is_running and (has_progressed(status) or status.lag == 0)
@@ -141,33 +125,22 @@ def behind(watermark: str | None, now_s: float) -> str:
     return DASH if time_s == -math.inf else age(max(0.0, now_s - time_s) * 1000)
 
 
-def _watermark(status: PipelineStatus, now_s: float) -> str:
-    """That of the flow that is furthest behind."""
-    return behind(min((flow.watermark for flow in status.flows if flow.watermark), default=None), now_s)
-
-
 def pipeline_row(known: KnownPipeline, now_s: float, *, is_masked: bool = False) -> PipelineRow:
     status = known.published.status
     state, tone = state_of(known, now_s)
     recent = known.samples.since(known.samples.count - SPARK_POINTS)
     return PipelineRow(
         known.published.key,
-        status.name,
         known.published.host,
+        status,
         state,
         tone,
-        status.engine,
-        status.input_per_s,
-        status.processed_per_s,
         age(status.batch_ms) if status.batch_ms else DASH,
         compact(status.lag),
-        _watermark(status, now_s),
-        status.late_rows,
+        behind(min((flow.watermark for flow in status.flows if flow.watermark), default=None), now_s),
         size(status.state_bytes) if status.state_bytes else DASH,
-        status.violations,
         sparkline([sample.values.get("processed") for sample in recent]),
         HIDDEN_TEXT if status.note and is_masked else status.note,
-        status.restarts,
         _error_of(status, is_masked=is_masked) if tone in TONE_ORDER else "",
     )
 
@@ -191,22 +164,6 @@ def _error_of(status: PipelineStatus, *, is_masked: bool) -> str:
     return HIDDEN_TEXT if status.last_error and is_masked else status.last_error or ""
 
 
-def flow_row(flow: FlowStatus, now_s: float) -> FlowRow:
-    return FlowRow(
-        flow.name,
-        flow.input_per_s,
-        flow.processed_per_s,
-        DASH if flow.batch is None else age(flow.batch_ms),
-        flow.batches,
-        compact(sum(flow.lag.values())) if flow.lag else DASH,
-        behind(flow.watermark, now_s),
-        flow.late_rows,
-        flow.state_rows,
-        size(flow.state_bytes) if flow.state_bytes else DASH,
-        flow.unparsed,
-    )
-
-
 def expectations_of(status: PipelineStatus) -> tuple[Expected, ...]:
     found = []
     for each in status.expectations:
@@ -224,28 +181,28 @@ def pipeline_view(
     row = pipeline_row(known, now_s, is_masked=is_masked)
     dead = topics.get(known.published.dead_letters or "")
     running = status.running_since_s
-    counted = "" if status.state_rows is None else f"{plural(status.state_rows, 'row')} "
+    counted = "" if status.state_rows is None else f"{count_text(status.state_rows, 'row')} "
     up_for = age((now_s - running) * 1000) if running is not None and status.state == "running" else DASH
     tiles = (
-        Tile("Processed", rate(row.processed_per_s), f"records per second, {rate(row.input_per_s)} arrive"),
+        Tile("Processed", rate(status.processed_per_s), f"records per second, {rate(status.input_per_s)} arrive"),
         Tile("Batch time", row.batch, "of the slowest flow"),
         Tile("Lag", row.lag, "records, of the slowest flow"),
-        Tile("Watermark", row.watermark, f"behind the clock, {plural(row.late, 'late row')}"),
+        Tile("Watermark", row.watermark, f"behind the clock, {count_text(status.late_rows, 'late row')}"),
         Tile("State", row.state_size, f"{counted}in memory"),
         Tile(
             "Expectations",
-            number(row.violations),
-            "failed checks" if row.violations else "no failed checks",
-            "warn" if row.violations else "good",
+            number(status.violations),
+            "failed checks" if status.violations else "no failed checks",
+            "warn" if status.violations else "good",
         ),
         Tile("Dead letters", number(None if dead is None else dead.records), "in their topic"),
-        Tile("Running for", up_for, plural(status.restarts, "restart"), row.tone if status.restarts else ""),
+        Tile("Running for", up_for, count_text(status.restarts, "restart"), row.tone if status.restarts else ""),
     )
     return PipelineView(
         row,
         tiles,
         draw(known, topics),
-        tuple(flow_row(flow, now_s) for flow in status.flows),
+        tuple((flow, behind(flow.watermark, now_s)) for flow in status.flows),
         expectations_of(status),
         known.published.dead_letters if dead is not None else None,
         0 if dead is None else dead.records,
@@ -256,9 +213,44 @@ def pipeline_view(
     )
 
 
-def columns(samples: Sequence[Sample]) -> dict[str, list[Any]]:
-    """As `views/charts.columns`, for the charts of a pipeline."""
-    found: dict[str, list[Any]] = {"time": [round(sample.time_s, 1) for sample in samples]}
-    for chart in CHARTS:
-        found[chart.name] = [sample.values.get(chart.name) for sample in samples]
-    return found
+class LetterRow(NamedTuple):
+    position: str
+    partition: int
+    offset: int
+    time: str
+    step: str
+    reason: str
+    origin: str
+    value: str
+    is_redriven: bool
+    can_be_redriven: bool
+
+
+def letter_row(listed: ListedLetter, shown: Record, *, is_masked: bool) -> LetterRow:
+    """Details of a reason are an excerpt of the value: with masks, only its kind is shown."""
+    found = listed.found
+    letter = found.letter
+    partition, offset = found.position
+    value = (shown.value or b"")[: LONGEST_VALUE * 4].decode(errors="replace")[:LONGEST_VALUE]
+    return LetterRow(
+        f"{partition}:{offset}",
+        partition,
+        offset,
+        moment(found.timestamp_ms),
+        letter.step,
+        (letter.kind if is_masked else letter.reason)[:LONGEST_REASON],
+        f"{letter.source_topic}-{letter.source.replace(':', ' at ')}" if letter.source_topic else "",
+        "null" if found.value is None else value,
+        listed.is_redriven,
+        letter.can_be_redriven,
+    )
+
+
+def choices(listed: Sequence[ListedLetter]) -> dict[str, list[tuple[str, int]]]:
+    """Pipelines, steps and kinds of reasons, the most frequent first."""
+    letters = [each.found.letter for each in listed]
+    return {
+        "pipeline": Counter(letter.pipeline for letter in letters).most_common(50),
+        "step": Counter(letter.step for letter in letters).most_common(50),
+        "reason": Counter(letter.kind for letter in letters).most_common(50),
+    }

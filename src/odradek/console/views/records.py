@@ -1,22 +1,24 @@
-"""Records as they are shown: decoded, cut to what a row holds, or in full. Pure."""
+"""Records as they are shown: decoded, coloured, cut to what a row holds, or in full. Pure."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.masking import NOT_JSON, indent_json, parse_json
-from odradek.console.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
-from odradek.console.views.figures import moment, plural
+from odradek.console.records.masking import NOT_JSON, indent_json, parse_json
+from odradek.console.records.record import CHARACTER_BYTES, KEY_CHARACTERS, ROW_CHARACTERS
+from odradek.console.views.figures import moment
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.console.cluster.records import Reading
-    from odradek.console.record import Record
-    from odradek.console.record_filter import RecordFilter
+    from odradek.console.records.record import Record
+    from odradek.console.records.record_filter import RecordFilter
 
 FULL_CHARACTERS = 200_000
 HEX_BYTES = 16_384
@@ -24,6 +26,11 @@ MOST_HEADERS = 200
 CONTROLS = (*range(0x20), *range(0x7F, 0xA0), *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070))
 ESCAPES = {code: f"\\u{code:04x}" for code in (*CONTROLS, 0x061C, 0xFEFF) if chr(code) not in "\n\r\t"}
 FORMATS = ("auto", "json", "text", "hex")
+LONGEST_TEXT = 20_000  # longer documents are shown in one colour: each part is an element of the page
+PARTS = re.compile(
+    r'(?P<name>"(?:[^"\\]|\\.)*"(?=:))|(?P<string>"(?:[^"\\]|\\.)*")'
+    r"|(?P<number>-?\d[\d.eE+-]*)|(?P<literal>true|false|null|NaN|-?Infinity)"
+)
 
 
 class Decoded(NamedTuple):
@@ -172,10 +179,10 @@ def consume_command(
         return _filtered(words, wanted)
     if reading.partition is None and reading.start == "newest":
         return CopiedCommand(
-            shlex.join(words), f"It prints the newest {plural(reading.limit, 'record')} of each partition."
+            shlex.join(words), f"It prints the newest {count_text(reading.limit, 'record')} of each partition."
         )
     words += ["--max-records", str(limit)]
-    note = f"It prints the first {plural(limit, 'record')} that arrive, of any partition."
+    note = f"It prints the first {count_text(limit, 'record')} that arrive, of any partition."
     return CopiedCommand(shlex.join(words), note if reading.partition is None else "")
 
 
@@ -188,3 +195,24 @@ def _filtered(words: list[str], wanted: RecordFilter) -> CopiedCommand:
     else:
         note = f"It prints the lines that have the text anywhere, not in the {wanted.field} only."
     return CopiedCommand(f"{shlex.join(words)} | grep -i -F -- {shlex.quote(wanted.text)}", note)
+
+
+class JsonPart(NamedTuple):
+    kind: str  # name, string, number, literal; empty for the text between them
+    text: str
+
+
+def json_parts(text: str) -> list[JsonPart]:
+    """The parts in their order: joined they are the text."""
+    if len(text) > LONGEST_TEXT:
+        return [JsonPart("", text)]
+    parts: list[JsonPart] = []
+    end = 0
+    for found in PARTS.finditer(text):
+        if found.start() > end:
+            parts.append(JsonPart("", text[end : found.start()]))
+        parts.append(JsonPart(found.lastgroup or "", found[0]))
+        end = found.end()
+    if end < len(text):
+        parts.append(JsonPart("", text[end:]))
+    return parts

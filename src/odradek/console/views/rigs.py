@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.console.rigs import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
-from odradek.console.views.figures import DASH, age, number, plural, rate
+from odradek.console.models.rigs import DEAD_LETTERS, LIMITS, READINGS, WARNINGS
+from odradek.console.views.figures import DASH, age, number, rate
 from odradek.console.views.pipelines import is_processing, pipeline_row
 from odradek.console.views.records import visible
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.console.cluster.snapshot import TopicSummary
-    from odradek.console.pipelines import KnownPipeline
-    from odradek.console.rigs import Point, RigModel
+    from odradek.console.models.pipelines import KnownPipeline
+    from odradek.console.models.rigs import Point, RigModel
 
 SHOWN_WARNINGS = 14
 CLASSES = {"calm": "calm", "rising": "rising", "over limit": "over", "silent": "silent"}
@@ -40,20 +41,41 @@ def tone_of(rule: str) -> str:
     return "rising" if rule.endswith("rising") else "over"
 
 
-def pipeline_trouble(pipelines: Iterable[KnownPipeline], now_s: float, *, is_masked: bool) -> str:
-    """Why no pipeline evaluates the readings; empty if one does, or if none is known."""
+class Trouble(NamedTuple):
+    text: str
+    tone: str
+
+
+NO_TROUBLE = Trouble("", "")
+
+
+def pipeline_trouble(pipelines: Iterable[KnownPipeline], now_s: float, *, is_masked: bool) -> Trouble:
+    """Why no pipeline evaluates the readings; NO_TROUBLE if one does, or if none is known."""
     writers = [
         each
         for each in pipelines
         if any(node.kind == "sink" and WARNINGS in node.topics for node in each.published.nodes)
     ]
     if not writers or any(is_processing(each, now_s) for each in writers):
-        return ""
+        return NO_TROUBLE
     latest = max(writers, key=lambda each: each.published.published_s)
     row = pipeline_row(latest, now_s, is_masked=is_masked)
+    restarts = f", {count_text(row.status.restarts, 'restart')}" if row.status.restarts else ""
     reason = f": {row.reason}" if row.reason else ""
-    text = f"Readings are not evaluated. Pipeline {row.name}: {row.state}, {plural(row.restarts, 'restart')}{reason}"
-    return visible(text)
+    text = f"Readings are not evaluated. Pipeline {row.status.name}: {row.state}{restarts}{reason}"
+    return Trouble(visible(text), "bad" if row.tone == "bad" else "warn")
+
+
+def rigs_view(
+    model: RigModel, topics: Mapping[str, TopicSummary], now_s: float, *, is_evaluated: bool
+) -> dict[str, Any]:
+    pumps = pump_states(model, now_s, is_evaluated=is_evaluated)
+    return {
+        "pumps": pumps,
+        "counts": state_counts(pumps),
+        "figures": figures(model, topics, now_s),
+        "warnings": warnings(model, now_s),
+    }
 
 
 def pump_states(model: RigModel, now_s: float, *, is_evaluated: bool = True) -> list[tuple[str, str]]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.views.figures import sparkline
-from odradek.console.views.paging import Page, page_of
+from odradek.console.views.paging import Page, has_words, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from odradek.console.cluster.snapshot import PartitionState, Snapshot, TopicSummary
     from odradek.console.cluster.topics import Setting
-    from odradek.console.history import Series
+    from odradek.console.models.history import Series
 
 SORTS: Mapping[str, Callable[[TopicSummary], float | str]] = {
     "name": lambda topic: topic.name,
@@ -72,22 +72,24 @@ class TopicRow(NamedTuple):
     line: str
 
 
+def topic_rows(topics: Iterable[TopicSummary], snapshot: Snapshot, rates: Series) -> list[TopicRow]:
+    return [TopicRow(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in topics]
+
+
 def list_topics(snapshot: Snapshot, rates: Series, query: TopicQuery) -> Page[TopicRow]:
     """A search finds names that contain all its words."""
-    words = query.search.lower().split()
     found = [
         topic
         for topic in snapshot.topics.values()
         if (query.shows_internal or not topic.is_internal)
         and (not query.only_problems or topic.offline or topic.under_replicated)
-        and all(word in topic.name.lower() for word in words)
+        and has_words(topic.name, query.search)
     ]
     found.sort(key=SORTS["name"])
     if query.sort != "name" or query.is_descending:
         found.sort(key=SORTS[query.sort], reverse=query.is_descending)
     page = page_of(found, query.page)
-    rows = [TopicRow(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in page.rows]
-    return Page(rows, page.number, page.pages, page.total)
+    return page.with_rows(topic_rows(page.rows, snapshot, rates))
 
 
 class PartitionRow(NamedTuple):
@@ -115,13 +117,12 @@ def list_partitions(snapshot: Snapshot, name: str, number: int) -> Page[Partitio
         )
         for each in page.rows
     ]
-    return Page(rows, page.number, page.pages, page.total)
+    return page.with_rows(rows)
 
 
 def order_settings(settings: Iterable[Setting], search: str) -> Sequence[Setting]:
     """Those that were changed first, then by name."""
-    words = search.lower().split()
-    found = [each for each in settings if all(word in each.name.lower() for word in words)]
+    found = [each for each in settings if has_words(each.name, search)]
     return sorted(found, key=lambda each: (not is_own(each), each.name))
 
 

@@ -69,7 +69,7 @@ def decode_assignment(data: bytes) -> Assignment:
 
 
 def encode_assignment(partitions: Mapping[str, Iterable[int]], subscription: bytes) -> bytes:
-    """In the version of the member's subscription."""
+    """Encodes the assignment in the version of the member's subscription."""
     version = _version(subscription, Assignment)
     topics = [TopicPartitions(topic=topic, partitions=sorted(some)) for topic, some in partitions.items()]
     parts = Assignment(assigned_partitions=topics).encode(version)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TimerKind(enum.Enum):
-    """Of a classic group as a whole, or of one member: the key says which."""
+    """Timers of a classic group as a whole, or of one member; the key tells which."""
 
     JOIN = "join"  # the time that members have to join a generation
     SYNC = "sync"  # the time that members have to ask for their assignment

@@ -73,7 +73,7 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool: ...
 
     def expiry_base(self) -> Callable[[CommittedOffset], int] | None:
-        """From when on an offset's retention counts; None while no offset of the group may expire."""
+        """The time from which an offset's retention counts; None while no offset of the group may expire."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """The records that remove the group."""

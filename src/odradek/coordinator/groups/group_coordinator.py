@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from odradek.controller.topic_decisions import NewTopic
+from odradek.controller.decisions.topics import NewTopic
 from odradek.coordinator.groups.classic.join_budget import JoinBudget
 from odradek.coordinator.groups.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.groups.group_settings import GroupSettings, group_settings
 from odradek.coordinator.groups.group_shard import GroupShard
-from odradek.coordinator.groups.offsets.offset_operations import (
+from odradek.coordinator.groups.offset_operations import (
     expire_offsets,
     forget_pending_offsets,
     forget_topics,
 )
-from odradek.coordinator.pattern_turns import PatternTurns
+from odradek.coordinator.pattern_matching import PatternMatching
 from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
@@ -78,7 +78,7 @@ class GroupCoordinator:
         self._metadata = metadata
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._is_stopping = False
-        self.pattern_turns = PatternTurns(host.workers)
+        self.pattern_matching = PatternMatching(host.workers)
         self._joins = JoinBudget()
         self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             host.clock,
@@ -136,13 +136,13 @@ class GroupCoordinator:
 
     async def match_new(self, pattern: str) -> MatchedPatterns:
         """InvalidPattern when it is not a pattern, PatternsStopped when the broker stops."""
-        return await self.pattern_turns.run(match_new_pattern, pattern, self._metadata.image)
+        return await self.pattern_matching.run(match_new_pattern, pattern, self._metadata.image)
 
     def _match_later(self, shard: GroupShard, match: PatternMatch) -> None:
         self._runtime.run(self._match(shard, match))
 
     async def _match(self, shard: GroupShard, match: PatternMatch) -> None:
-        matched = await self.pattern_turns.run(match_patterns, match.patterns, self._metadata.image)
+        matched = await self.pattern_matching.run(match_patterns, match.patterns, self._metadata.image)
         if shard.is_active:
             shard.patterns_matched(match, matched)
 
@@ -159,7 +159,7 @@ class GroupCoordinator:
         self._is_stopping = True
         self._expiry.stop()
         self._runtime.stop()
-        self.pattern_turns.close()
+        self.pattern_matching.close()
 
     def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Called when the metadata has changed, after the partition table."""
@@ -177,8 +177,8 @@ class GroupCoordinator:
             self._runtime.run(self.forget_topics(shard))
 
     async def forget_topics(self, shard: GroupShard) -> None:
-        """In slices, because a shard may hold a million offsets. Tried again if records could not be written; until
-        then OffsetFetch compares topic ids."""
+        """Removes the offsets of deleted topics in slices, because a shard may hold a million offsets. Retried if
+        records could not be written; until then OffsetFetch compares topic ids."""
         topics, shard.deleted_topics = shard.deleted_topics, []
         in_slice = 0
         errors = {forget_pending_offsets(shard, topics)}

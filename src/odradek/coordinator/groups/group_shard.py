@@ -19,6 +19,7 @@ from odradek.coordinator.groups.classic.rebalance import (
     on_unload,
 )
 from odradek.coordinator.groups.classic.sync import heartbeat, leave, sync
+from odradek.coordinator.groups.committed_offsets import CommittedOffsets
 from odradek.coordinator.groups.consumer import classic_members, fencing
 from odradek.coordinator.groups.consumer.group import ConsumerGroup
 from odradek.coordinator.groups.consumer.heartbeat import ConsumerHeartbeat
@@ -35,7 +36,6 @@ from odradek.coordinator.groups.group_records import (
     offset_commit_key,
     offset_key_prefix,
 )
-from odradek.coordinator.groups.offsets.committed_offsets import CommittedOffsets
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.join_group import JoinGroupResponse
@@ -144,7 +144,7 @@ class GroupShard:
 
     @property
     def pending_offset_count(self) -> int:
-        """Of all groups."""
+        """The number of pending offsets of all groups."""
         return len(self._shard.pending_transactions.all_keys())
 
     def pending_offsets(self, group_id: str | None = None) -> Iterator[tuple[OffsetKey, list[bytes | None]]]:

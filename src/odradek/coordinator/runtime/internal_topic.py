@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from odradek.controller.requests import CreateTopics
 from odradek.coordinator.runtime.topic_logs import TopicLogs
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
-    from odradek.controller.topic_decisions import NewTopic
+    from odradek.controller.decisions.topics import NewTopic
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.host.clock import Clock
     from odradek.metadata.cache import MetadataCache
@@ -78,7 +79,7 @@ class InternalTopic:
         return self._metadata.image.topics.get(self._name)
 
     def partition_of(self, key: str) -> int:
-        """By the number of partitions in the metadata while the runtime has no shards."""
+        """The partition of a key. While the runtime has no shards, the metadata has the number of partitions."""
         topic = self._image
         if topic is not None:
             self._runtime.resize(len(topic.partitions))
@@ -123,7 +124,7 @@ class InternalTopic:
     async def _create(self) -> None:
         broker_count = max(len(self._metadata.image.brokers), 1)
         topic = self._design(self._metadata.broker_config, broker_count)
-        (result,) = await self._controller.create_topics([topic], timeout_ms=CREATION_TIMEOUT_S * 1000)
+        (result,) = await self._controller.ask(CreateTopics([topic], timeout_ms=CREATION_TIMEOUT_S * 1000))
         if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             log.error("an internal topic could not be created", topic=self._name, reason=result.message)
 

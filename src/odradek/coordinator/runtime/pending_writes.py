@@ -27,7 +27,7 @@ class PendingWrite(NamedTuple):
 
 
 class PendingWrites:
-    """Of one shard: decided, not appended."""
+    """Writes of one shard that are decided and not appended."""
 
     def __init__(self) -> None:
         self._writes: list[PendingWrite] = []

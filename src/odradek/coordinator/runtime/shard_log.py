@@ -91,7 +91,7 @@ class ShardLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """All before it is committed: no change of leadership takes it back. Never past the log end."""
+        """Records below it survive a leader change. Never past the log end."""
 
     @property
     def batch_limit_bytes(self) -> int:
@@ -168,8 +168,8 @@ class PartitionShardLog:
         return len(batch) > config.max_message_bytes or len(batch) > config.segment_bytes
 
     def append(self, records: Sequence[CoordinatorRecord], transaction: TransactionalWrite | None = None) -> ErrorCode:
-        """In one batch, so that the log has all of it or nothing, also after a crash. A batch over the topic's limit
-        is compressed, and refused when that is not enough."""
+        """Appends the records in one batch, so that the log has all or none of them, even after a crash. A batch over
+        the topic's limit is compressed, and refused when that is not enough."""
         now_ms = self._clock.now_ms()
         producer, guard = (NO_PRODUCER, None) if transaction is None else transaction
         batch = build_coordinator_batch(records, now_ms, producer=producer)

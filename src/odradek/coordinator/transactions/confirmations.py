@@ -34,7 +34,7 @@ CONFIRMATIONS_PER_REQUEST = 500
 
 
 class Coordinator(Protocol):
-    """What is used of the coordinator in this process."""
+    """The part of this process's coordinator that is used here."""
 
     topic: InternalTopic
 
@@ -65,7 +65,7 @@ class _Sent(NamedTuple):
 
 
 class LocalConfirmations:
-    """Of a coordinator in this process."""
+    """Asks the coordinator in this process."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
@@ -80,7 +80,7 @@ class LocalConfirmations:
 
 
 class ClusterConfirmations:
-    """Of the coordinators of a cluster. One that is not reached answers as one that is not available."""
+    """Asks the coordinators of a cluster. One that cannot be reached counts as not available."""
 
     def __init__(
         self, coordinator: Coordinator, peers: Peers, clock: Clock, run: Callable[[Coroutine[Any, Any, None]], None]

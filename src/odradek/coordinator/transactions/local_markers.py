@@ -56,7 +56,7 @@ class LocalMarkers:
 
 
 class _CommitWait:
-    """Not a coroutine: a request that is cancelled while it waits for one marker awaits none of the others."""
+    """Awaitable, but not a coroutine: a request that is cancelled at its first marker never awaits the others."""
 
     def __init__(self, waiting: WaitingProduce) -> None:
         self._waiting = waiting

@@ -74,7 +74,7 @@ class Outbox(Generic[T]):
         self._serve(address, queue)
 
     def _serve(self, address: BrokerAddress, queue: _Queue[T]) -> None:
-        """Use a free lane for what waits, unless another one serves it."""
+        """Sends the queue on a free connection unless one is already sending it."""
         if queue.waiting and queue.free_lanes and not queue.is_served:
             queue.is_served = True
             # It begins in the next turn of the event loop, with all items of this one.

@@ -3,9 +3,10 @@ broker. Handlers call it; it answers at once, or when the records of the decisio
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from odradek.controller.topic_decisions import NewTopic
+from odradek.controller.decisions.topics import NewTopic
 from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
@@ -15,7 +16,6 @@ from odradek.coordinator.transactions.confirmations import ClusterConfirmations,
 from odradek.coordinator.transactions.local_markers import LocalMarkers
 from odradek.coordinator.transactions.markers import MarkerWriter
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
-from odradek.coordinator.transactions.transaction_settings import TransactionSettings, transaction_settings
 from odradek.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
@@ -60,6 +60,27 @@ def transactions_topic(config: BrokerConfig, broker_count: int) -> NewTopic:
             "segment.bytes": str(values["transaction.state.log.segment.bytes"]),
             "unclean.leader.election.enable": "false",
         },
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """The broker's settings for transactions, as plain values that rules take."""
+
+    max_timeout_ms: int = 900_000
+    expiration_ms: int = 7 * 24 * 60 * 60_000  # of transactional ids that are not used
+    expiry_check_interval_ms: int = 60 * 60_000
+    verifies_partitions: bool = True
+    commit_timeout_ms: int = 5_000  # how long an answer waits for its records to be committed
+
+
+def transaction_settings(config: BrokerConfig) -> TransactionSettings:
+    values: Any = config.values
+    return TransactionSettings(
+        max_timeout_ms=values["transaction.max.timeout.ms"],
+        expiration_ms=values["transactional.id.expiration.ms"],
+        expiry_check_interval_ms=values["transaction.remove.expired.transaction.cleanup.interval.ms"],
+        verifies_partitions=values["transaction.partition.verification.enable"],
     )
 
 

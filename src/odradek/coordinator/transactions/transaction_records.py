@@ -106,7 +106,7 @@ def _encode_few_partitions(partitions: frozenset[TopicPartition]) -> bytes:
 
 
 def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
-    """As an array of `PartitionsSchema`."""
+    """Encodes the partitions as an array of `PartitionsSchema`."""
     topics = by_topic(partitions)
     parts = [encode_unsigned_varint(len(topics) + 1)]
     for topic, indexes in topics.items():

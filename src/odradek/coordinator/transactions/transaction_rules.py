@@ -264,7 +264,7 @@ def complete(current: Transaction, now_ms: int) -> Transaction:
 
 
 def answer_identity(transaction: Transaction) -> ProducerIdentity:
-    """What EndTxn returns: the producer id and epoch of the next transaction."""
+    """The producer id and epoch of the next transaction, which EndTxn returns."""
     if transaction.next_producer_id != NO_PRODUCER_ID:
         return ProducerIdentity(transaction.next_producer_id, 0)
     return ProducerIdentity(transaction.producer_id, transaction.producer_epoch)

@@ -181,7 +181,8 @@ class TransactionShard:
     # Markers
 
     def _write_markers_when_committed(self, transactional_id: str, transaction: Transaction) -> None:
-        """Not before: another coordinator, which knows nothing of this end, could decide on another."""
+        """Writes markers after the commit only: otherwise a new coordinator that does not know the decision could
+        decide differently."""
         self._shard.answer(_WhenCommitted(self, transactional_id, transaction), None)
 
     def write_markers_soon(self, transactional_id: str, transaction: Transaction) -> None:

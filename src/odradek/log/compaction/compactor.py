@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from odradek.host.background import BackgroundContext
 from odradek.host.disk import Disk
+from odradek.log.cleaned_segment import CleanedSegment, CleanedSegmentWriter
 from odradek.log.compaction.batch_filter import BatchFilter, LastRecord, marker_key, read_section
-from odradek.log.compaction.cleaned_segment import CleanedSegment, CleanedSegmentWriter
 from odradek.log.compaction.grouping import SegmentFiles, group_segments
 from odradek.log.compaction.latest_offsets import LatestOffsets
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas

@@ -162,7 +162,7 @@ def note_lines(status: PipelineStatus, now_s: float) -> list[Text]:
         lines.append(Text(f" retrying in {clock_text(status.next_try_s - now_s + 1)}", style="yellow"))
     unparsed = sum(each.unparsed for each in status.flows)
     if unparsed:
-        lines.append(Text(f" {unparsed:,} records did not parse", style=FAINT))
+        lines.append(Text(f" {unparsed:,} record{'' if unparsed == 1 else 's'} did not parse", style=FAINT))
     if status.metrics_address is not None:
         lines.append(Text(f" metrics on http://{status.metrics_address}/metrics", style=FAINT))
     for line in lines:

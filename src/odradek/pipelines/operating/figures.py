@@ -44,7 +44,8 @@ def figures_line(status: PipelineStatus) -> str:
         "lag unknown before the first batch" if status.lag is None else f"lag {status.lag:,}",
     ]
     if status.state_bytes:
-        rows = f"{count_text(status.state_rows)} rows, " if status.state_rows is not None else ""
+        noun = "row" if status.state_rows == 1 else "rows"
+        rows = f"{count_text(status.state_rows)} {noun}, " if status.state_rows is not None else ""
         parts.append(f"state {rows}{size_text(status.state_bytes)}")
     if status.late_rows:
         parts.append(f"{status.late_rows:,} late")

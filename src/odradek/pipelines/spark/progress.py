@@ -26,7 +26,7 @@ class BatchReport:
     def __str__(self) -> str:
         parts = [f"{self.flow} batch {self.number}"]
         if self.rows is not None:
-            parts.append(f"{self.rows} rows")
+            parts.append("1 row" if self.rows == 1 else f"{self.rows} rows")
         if self.rejected:
             parts.append(f"{self.rejected} not parsed")
         parts += [f"{each.rows} × {each.expectation} ({each.otherwise})" for each in self.violations if each.rows]

@@ -308,4 +308,5 @@ def offsets_start(offsets: Offsets) -> Start:
 
 
 def offsets_text(offsets: Offsets) -> str:
-    return ", ".join(f"{sum(each.values()):,} offsets of {topic}" for topic, each in offsets.items()) or "nothing"
+    counts = {topic: sum(each.values()) for topic, each in offsets.items()}
+    return ", ".join(f"{n:,} offset{'' if n == 1 else 's'} of {topic}" for topic, n in counts.items()) or "nothing"

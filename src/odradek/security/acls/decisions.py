@@ -33,7 +33,7 @@ _ANY_NAME = "hardcode"
 
 
 class Reason(enum.Enum):
-    """What decided. The texts complete a sentence about the decision."""
+    """The rule that decided, as the end of a sentence about the decision."""
 
     SUPER_USER = "super.users names the principal"
     ACL = "an ACL decides"

@@ -70,7 +70,7 @@ class LimitedMutations:
 
     @property
     def throttle_ms(self) -> int:
-        """What is left of the throttle time: the answer may come long after the change was recorded."""
+        """The remaining throttle time: the answer may come long after the change was recorded."""
         if not self._throttle_ms:
             return 0
         return max(0, self._throttle_ms - (self._now_ms() - self._measured_ms))

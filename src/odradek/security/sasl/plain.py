@@ -50,5 +50,5 @@ class PlainServer:
 
 
 def _digest(password: str) -> bytes:
-    """Of a fixed length: the time of a comparison does not depend on the length of the password."""
+    """A digest of fixed length, so that the time of a comparison does not depend on the length of the password."""
     return hashlib.sha256(password.encode(errors="surrogatepass")).digest()

@@ -33,7 +33,7 @@ class TokenCredential(NamedTuple):
 
 
 class ScramSource(Protocol):
-    """Where credentials come from."""
+    """The source of credentials."""
 
     def credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None: ...
 

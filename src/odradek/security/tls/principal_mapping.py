@@ -125,7 +125,7 @@ def _expand(replacement: str, match: re.Match[str]) -> str:
 
 
 def _expand_group(replacement: str, position: int, match: re.Match[str]) -> tuple[int, str]:
-    """Where the reference ends, and the text of its group."""
+    """Returns the position after the reference, and the text of its group."""
     invalid = NoMatchingRule(f"a replacement in ssl.principal.mapping.rules has an invalid reference: {replacement}")
     if replacement.startswith("{", position):
         close = replacement.find("}", position)

@@ -11,7 +11,7 @@ _UTC_TIME, _GENERALIZED_TIME = 0x17, 0x18
 
 
 def validity(certificate: bytes) -> tuple[datetime.datetime, datetime.datetime]:
-    """Of a certificate in DER form; MalformedCertificate if it has none."""
+    """The validity of a certificate in DER form; MalformedCertificate if it has none."""
     fields = certificate_fields(certificate)
     if len(fields) <= _VALIDITY:
         raise MalformedCertificate("the certificate has no validity")

@@ -34,7 +34,7 @@ class HttpResponse(NamedTuple):
     content_type: str = TEXT
 
     def encode(self, *, is_head: bool = False) -> bytes:
-        """Without the body for HEAD. The connection closes after every response."""
+        """Encodes the response, for HEAD without its body. The connection closes after every response."""
         lines = [
             f"HTTP/1.1 {self.status} {_REASONS[self.status]}",
             f"Content-Type: {self.content_type}",

@@ -1,6 +1,7 @@
 package odradek;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -8,6 +9,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -23,6 +25,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Future;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.zip.CRC32;
 
 /** The scenario's verbs that produce and consume. No consumer group anywhere: partitions are assigned by hand. */
@@ -39,6 +43,7 @@ final class RecordVerbs {
         verbs.put("produce", this::produce);
         verbs.put("consume", this::consume);
         verbs.put("consume_new", this::consumeNew);
+        verbs.put("read_to_ends", this::readToEnds);
     }
 
     static byte[] writtenBytes(JsonNode value) {
@@ -109,7 +114,12 @@ final class RecordVerbs {
     }
 
     private Consumer<byte[], byte[]> consumer(String reset, String isolation) {
+        return consumer(reset, isolation, Map.of());
+    }
+
+    private Consumer<byte[], byte[]> consumer(String reset, String isolation, Map<String, Object> more) {
         Map<String, Object> configs = ClientSecurity.properties(bootstrapServers);
+        configs.putAll(more);
         configs.put("auto.offset.reset", reset);
         configs.put("isolation.level", isolation);
         configs.put("enable.auto.commit", false);
@@ -166,6 +176,46 @@ final class RecordVerbs {
         List<Object> shown = new ArrayList<>();
         records.forEach(each -> shown.add(shown(each)));
         return shown;
+    }
+
+    /** Each partition from its first offset to its end, until an error, or until nothing comes for `quiet_ms`. */
+    private Object readToEnds(JsonNode arguments) {
+        String topic = arguments.get("topic").asText();
+        Map<TopicPartition, Long> ends = new LinkedHashMap<>();
+        arguments.get("ends").forEach(each -> ends.put(new TopicPartition(topic, each.get(0).asInt()), each.get(1).asLong()));
+        Map<Integer, List<Object>> records = new HashMap<>();
+        Map<Integer, String> errors = new HashMap<>();
+        Map<String, Object> settings = Map.of("max.partition.fetch.bytes", arguments.get("fetch_bytes").asInt());
+        Consumer<byte[], byte[]> consumer = consumer("none", "read_uncommitted", settings);
+        try {
+            consumer.assign(ends.keySet());
+            ends.keySet().forEach(partition -> consumer.seek(partition, 0));
+            long quietMs = arguments.get("quiet_ms").asLong();
+            long end = System.currentTimeMillis() + PATIENCE_MS;
+            for (long heard = System.currentTimeMillis(); heard + quietMs > System.currentTimeMillis() && !ends.isEmpty(); ) {
+                try {
+                    for (ConsumerRecord<byte[], byte[]> each : consumer.poll(Duration.ofMillis(100))) {
+                        records.computeIfAbsent(each.partition(), key -> new ArrayList<>())
+                            .add(Arrays.asList(each.offset(), shownBytes(each.value())));
+                        heard = Math.min(end, System.currentTimeMillis());
+                    }
+                } catch (KafkaException failure) {
+                    heard = Math.min(end, System.currentTimeMillis());
+                    Matcher named = Pattern.compile(Pattern.quote(topic) + "-(\\d+)").matcher(failure.getMessage());
+                    if (!named.find()) {
+                        throw failure;
+                    }
+                    TopicPartition partition = new TopicPartition(topic, Integer.parseInt(named.group(1)));
+                    errors.put(partition.partition(), "at " + consumer.position(partition) + ": " + failure);
+                    ends.remove(partition);
+                    consumer.pause(List.of(partition));
+                }
+                ends.entrySet().removeIf(each -> consumer.position(each.getKey()) >= each.getValue());
+            }
+        } finally {
+            consumer.close(CloseOptions.timeout(Duration.ofMillis(PATIENCE_MS)));
+        }
+        return Map.of("records", records, "errors", errors);
     }
 
     private static Object shown(ConsumerRecord<byte[], byte[]> record) {

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from odradek.coordinator.groups.group import Committer
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, delete_offsets
+from odradek.coordinator.groups.offset_operations import NewOffset, delete_offsets
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, Answer, ShardBench
 from tests.examples import examples

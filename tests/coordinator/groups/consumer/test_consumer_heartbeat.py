@@ -12,7 +12,7 @@ from odradek.coordinator.groups.consumer.patterns import match_patterns
 from odradek.coordinator.groups.consumer.records import regular_expression_record
 from odradek.coordinator.groups.decision import PatternMatch, TimerKey, TimerKind
 from odradek.coordinator.groups.group import Committer
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, delete_group, delete_offsets
+from odradek.coordinator.groups.offset_operations import NewOffset, delete_group, delete_offsets
 from odradek.metadata.changes import ConfigsChanged
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.consumer.consumer_bench import (

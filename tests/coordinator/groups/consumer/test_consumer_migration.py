@@ -18,7 +18,7 @@ from odradek.coordinator.groups.consumer_protocol import (
 from odradek.coordinator.groups.decision import TimerKey, TimerKind
 from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.group_settings import MigrationPolicy
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset
+from odradek.coordinator.groups.offset_operations import NewOffset
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.consumer.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, Answer, joined, synced

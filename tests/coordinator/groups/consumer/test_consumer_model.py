@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.coordinator.groups.consumer.group import ConsumerGroup
 from odradek.coordinator.groups.group import Committer
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset
+from odradek.coordinator.groups.offset_operations import NewOffset
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.consumer.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.groups.shard_bench import GROUP

@@ -58,7 +58,7 @@ def read_cluster(cluster: Cluster, reader: Reader, interval_s: float, limits: Li
     began_at = time.monotonic()
     first = reader.read("groups", "reading groups and their lag …", lambda: read_groups(requests, state, reader))
     facts.topic_settings = settings.known if settings.known or not settings.refusals else None
-    reader.leave_out("topic_settings", settings.refusals, "topics' settings")
+    reader.leave_out("topic_settings", settings.refusals, "topic", "settings of {}")
     facts.contacts = reader.read("contacts", "connecting to each broker …", lambda: contact_all(requests, state))
     facts.disks = reader.read("disks", "reading log directories …", lambda: read_disks(requests, state))
     facts.hanging = reader.read(

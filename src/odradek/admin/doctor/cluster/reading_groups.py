@@ -46,7 +46,7 @@ def read_groups(requests: BrokerRequests, state: ClusterState, reader: Reader) -
         listed = {each.group_id: each.group_state for each in answer.groups}
         states |= listed
         committed |= _read_committed(requests, broker, list(listed), reader, refusals)
-    reader.leave_out("groups", refusals, "groups' offsets")
+    reader.leave_out("groups", refusals, "group", "offsets of {}")
     wanted = {key for offsets in committed.values() for key in offsets}
     partitions = [each for each in state.partitions if (each.topic, each.index) in wanted]
     ends = read_offsets_of(requests, state.brokers, partitions, LATEST)

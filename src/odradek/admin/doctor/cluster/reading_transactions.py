@@ -47,7 +47,7 @@ def read_hanging(requests: BrokerRequests, state: ClusterState, reader: Reader) 
                 for each in _open_transactions(requests, broker, some, refusals)
                 if now_ms - each.last_timestamp_ms > LONGEST_TRANSACTION_MS
             ]
-    reader.leave_out("hanging", refusals, "partitions' transactions")
+    reader.leave_out("hanging", refusals, "partition", "transactions of {}")
     return without_known(requests, (each for each in state.brokers.values() if not each.is_fenced), old)
 
 
@@ -89,7 +89,7 @@ def newest_internal_records(requests: BrokerRequests, state: ClusterState, reade
                     refusals[found.error_code] += 1
                 elif not found.error_code and found.timestamp >= 0:
                     ahead[f"{topic.name}-{found.partition_index}"] = found.timestamp - now_ms
-    reader.leave_out("ahead_ms", refusals, "partitions of internal topics")
+    reader.leave_out("ahead_ms", refusals, "partition", "{} of internal topics")
     return ahead
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.admin.doctor.finding import Finding, Severity, problem, warning
+from odradek.conventions.figures import count_text
 from odradek.security.acls.bindings import Permission
 from odradek.security.authorizer import Operation
 
@@ -117,7 +118,7 @@ def _changes(rights: AnonymousRights) -> str:
     cluster = [each for each in rights.cluster_operations if each not in HARMLESS]
     topics = [topic for topic, operations in rights.topics.items() if set(operations) - HARMLESS]
     words = [f"{', '.join(cluster)} on the cluster"] if cluster else []
-    words += [f"{len(topics):,} topics, such as {topics[0]}"] if topics else []
+    words += [f"{count_text(len(topics), 'topic')}, such as {topics[0]}"] if topics else []
     return "; ".join(words)
 
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_REQUIRED_MEMBER_ID = 4  # KIP-394
 FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9  # KIP-814
 MOST_PENDING_MEMBERS = 10_000
-"""Of a group: clients were given so many ids that they have not joined with. Each is kept for a session timeout."""
+"""The largest number of member ids that a group has given out and with which no member has joined. Each is kept for a
+session timeout."""
 
 
 class Join(NamedTuple):

@@ -29,7 +29,7 @@ BATCHES_OF_METADATA = 5
 """Metadata of a group, and of all groups that have no assignment yet, in batches of the topic. A group's record has the
 metadata of one protocol of each member, and may be compressed to a quarter."""
 BATCHES_OF_ALL_GROUPS = 256
-"""Of all groups of a broker, with an assignment or without: 16,000 members with metadata of 16 KiB."""
+"""Limits the metadata of all groups of a broker, with or without an assignment: 16,000 members with 16 KiB each."""
 LOG_AT_MOST_EVERY = 1000
 """Refused joins for each line of the log: clients try again and again."""
 
@@ -52,7 +52,7 @@ class JoinBudget:
         self._refused_count = 0
 
     def check(self, group: ClassicGroup, attempt: Join, batch_limit_bytes: int) -> ErrorCode:
-        """NONE if there is room for what a member brings; what it brought when it joined before is replaced."""
+        """Returns NONE if the size limits allow this member's metadata, which replaces that of its earlier join."""
         member = group.find_member(attempt.request.member_id, attempt.request.group_instance_id)
         growth_bytes = metadata_bytes(attempt.protocols) - (0 if member is None else metadata_bytes(member.protocols))
         if growth_bytes > 0 and group.metadata_bytes + growth_bytes > BATCHES_OF_METADATA * batch_limit_bytes:

@@ -292,7 +292,7 @@ class ConsumerGroup:
         self._subscribed_topics = None
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """In the order that Kafka requires: the group is removed after all that belongs to it."""
+        """The tombstones in the order that Kafka requires: members and assignments first, the group last."""
         group_id = self.group_id
         return [
             *(tombstone(CurrentAssignmentKey(group_id, member_id)) for member_id in self.members),

@@ -1,0 +1,381 @@
+"""`odradek acl`: access control lists. Names of options are those of kafka-acls."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from odradek.admin.acls.decision import UNKNOWN_SETTINGS, check_access, explanation
+from odradek.admin.acls.requests import create, delete, find
+from odradek.admin.acls.rules import (
+    OPERATIONS,
+    Access,
+    Selection,
+    Subjects,
+    as_row,
+    bindings,
+    describe,
+    filters,
+    parse_resource,
+    unsupported_operation,
+)
+from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import group
+from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.options import with_options
+from odradek.cli.framework.output import note, print_json, print_list, print_result, say
+from odradek.cli.framework.parameter_types import GROUP_NAME, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
+from odradek.conventions.figures import count_text
+from odradek.security.acls.bindings import WILDCARD, AclFilter, PatternType, Permission
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.admin.cluster import Cluster
+    from odradek.security.acls.bindings import AclBinding
+
+F = TypeVar("F", bound=Callable[..., Any])
+OPERATION = click.Choice(list(OPERATIONS), case_sensitive=False)
+TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"]
+
+
+@group(
+    examples=[
+        ("alice may write to a topic", "odradek acl add --allow-principal User:alice --producer --topic orders"),
+        (
+            "bob may read it in a group",
+            "odradek acl add --allow-principal User:bob --consumer --topic orders --group a",
+        ),
+        ("the rule by which alice may write", "odradek acl check User:alice Write topic:orders"),
+    ],
+)
+def acl() -> None:
+    """Add, list, remove and check access control lists, as kafka-acls does.
+
+    The brokers need authorizer.class.name; without it they refuse these commands.
+    """
+
+
+class PrincipalType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
+    """`User:alice`. A name without a type is taken for a mistake, as in kafka-acls."""
+
+    name = "principal"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(TEXT.convert(value, param, ctx))
+        kind, colon, name = text.partition(":")
+        if not (kind and colon and name):
+            self.fail(f"'{text}' is not TYPE:NAME, such as User:alice or User:*", param, ctx)
+        return text
+
+
+PRINCIPAL = PrincipalType()
+
+
+def resource_options(function: F) -> F:
+    """`--topic`, `--group`, `--transactional-id` and `--cluster`, passed to the command as `selection`."""
+
+    @functools.wraps(function)
+    def with_selection(
+        *arguments: Any,
+        topics: tuple[str, ...],
+        groups: tuple[str, ...],
+        transactional_ids: tuple[str, ...],
+        on_cluster: bool,
+        **rest: Any,
+    ) -> Any:
+        return function(*arguments, selection=Selection(topics, groups, transactional_ids, on_cluster), **rest)
+
+    return with_options(  # type: ignore[no-any-return]  # a command keeps its type
+        with_selection,
+        click.option(
+            "--topic", "topics", metavar="TOPIC", type=TOPIC_NAME, multiple=True, shell_complete=complete_topics,
+            help="A topic, or *. Repeatable.",
+        ),
+        click.option(
+            "--group", "groups", metavar="GROUP", type=GROUP_NAME, multiple=True, shell_complete=complete_groups,
+            help="A group, or *. Repeatable.",
+        ),
+        click.option(
+            "--transactional-id", "transactional_ids", metavar="ID", type=TRANSACTIONAL_ID, multiple=True,
+            shell_complete=complete_transactional_ids, help="A transactional id, or *. Repeatable.",
+        ),
+        click.option("--cluster", "on_cluster", is_flag=True, help="The cluster itself."),
+    )  # fmt: skip
+
+
+def pattern_option(default: str, *choices: str, text: str) -> Callable[[F], F]:
+    """`--resource-pattern-type`, passed to the command as `pattern_type`."""
+    return click.option(
+        "--resource-pattern-type",
+        "pattern_type",
+        type=click.Choice(choices, case_sensitive=False),
+        default=default,
+        show_default=True,
+        callback=lambda _context, _parameter, value: PatternType[value.upper()],
+        help=text,
+    )
+
+
+@acl.command(
+    examples=[
+        ("a producer", "odradek acl add --allow-principal User:alice --producer --topic orders"),
+        ("a consumer", "odradek acl add --allow-principal User:bob --consumer --topic orders --group a"),
+        (
+            "everything on a topic, from one host",
+            "odradek acl add --allow-principal User:eve --topic t --allow-host ::1",
+        ),
+        ("nobody may delete", "odradek acl add --deny-principal 'User:*' --operation Delete --topic '*'"),
+    ]
+)
+@resource_options
+@pattern_option(
+    "literal", "literal", "prefixed", text="Whether the name is that of a resource, or the beginning of several names."
+)
+@click.option(
+    "--allow-principal", "allowed", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
+    help="Principal that is allowed, such as User:alice; User:* is every principal. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--deny-principal", "denied", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
+    help="Principal that is denied, whatever other rules allow. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--allow-host", "allowed_hosts", metavar="ADDRESS", type=TEXT, multiple=True,
+    help="Host from which it is allowed; every host by default. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--deny-host", "denied_hosts", metavar="ADDRESS", type=TEXT, multiple=True,
+    help="Host from which it is denied; every host by default. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--operation", "operations", metavar="OPERATION", type=OPERATION, multiple=True,
+    help=f"Operation: {', '.join(OPERATIONS)}. All by default. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--producer", is_flag=True, help="Write, Describe and Create on topics; Write and Describe on transactional ids."
+)
+@click.option("--consumer", is_flag=True, help="Read and Describe on topics, Read on groups.")
+@click.option("--idempotent", is_flag=True, help="With --producer: IdempotentWrite on the cluster, for older brokers.")
+@cluster_options
+def add(
+    *,
+    selection: Selection,
+    pattern_type: PatternType,
+    allowed: tuple[str, ...],
+    denied: tuple[str, ...],
+    allowed_hosts: tuple[str, ...],
+    denied_hosts: tuple[str, ...],
+    operations: tuple[str, ...],
+    producer: bool,
+    consumer: bool,
+    idempotent: bool,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """Allow or deny operations to principals. A rule that exists stays as it is."""
+    access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer, idempotent)
+    if not allowed and not denied:
+        raise click.UsageError("name a principal: --allow-principal or --deny-principal")
+    problem = access.problem(selection) or unsupported_operation(access, selection)
+    if problem is not None:
+        raise click.UsageError(problem)
+    subjects = [
+        Subjects(allowed, allowed_hosts, Permission.ALLOW),
+        Subjects(denied, denied_hosts, Permission.DENY),
+    ]
+    rules = bindings(selection, access, subjects, pattern_type)
+    create(cluster, rules)
+    for rule in rules:
+        print_result({**as_row(rule), "added": True}, describe(rule), as_json=as_json)
+
+
+@acl.command(
+    "list",
+    examples=[
+        ("every rule", "odradek acl list"),
+        ("every rule that applies to a topic", "odradek acl list --topic orders --resource-pattern-type match"),
+        ("the rules of a principal", "odradek acl list --principal User:alice"),
+    ],
+)
+@resource_options
+@pattern_option(
+    "any",
+    "any",
+    "match",
+    "literal",
+    "prefixed",
+    text="`match` also lists the prefixes of a name and the wildcard; `any` the same name in every pattern.",
+)
+@click.option(
+    "--principal", "principals", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
+    help="Only rules of this principal. Repeatable.",
+)  # fmt: skip
+@cluster_options
+def list_acls(
+    *, selection: Selection, pattern_type: PatternType, principals: tuple[str, ...], cluster: Cluster, as_json: bool
+) -> None:
+    """List the rules of the cluster."""
+    wanted = filters(selection, pattern_type)
+    if principals:
+        wanted = [each._replace(principal=name) for each in wanted for name in principals]
+    print_rules(find(cluster, wanted), as_json=as_json)
+
+
+def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
+    rows = [as_row(rule) for rule in rules]
+    print_list(rows, TITLES, [list(row.values()) for row in rows], otherwise="no rules", as_json=as_json)
+
+
+@acl.command(
+    examples=[
+        ("all rules of a topic", "odradek acl remove --topic orders"),
+        ("all rules of a principal", "odradek acl remove --principal User:alice"),
+        ("what a producer was given", "odradek acl remove --principal User:alice --producer --topic orders"),
+        ("the denials of a topic", "odradek acl remove --topic orders --permission deny"),
+    ]
+)
+@resource_options
+@pattern_option(
+    "literal", "literal", "prefixed", "match", "any", text="Which patterns of the name; `match` includes the wildcard."
+)
+@click.option(
+    "--principal", "principals", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
+    help="Only rules of this principal. Repeatable.",
+)  # fmt: skip
+@click.option("--host", metavar="ADDRESS", type=TEXT, help="Only rules for this host.")
+@click.option(
+    "--operation", "operations", metavar="OPERATION", type=OPERATION, multiple=True,
+    help="Only rules for this operation. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--permission", type=click.Choice(["allow", "deny"], case_sensitive=False), help="Only rules that allow, or deny."
+)
+@click.option("--producer", is_flag=True, help="The rules that `acl add --producer` makes.")
+@click.option("--consumer", is_flag=True, help="The rules that `acl add --consumer` makes.")
+@yes_option
+@cluster_options
+def remove(
+    *,
+    selection: Selection,
+    pattern_type: PatternType,
+    principals: tuple[str, ...],
+    host: str | None,
+    operations: tuple[str, ...],
+    permission: str | None,
+    producer: bool,
+    consumer: bool,
+    yes: bool,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """Remove rules. The rules that match are shown, and removed after confirmation."""
+    if not selection.resources:
+        pattern_type = PatternType.ANY  # all rules of the principals
+    access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer)
+    is_role = producer or consumer
+    if not selection.resources and not principals:
+        raise click.UsageError("name a resource (--topic, --group, --transactional-id, --cluster) or a --principal")
+    if is_role and (problem := access.problem(selection)) is not None:
+        raise click.UsageError(problem)
+    if is_role:
+        wanted = [
+            AclFilter(kind, name, pattern_type, operation=operation)
+            for kind, name, operation in access.rights(selection)
+        ]
+        permission = permission or "allow"
+    else:
+        wanted = [
+            each._replace(operation=operation)
+            for each in filters(selection, pattern_type)
+            for operation in access.operations or (Operation.ANY,)
+        ]
+    kept = Permission.ANY if permission is None else Permission[permission.upper()]
+    wanted = [
+        each._replace(principal=principal, host=host, permission=kept)
+        for each in wanted
+        for principal in principals or (None,)
+    ]
+    found = find(cluster, wanted)
+    if not found:
+        if not as_json:
+            say("no rules match: nothing was removed")
+        return
+    if not yes:
+        show_matching(found, as_json=as_json)
+    confirm(f"Remove {count_text(len(found), 'rule')}?", yes, refusal="nothing was removed")
+    for rule in delete(cluster, found):
+        print_result({**as_row(rule), "removed": True}, f"removed: {describe(rule)}", as_json=as_json)
+
+
+def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
+    """Before the question. JSON output has the rules that were removed, and no others."""
+    note("These rules match:")
+    if as_json:
+        note("\n".join(map(describe, rules)))
+    else:
+        print_rules(rules, as_json=False)
+
+
+@acl.command(
+    examples=[
+        ("may alice write to a topic?", "odradek acl check User:alice Write topic:orders"),
+        ("from one host", "odradek acl check User:bob Read group:billing --host 10.0.0.7"),
+        ("the cluster", "odradek acl check User:admin Alter cluster"),
+    ]
+)
+@click.argument("principal", metavar="PRINCIPAL", type=PRINCIPAL)
+@click.argument("operation", metavar="OPERATION", type=OPERATION)
+@click.argument("resource", metavar="RESOURCE", type=TEXT)
+@click.option(
+    "--host", metavar="ADDRESS", type=TEXT, default=WILDCARD,
+    help="Host of the principal. Without it, rules for single hosts do not count.",
+)  # fmt: skip
+@cluster_options
+@click.pass_context
+def check(
+    context: click.Context,
+    *,
+    principal: str,
+    operation: str,
+    resource: str,
+    host: str,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """Show whether a principal may do something, and which rule decides. The exit code is 1 if it may not.
+
+    RESOURCE is topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster. super.users
+    and allow.everyone.if.no.acl.found are read from a broker. If it does not show them, a note says so, and
+    `knows_settings` of the JSON output is false.
+    """
+    parsed = parse_resource(resource)
+    if parsed is None:
+        expected = "topic:NAME, group:NAME, transactional-id:ID, user:PRINCIPAL, delegation-token:ID or cluster"
+        raise click.UsageError(f"{resource}: expected {expected}")
+    kind, name = parsed
+    decision, knows_settings = check_access(cluster, principal, OPERATIONS[operation], kind, name, host)
+    if not knows_settings and not as_json:
+        note(UNKNOWN_SETTINGS)
+    if as_json:
+        rule = decision.binding
+        print_json(
+            {
+                "principal": principal,
+                "operation": operation,
+                "resource": resource,
+                "allowed": decision.is_allowed,
+                "reason": decision.reason.name.lower(),
+                "rule": None if rule is None else as_row(rule),
+                "knows_settings": knows_settings,
+            }
+        )
+    else:
+        verb = "may" if decision.is_allowed else "may not"
+        say(f"{principal} {verb} {operation} on {resource}")
+        say(f"  {explanation(decision)}")
+    if not decision.is_allowed:
+        context.exit(1)

@@ -1,0 +1,91 @@
+"""The brokers that `odradek demo` and `odradek up` start on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.conventions.failures import Failure
+from odradek.local.executable import command_name
+from odradek.local.ports import listening_error
+from odradek.local.running_broker import BrokerError, RunningBroker
+from odradek.local.running_cluster import RunningCluster
+from odradek.local.running_zookeeper import ZooKeeperDidNotStart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_BROKERS = 9  # each has a key of the demo
+SESSION_TIMEOUT_MS = 3000  # the death of a controller is noticed after this time
+
+brokers_option = click.option(
+    "--brokers",
+    type=click.IntRange(1, MOST_BROKERS),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Brokers on consecutive ports; more than one with a ZooKeeper, which needs Java.",
+)
+port_option = click.option(
+    "--port",
+    type=click.IntRange(min=0, max=65535),
+    default=9092,
+    show_default=True,
+    metavar="PORT",
+    help="Port of the broker; 0 for a free one.",
+)
+
+
+def check_ports(first: int, count: int, command: str) -> None:
+    """Raise a Failure that names another port if something listens on one of these. 0 stands for any free port."""
+    for port in range(first, first + count) if first else ():
+        error = listening_error(port)
+        if error is not None and error.errno != errno.EADDRINUSE:
+            raise Failure(f"cannot listen on 127.0.0.1:{port}: {error.strerror}")
+        if error is not None:
+            other = port + 100 if port + 100 < 65536 else 0
+            with_make = f' (with make: make up ARGS="--port {other}")' if command == "up" else ""
+            advice = f"choose another port: {command_name()} {command} --port {other}{with_make}"
+            raise Failure(f"127.0.0.1:{port} is in use; {advice}")
+
+
+@contextlib.contextmanager
+def local_broker(port: int, data_dir: str | None = None) -> Iterator[RunningBroker]:
+    running = RunningBroker(port=port, data_directory=data_dir)
+    try:
+        with _failures():
+            running.start()
+        yield running
+    finally:
+        running.close()
+
+
+@contextlib.contextmanager
+def local_cluster(count: int, port: int, data_dir: str | None = None) -> Iterator[RunningCluster]:
+    """ZooKeeper and brokers, of which any may be killed: the others acknowledge records."""
+    in_sync = 2 if count > 2 else 1
+    properties = {
+        "min.insync.replicas": in_sync,
+        "transaction.state.log.min.isr": in_sync,
+        "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
+    }
+    running = RunningCluster(count, properties, has_network=False, port=port, data_directory=data_dir)
+    try:
+        with _failures():
+            running.start()
+        yield running
+    finally:
+        running.close()
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except ZooKeeperDidNotStart as error:
+        raise Failure(f"ZooKeeper did not start: {error}") from None
+    except BrokerError as error:
+        raise Failure(error.reason) from None

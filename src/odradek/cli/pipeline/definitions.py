@@ -1,0 +1,200 @@
+"""`odradek pipeline init`, `validate`, `schema` and `graph`: definitions, without starting anything."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.output import print_json, say, strong
+from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.loading import ENGINES, choose, definition_options, load, name_option, require_packages
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
+from odradek.local.executable import command_name
+from odradek.pipelines.definition.parsing_values import PIPELINE_NAME, TOPIC_NAME
+from odradek.pipelines.examples.folders import copy_example, find_example
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.checked import Definition
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.places import Problem
+
+
+STARTER = "starter"  # the example that is copied, and the word in its files that becomes the name of the project
+LONGEST_NAME = 100
+
+
+@command(
+    "init",
+    examples=[
+        ("a project in ./shop", "odradek pipeline init shop"),
+        ("see it run", "odradek up ./shop"),
+    ],
+)
+@click.argument("name", metavar="NAME", type=TEXT)
+@format_option
+def init(name: str, as_json: bool) -> None:
+    """Write a project that runs at once, in a new folder.
+
+    A definition with its tests, sample records, a simulator and a live view, and a README with the commands to run.
+    NAME is the folder, the pipeline and the first word of its topics.
+    """
+    if not (PIPELINE_NAME.match(name) and TOPIC_NAME.match(name)) or len(name) > LONGEST_NAME:
+        raise Failure(f"'{name}' cannot name a pipeline; use letters, digits, dashes and underscores")
+    folder = Path(name)
+    if folder.exists():
+        raise Failure(f"{folder} exists; choose another name, or run it elsewhere")
+    files = copy_example(find_example(STARTER), folder, {STARTER: name})
+    if as_json:
+        print_json({"name": name, "folder": str(folder), "files": files})
+        return
+    odradek = command_name()
+    say(f"wrote {name}/: {', '.join(files)}")
+    say(f"check and test it:  cd {name} && {odradek} pipeline validate pipeline.yml && {odradek} pipeline test")
+    say(f"see it run:         {odradek} up ./{name}")
+    say(f"more in {name}/README.md")
+
+
+@command(
+    examples=[
+        ("one definition, or several", "odradek pipeline validate pipeline.yml"),
+        ("check for the realtime engine", "odradek pipeline validate pipeline.yml --engine realtime"),
+        ("the pipelines of a Python file", "odradek pipeline validate rigs.py"),
+        ("lines with errors", "odradek pipeline validate p.yml --format json | jq '.problems[].line'"),
+    ]
+)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
+@click.option("--engine", type=click.Choice(ENGINES), help="Check for this engine. Default: that of the definition.")
+@definition_options
+@format_option
+def validate(files: tuple[str, ...], engine: str | None, as_json: bool) -> None:
+    """Check definitions and report every error with its line.
+
+    Checks names, cycles, schemas, SQL, columns, watermarks, import paths, and what the engine supports. The exit code
+    is 1 if there is an error; warnings do not count.
+    """
+    wrong: Counter[str] = Counter()
+    for file in dict.fromkeys(files):
+        for definition in load(file, engine):
+            wrong[file] += sum(each.severity == "error" for each in definition.problems)
+            if as_json:
+                print_json(definition_object(file, definition))
+            else:
+                print_definition(file, definition)
+    if wrong.total():
+        raise Failure(f"{count_text(wrong.total(), 'error')} in {', '.join(+wrong)}")
+
+
+def definition_object(file: str, definition: Definition) -> dict[str, Any]:
+    return {
+        "file": file,
+        "pipeline": definition.pipeline.name if definition.pipeline is not None else None,
+        "valid": definition.is_sound,
+        "problems": [
+            {
+                "file": each.place.file,
+                "line": each.place.line,
+                "column": each.place.column,
+                "severity": str(each.severity),
+                "message": each.message,
+                "hint": each.hint,
+            }
+            for each in definition.problems
+        ],
+    }
+
+
+def print_definition(file: str, definition: Definition) -> None:
+    for each in definition.problems:
+        say(problem_line(each))
+    if definition.is_sound and definition.pipeline is not None:
+        say(f"{file}: {strong(definition.pipeline.name)} is valid: {', '.join(contents(definition.pipeline))}")
+
+
+def problem_line(problem: Problem) -> str:
+    colour = "red" if problem.severity == "error" else "yellow"
+    return f"{problem.place}: {click.style(f'{problem.severity}:', fg=colour, bold=True)} {problem.text}"
+
+
+def contents(found: Pipeline) -> list[str]:
+    counts = ((found.sources, "source"), (found.steps, "step"), (found.sinks, "sink"), (found.views, "view"))
+    return [count_text(len(things), noun) for things, noun in counts if things]
+
+
+@command(examples=[("for an editor that takes a file", "odradek pipeline schema > odradek.schema.json")])
+@format_option
+def schema(as_json: bool) -> None:
+    """Print the JSON Schema of definitions, for editors.
+
+    Editors with a YAML language server complete keys and mark unknown ones. `odradek pipeline validate` checks more.
+    With --format json it is one line.
+    """
+    require_packages()
+    from odradek.pipelines.definition.editor_schema import definition_schema
+
+    say(json.dumps(definition_schema(), indent=None if as_json else 2, ensure_ascii=False))
+
+
+@command(
+    examples=[
+        ("as text", "odradek pipeline graph pipeline.yml"),
+        ("as an SVG drawing", "odradek pipeline graph pipeline.yml --svg lineage.svg"),
+        ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
+    ]
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.option(
+    "--svg",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write an SVG drawing to this file; - for standard output.",
+)
+@name_option
+@definition_options
+@format_option
+def graph(file: str, svg: str | None, name: str | None, as_json: bool) -> None:
+    """Draw the lineage of a pipeline, from its sources to its sinks and views.
+
+    In JSON, every node comes after the nodes that it reads.
+    """
+    found = choose(file, load(file, None), name)
+    if svg is not None:
+        from odradek.pipelines.definition.drawing_svg import draw_svg
+
+        with click.open_file(svg, "w", encoding="utf-8") as output:
+            output.write(draw_svg(found))
+        if svg != "-" and not as_json:
+            say(f"drew {found.name} to {svg}")
+    if as_json:
+        print_json(graph_object(found))
+    elif svg is None:
+        from odradek.pipelines.definition.drawing import draw_text
+
+        say(draw_text(found))
+
+
+def graph_object(found: Pipeline) -> dict[str, Any]:
+    from odradek.pipelines.definition.lineage import lineage_of
+
+    nodes = lineage_of(found)
+    return {
+        "pipeline": found.name,
+        "engine": str(found.engine),
+        "delivery": str(found.delivery),
+        "nodes": [
+            {
+                "id": node.id,
+                "kind": str(node.kind),
+                "name": node.name,
+                "detail": node.detail,
+                "inputs": list(node.inputs),
+            }
+            for node in nodes
+        ],
+    }

@@ -1,0 +1,249 @@
+"""`odradek client`: the metrics that clients push to the brokers (KIP-714)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.errors import check
+from odradek.admin.telemetry import id_text, parse_id, read_instances
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import group
+from odradek.cli.framework.output import note_missing, print_columns, print_json, print_list, print_result, say, strong
+from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.framework.times import DurationType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import age_text
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.telemetry import FoundInstance
+    from odradek.protocol.messages.describe_client_telemetry import TelemetryValue
+
+KINDS = ("gauge", "sum", "histogram")
+CLIENT_METRICS = 16
+SETTINGS = ("interval.ms", "metrics", "match")
+
+
+@group(
+    "client",
+    examples=[
+        (
+            "ask all clients for all metrics, every 10 seconds",
+            "odradek client subscribe all --metrics '*' --interval 10s",
+        ),
+        ("which clients push", "odradek client list"),
+        ("the latest values of one", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw"),
+    ],
+)
+def client() -> None:
+    """Show the metrics that clients push, and choose which they push.
+
+    Clients with KIP-714 push: Java from 3.7, librdkafka from 2.5. `list` and `describe` need Odradek's brokers.
+    """
+
+
+@client.command(
+    "list",
+    short_help="List the clients that push their metrics.",
+    examples=[("clients, the last push first", "odradek client list")],
+)
+@cluster_options
+def list_clients(cluster: Cluster, as_json: bool) -> None:
+    """List the clients that push their metrics, or that have requested their subscription."""
+    instances, missing = read_instances(cluster)
+    note_missing(missing, "clients")
+    found = sorted(instances, key=lambda each: -each.instance.last_push_ms)
+    now_ms = int(time.time() * 1000)
+    print_list(
+        map(as_object, found),
+        ["INSTANCE", "CLIENT ID", "SOFTWARE", "ADDRESS", "BROKER", "PUSHES", "METRICS", "LAST PUSH"],
+        [
+            (
+                id_text(each.instance.instance_id),
+                each.instance.client_id or "",
+                f"{each.instance.software_name} {each.instance.software_version}",
+                f"{each.instance.host}:{each.instance.port}",
+                each.broker_id,
+                each.instance.pushes,
+                each.instance.series,
+                f"{age_text(max(now_ms - each.instance.last_push_ms, 0))} ago" if each.instance.pushes else "never",
+            )
+            for each in found
+        ],
+        otherwise="no client has requested its subscription; clients do so some seconds after they have connected",
+        as_json=as_json,
+    )
+
+
+def as_object(found: FoundInstance) -> dict[str, Any]:
+    instance = found.instance
+    return {
+        "instance_id": id_text(instance.instance_id),
+        "client_id": instance.client_id,
+        "software_name": instance.software_name,
+        "software_version": instance.software_version,
+        "host": instance.host,
+        "port": instance.port,
+        "broker": found.broker_id,
+        "subscription_id": instance.subscription_id,
+        "push_interval_ms": instance.push_interval_ms,
+        "requested_metrics": list(instance.requested_metrics),
+        "last_error": ErrorCode(instance.last_error).name,
+        "last_push_ms": instance.last_push_ms if instance.pushes else None,
+        "pushes": instance.pushes,
+        "received_bytes": instance.received_bytes,
+        "metrics": instance.series,
+        "dropped_metrics": instance.dropped_series,
+    }
+
+
+@client.command(
+    examples=[
+        ("all metrics of a client", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw"),
+        ("those whose names have a text", "odradek client describe Wx6hXBUsRYuiVrYqnvfDEw --name latency"),
+    ]
+)
+@click.argument("instance", metavar="INSTANCE", type=TEXT)
+@click.option("--name", metavar="TEXT", type=TEXT, default="", help="Only metrics whose names have this text.")
+@cluster_options
+def describe(instance: str, name: str, cluster: Cluster, as_json: bool) -> None:
+    """Show the latest metrics of a client. Sums and histograms are totals since its first push to the broker."""
+    found, missing = read_instances(cluster, parse_id(instance))
+    note_missing(missing, "clients")
+    if not found:
+        raise Failure(f"no broker knows the client instance {instance}; `odradek client list` shows them")
+    latest = max(found, key=lambda each: each.instance.last_push_ms)
+    values = sorted((each for each in latest.instance.values if name in each.name), key=lambda each: each.name)
+    if as_json:
+        print_json({**as_object(latest), "values": [value_object(each) for each in values]})
+        return
+    client = latest.instance
+    software = f"{client.software_name} {client.software_version}"
+    say(f"{strong(client.client_id or instance)}  {software}, broker {latest.broker_id}")
+    print_columns(
+        ["METRIC", "VALUE", "KIND", "ATTRIBUTES"],
+        [(each.name, f"{each.value:g}", KINDS[each.kind], attributes_text(each)) for each in values],
+    )
+
+
+def value_object(value: TelemetryValue) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "name": value.name,
+        "kind": KINDS[value.kind],
+        "value": value.value,
+        "attributes": {each.name: each.value for each in value.attributes},
+    }
+    return shown | ({"count": value.count} if KINDS[value.kind] == "histogram" else {})
+
+
+def attributes_text(value: TelemetryValue) -> str:
+    return ", ".join(f"{each.name}={each.value}" for each in value.attributes)
+
+
+SET, DELETE = 0, 1
+
+
+@client.command(
+    short_help="Ask clients for metrics.",
+    examples=[
+        ("all metrics of all clients, every 10 seconds", "odradek client subscribe all --metrics '*' --interval 10s"),
+        (
+            "metrics of the producers and consumers of one application",
+            "odradek client subscribe shop --metrics org.apache --match client_id=shop",
+        ),
+    ],
+)
+@click.argument("name", metavar="NAME", type=TEXT)
+@click.option("--metrics", type=TEXT, metavar="PREFIX,…", required=True, help="Prefixes of metric names; '*' is all.")
+@click.option(
+    "--interval",
+    "interval_ms",
+    type=DurationType(),
+    metavar="DURATION",
+    default="5m",
+    show_default=True,
+    help="How often clients push, from 100 ms to 1 h.",
+)
+@click.option(
+    "--match",
+    "matches",
+    type=TEXT,
+    metavar="ATTRIBUTE=PATTERN",
+    multiple=True,
+    help="Only clients whose client_id, client_software_name, client_software_version, client_source_address, "
+    "client_source_port or client_instance_id matches. Repeatable: all must match.",
+)
+@cluster_options
+def subscribe(
+    name: str, metrics: str, interval_ms: int, matches: tuple[str, ...], cluster: Cluster, as_json: bool
+) -> None:
+    """Let clients push metrics. A subscription of the same name is replaced."""
+    settings = {"metrics": metrics, "interval.ms": str(interval_ms), "match": ",".join(matches)}
+    alter(cluster, name, {key: value or None for key, value in settings.items()})
+    text = f"clients get the subscription {name} within 5 minutes; with the first one, when they connect again"
+    print_result({"subscription": name, **settings}, text, as_json=as_json)
+
+
+@client.command(short_help="Ask for them no more.", examples=[("", "odradek client unsubscribe all")])
+@click.argument("name", metavar="NAME", type=TEXT)
+@cluster_options
+def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
+    """Remove a subscription."""
+    alter(cluster, name, dict.fromkeys(SETTINGS))
+    print_result({"subscription": name, "removed": True}, f"removed the subscription {name}", as_json=as_json)
+
+
+@client.command(short_help="List what clients are asked for.", examples=[("", "odradek client subscriptions")])
+@cluster_options
+def subscriptions(cluster: Cluster, as_json: bool) -> None:
+    """List the subscriptions."""
+    requests = BrokerRequests(cluster)
+    listed = requests.ask_any(ListConfigResourcesRequest(), ListConfigResourcesResponse, 0)
+    check(listed.error_code, None, "subscriptions")
+    names = sorted(each.resource_name for each in listed.config_resources)
+    resources = [
+        DescribeConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=None)
+        for name in names
+    ]
+    described = requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
+    found = {
+        result.resource_name: {each.name: each.value or "" for each in result.configs} for result in described.results
+    }
+    print_list(
+        [{"subscription": name, **found[name]} for name in names],
+        ["NAME", *map(str.upper, SETTINGS)],
+        [(name, *(found[name].get(each, "") for each in SETTINGS)) for name in names],
+        otherwise="there are no subscriptions; `odradek client subscribe` adds one",
+        as_json=as_json,
+    )
+
+
+def alter(cluster: Cluster, name: str, settings: Mapping[str, str | None]) -> None:
+    """Set the settings of a subscription; None removes one. A subscription without settings does not exist."""
+    configs = [
+        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+        for key, value in settings.items()
+    ]
+    resource = AlterConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    (result,) = BrokerRequests(cluster).ask_controller(request, IncrementalAlterConfigsResponse, 1).responses
+    check(result.error_code, result.error_message, f"subscription {name}")

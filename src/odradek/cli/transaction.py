@@ -1,0 +1,266 @@
+"""`odradek transaction`: list, describe and abort transactions, and find those that hang."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.admin.transactions import (
+    abort_transaction,
+    describe_transaction,
+    live_brokers,
+    partition_leaders,
+    read_open_transactions,
+    transaction_object,
+    without_known,
+)
+from odradek.admin.transactions import list_transactions as find_transactions
+from odradek.cli.client.name_completion import complete_topics
+from odradek.cli.client.options import cluster_options, topic_argument, transactional_ids_argument
+from odradek.cli.framework.commands import group
+from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.options import state_option
+from odradek.cli.framework.output import (
+    faint,
+    note_missing,
+    print_columns,
+    print_json,
+    print_list,
+    print_result,
+    say,
+    strong,
+)
+from odradek.cli.framework.parameter_types import OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
+from odradek.cli.framework.times import DurationType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, count_text, iso_text
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.admin.cluster import Cluster
+from odradek.admin.transactions import OpenTransaction
+
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
+LARGEST_TIMEOUT = "15m"  # the default of transaction.max.timeout.ms
+
+
+@group(
+    "transaction",
+    examples=[
+        ("transactions that have been open for a minute", "odradek transaction list --open-for 1m"),
+        ("coordinator, state, partitions", "odradek transaction describe billing-1"),
+        ("transactions that hold back read_committed consumers for ever", "odradek transaction find-hanging"),
+    ],
+)
+def transaction() -> None:
+    """List, describe and abort transactions, and find those that hang."""
+
+
+@transaction.command(
+    "list",
+    short_help="List the transactional ids of the cluster.",
+    examples=[
+        ("every transactional id", "odradek transaction list"),
+        ("transactions that have been open for a minute", "odradek transaction list --open-for 1m"),
+        ("by a regular expression", "odradek transaction list --pattern 'billing-.*' --state Ongoing"),
+    ],
+)
+@state_option("transactions", STATES)
+@click.option(
+    "--producer-id",
+    "producer_ids",
+    type=NumberType(0, INT64_MAX),
+    metavar="N",
+    multiple=True,
+    help="Only the transactions of this producer id. Repeatable.",
+)
+@click.option(
+    "--open-for",
+    "open_for_ms",
+    type=DurationType(),
+    metavar="DURATION",
+    help="Only transactions that have been open for longer, such as 30s or 1h.",
+)
+@click.option(
+    "--pattern",
+    type=TEXT,
+    metavar="REGEX",
+    help="Only transactional ids that match this regular expression (RE2) as a whole.",
+)
+@cluster_options
+def list_transactions(
+    states: tuple[str, ...],
+    producer_ids: tuple[int, ...],
+    open_for_ms: int | None,
+    pattern: str | None,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """List the transactional ids of the cluster, with coordinator, producer id and state."""
+    missing: dict[int, str] = {}
+    found = find_transactions(
+        cluster.requests,
+        live_brokers(cluster.requests).values(),
+        # Brokers compare the time since the last start, also of transactions that have ended.
+        states=states or (OPEN_STATES if open_for_ms is not None else ()),
+        producer_ids=producer_ids,
+        open_for_ms=-1 if open_for_ms is None else open_for_ms,
+        pattern=pattern,
+        missing=missing,
+    )
+    note_missing(missing, "transactions")
+    rows = [(each.transactional_id, each.coordinator.broker_id, each.producer_id, each.state) for each in found]
+    is_filtered = bool(states or producer_ids or open_for_ms is not None or pattern)
+    nothing = (
+        "no such transactions" if is_filtered else "no transactions; a producer with a transactional.id begins them"
+    )
+    if not rows and not as_json and not cluster.may(Operation.DESCRIBE):
+        nothing = f"no transactions that {cluster.principal} may describe; an admin allows it with `odradek acl add`"
+    print_list(
+        [dict(zip(("transactional_id", "coordinator", "producer_id", "state"), row, strict=True)) for row in rows],
+        ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],
+        rows,
+        otherwise=nothing,
+        as_json=as_json,
+    )
+
+
+@transaction.command(
+    short_help="Show the state and the partitions of transactions.",
+    examples=[
+        ("coordinator, state, partitions", "odradek transaction describe billing-1"),
+        ("the state, for a script", "odradek transaction describe billing-1 --format json | jq -r .state"),
+    ],
+)
+@transactional_ids_argument
+@cluster_options
+def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
+    """Show coordinator, state, timeout, start and partitions of transactions."""
+    for number, name in enumerate(dict.fromkeys(names)):
+        described = transaction_object(*describe_transaction(cluster.requests, name), now_ms=int(time.time() * 1000))
+        if as_json:
+            print_json(described)
+        else:
+            if number:
+                say()
+            print_transaction(described)
+
+
+def print_transaction(described: dict[str, Any]) -> None:
+    facts = [described["state"], f"timeout {age_text(described['timeout_ms'])}"]
+    if described["partitions"]:
+        facts.append(count_text(len(described["partitions"]), "partition"))
+    say(f"{strong(described['transactional_id'])}  {' · '.join(facts)}")
+    began = []
+    if described["start_ms"] is not None:
+        began = [f"began {iso_text(described['start_ms'])}, {age_text(described['duration_ms'])} ago"]
+    producer = f"producer {described['producer_id']}, epoch {described['producer_epoch']}"
+    say(" · ".join([*began, producer, faint(f"coordinator {described['coordinator']}")]))
+    if described["partitions"]:
+        say()
+        print_columns(["TOPIC", "PARTITION"], [(each["topic"], each["partition"]) for each in described["partitions"]])
+
+
+@transaction.command(
+    short_help="Abort a transaction that is open in a partition.",
+    examples=[
+        ("partition and start offset as find-hanging prints them", "odradek transaction find-hanging"),
+        ("", "odradek transaction abort orders --partition 2 --start-offset 1041"),
+    ],
+)
+@topic_argument
+@click.option("--partition", "-p", type=PARTITION, metavar="N", required=True, help="The partition.")
+@click.option(
+    "--start-offset", type=OFFSET, metavar="N", required=True, help="Offset of the transaction's first record there."
+)
+@yes_option
+@cluster_options
+def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Cluster, as_json: bool) -> None:
+    """Abort a transaction that is open in a partition, by its first offset there.
+
+    The leader of the partition writes an abort marker, so that read_committed consumers can pass. The coordinator
+    is not involved: abort only transactions that `find-hanging` shows. Others may be committed later in part.
+    """
+    leaders = partition_leaders(cluster, [topic])
+    cluster.choose_partitions(topic, [partition])
+    if (topic, partition) not in leaders:
+        raise Failure(f"{topic}-{partition} has no leader")
+    found = read_open_transactions(cluster.requests, {(topic, partition): leaders[topic, partition]})
+    chosen = next((each for each in found if each.start_offset == start_offset), None)
+    if chosen is None:
+        offsets = ", ".join(str(each.start_offset) for each in found)
+        has = f"transactions are open from offset {offsets}" if found else "no transaction is open there"
+        raise Failure(f"no transaction of {topic}-{partition} begins at offset {start_offset}; {has}")
+    confirm(f"Abort the transaction of producer {chosen.producer_id} in {topic}-{partition}?", yes)
+    abort_transaction(cluster.requests, chosen)
+    aborted = {"topic": topic, "partition": partition, "start_offset": start_offset, "producer_id": chosen.producer_id}
+    text = f"aborted the transaction of producer {chosen.producer_id} in {topic}-{partition}"
+    print_result(aborted, text, as_json=as_json)
+
+
+@transaction.command(
+    "find-hanging",
+    short_help="Find open transactions that no coordinator knows.",
+    examples=[
+        ("in all partitions of the cluster", "odradek transaction find-hanging"),
+        ("in a topic", "odradek transaction find-hanging --topic orders"),
+        ("if brokers allow transactions of an hour", "odradek transaction find-hanging --max-timeout 1h"),
+    ],
+)
+@click.option("--broker-id", type=NumberType(0, INT32_MAX), metavar="N", help="Only partitions that this broker leads.")
+@click.option(
+    "--topic", type=TOPIC_NAME, metavar="TOPIC", shell_complete=complete_topics, help="Only partitions of this topic."
+)
+@click.option(
+    "--max-timeout",
+    "max_timeout_ms",
+    type=DurationType(),
+    default=LARGEST_TIMEOUT,
+    show_default=True,
+    metavar="DURATION",
+    help="The brokers' transaction.max.timeout.ms: younger transactions are not examined.",
+)
+@cluster_options
+def find_hanging(
+    broker_id: int | None, topic: str | None, max_timeout_ms: int, cluster: Cluster, as_json: bool
+) -> None:
+    """Find transactions that are open in a partition for longer than --max-timeout, and that no coordinator knows.
+
+    Such a transaction holds back read_committed consumers of its partition. `odradek transaction abort` ends it.
+    """
+    brokers = live_brokers(cluster.requests)
+    if broker_id is not None and broker_id not in brokers:
+        raise Failure(f"there is no broker {broker_id}; `odradek cluster info` shows those that run")
+    leaders = partition_leaders(cluster, [topic] if topic is not None else cluster.topic_names())
+    chosen = {key: leader for key, leader in leaders.items() if broker_id in (None, leader.broker_id)}
+    now_ms = int(time.time() * 1000)
+    found = read_open_transactions(cluster.requests, chosen)
+    old = [each for each in found if now_ms - each.last_timestamp_ms > max_timeout_ms]
+    hanging = without_known(cluster.requests, brokers.values(), old)
+    print_list(
+        [as_object(each, now_ms) for each in hanging],
+        ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER ID", "EPOCH", "OPEN FOR"],
+        [
+            (each.topic, each.partition, each.start_offset, each.producer_id, each.producer_epoch,
+             age_text(now_ms - each.last_timestamp_ms))
+            for each in hanging
+        ],
+        otherwise="no hanging transactions",
+        as_json=as_json,
+    )  # fmt: skip
+
+
+def as_object(found: OpenTransaction, now_ms: int) -> dict[str, str | int]:
+    return {
+        "topic": found.topic,
+        "partition": found.partition,
+        "start_offset": found.start_offset,
+        "producer_id": found.producer_id,
+        "producer_epoch": found.producer_epoch,
+        "coordinator_epoch": found.coordinator_epoch,
+        "last_timestamp_ms": found.last_timestamp_ms,
+        "open_for_ms": now_ms - found.last_timestamp_ms,
+    }

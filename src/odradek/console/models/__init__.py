@@ -1,0 +1,1 @@
+"""What the watches keep of a cluster: samples, pipelines, pumps. Pure and bounded."""

@@ -1,0 +1,1 @@
+"""Records of topics as the console handles them: read, decoded, masked, filtered. Pure."""
