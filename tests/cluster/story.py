@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +49,19 @@ class Result(NamedTuple):
     digest: str
 
 
+class _UnexpectedErrors(logging.Handler):
+    """What brokers log with a traceback and retry: only disks may fail so."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._problems = problems
+
+    def emit(self, record: logging.LogRecord) -> None:
+        problem = record.exc_info[1] if record.exc_info else None
+        if problem is not None and not isinstance(problem, OSError):
+            self._problems.append(f"logged: {record.getMessage()}: {problem!r}")
+
+
 class Story(WatchedCluster):
     faulty_s = FAULTY_S
 
@@ -60,12 +74,15 @@ class Story(WatchedCluster):
         self._requests: set[asyncio.Task[bytes | None]] = set()
 
     def run(self) -> Result:
+        logger, errors = logging.getLogger("odradek"), _UnexpectedErrors(self._problems)
+        logger.addHandler(errors)
         try:
             self._loop.run_until_complete(self._live())
         except Violation as problem:
             self._problems.append(str(problem))
         finally:
             self._close()
+            logger.removeHandler(errors)
         found = [*self._problems, *anomalies(self._history)]
         digest = hashlib.sha256(repr((self._history, self.events)).encode()).hexdigest()
         return Result(found, self._history, self.events, self._clients.requests, digest)

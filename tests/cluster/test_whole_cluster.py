@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.replica.housekeeping import Housekeeping
 from tests.cluster.planted_bugs import BUGS
 from tests.cluster.story import tell
 from tests.replication.planted_bugs import seeds_until_found
@@ -54,6 +55,14 @@ def test_nothing_is_lost_and_transactions_are_whole(seed: int) -> None:
 @pytest.mark.parametrize("seed", KEPT_SEEDS)
 def test_seeds_that_found_errors(seed: int) -> None:
     check(seed)
+
+
+def test_an_error_that_a_broker_only_logs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise KeyError("planted")
+
+    monkeypatch.setattr(Housekeeping, "_remove_files", fail)
+    assert "logged: periodic work failed: KeyError('planted')" in tell(0).anomalies
 
 
 @pytest.mark.soak

@@ -346,6 +346,29 @@ def test_each_compaction_of_a_long_round_goes_by_its_own_time(
     assert all(abs(job_ms - now_ms) <= 1 for job_ms, now_ms in times)
 
 
+def test_a_failed_compaction_is_tried_again_in_a_long_round(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    directories = []
+
+    def fail_at_first(context: BackgroundContext, job: CompactionJob) -> Iterator[Any]:
+        directories.append(job.directory)
+        if len(directories) == 1:
+            raise RuntimeError("once")
+        broker.simulation.clock.advance(BACKOFF_SECONDS * 1000)
+        yield from compact(context, job)
+
+    monkeypatch.setattr("odradek.replica.compaction.compact", fail_at_first)
+    for topic in (name, "other"):
+        fill(broker, topic)
+    pass_time(broker, 3)  # only what is on the disk is compacted
+    compaction = compaction_of(broker)
+    broker.run(compaction.run(NOW_MS))
+    broker.run(asyncio.wait(compaction._rounds._running.values()))
+    assert directories == [f"/data/{name}-0", "/data/other-0", f"/data/{name}-0"]
+    caplog.clear()
+
+
 def follow_another(broker: SimulatedBroker, topic: str) -> Partition:
     change_partition(broker, topic, 0, leader=ELSEWHERE, replicas=(HERE, ELSEWHERE))
     return broker.partition(topic)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+SHORTEST_BACKOFF_MS = 1_000  # after a failure
+
 
 class Assessed(NamedTuple):
     """A log that is worth compacting, and the segments that it had when it was assessed."""
@@ -83,7 +85,7 @@ class Compaction:
         begun_ms = clock.monotonic_ms()
 
         def current_ms() -> int:
-            """Rounds of a busy directory have no end: tombstones must expire meanwhile."""
+            """The round of a busy directory may have no end: tombstones must expire in it."""
             return now_ms + int(clock.monotonic_ms() - begun_ms)
 
         for directory in dict.fromkeys(partition.directory for partition in self._table if is_rolled(partition)):
@@ -146,9 +148,11 @@ class Compaction:
     # One round: until no log of the directory is worth compacting
 
     async def _compact_all(self, directory: LogDirectory, current_ms: Callable[[], int]) -> None:
-        failed_partitions: set[Partition] = set()
+        failed_ms: dict[Partition, int] = {}  # when the compaction of a log failed
         while not self._is_stopped:
-            assessed = await self._choose(directory, current_ms(), failed_partitions)
+            now_ms, backoff_ms = current_ms(), max(self._broker_config().log_cleaner_backoff_ms, SHORTEST_BACKOFF_MS)
+            waiting = {each for each, at_ms in failed_ms.items() if now_ms - at_ms < backoff_ms}
+            assessed = await self._choose(directory, now_ms, waiting)
             if assessed is None:
                 return
             async with self._turn:
@@ -160,7 +164,7 @@ class Compaction:
             if is_compacted and is_clean:
                 await self._checkpoint(directory)
             else:
-                failed_partitions.add(partition)
+                failed_ms[partition] = current_ms()
 
     def _is_current(self, assessed: Assessed) -> bool:
         """Whether the log is as it was assessed: it may have changed before its turn came. New segments do not count:
@@ -215,8 +219,8 @@ class Compaction:
             log.error("the compaction of a log failed and will be tried again", log=name, exc_info=problem)
         return False
 
-    async def _choose(self, directory: LogDirectory, now_ms: int, failed_partitions: set[Partition]) -> Assessed | None:
-        """The log with the largest dirty part."""
+    async def _choose(self, directory: LogDirectory, now_ms: int, waiting: set[Partition]) -> Assessed | None:
+        """The log with the largest dirty part, without those that failed and wait for another attempt."""
         candidates = [
             partition
             for partition in self._table
@@ -225,7 +229,7 @@ class Compaction:
             and partition.is_online
             and not partition.log.is_truncating
             and partition.move is None  # a tombstone must not go while the copy has the records that it deletes
-            and partition not in failed_partitions
+            and partition not in waiting
             and partition not in self._damaged
             and partition.log.segments[-1].base_offset > self._first_dirty_offset(partition)
         ]
