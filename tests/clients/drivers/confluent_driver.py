@@ -228,6 +228,8 @@ class ConfluentDriver(ConfluentTransactions):
                 quiet_at = time.monotonic() + arguments["quiet_ms"] / 1000
             for message in found:
                 partition, offset, error = message.partition(), message.offset(), message.error()
+                assert partition is not None
+                assert offset is not None
                 if error is not None:
                     errors[partition] = f"at {offset}: {error}"
                 else:
