@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
-from odradek.pipelines.spark import querying
+from odradek.pipelines.spark import previewing, querying
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer_of, ask, distinct_names
 from odradek.pipelines.spark.topics import BrokersUnavailable, Cluster, check_topics
+from tests.clients.wire.connection import Connection
+from tests.clients.wire.requests import produce
 from tests.pipelines.spark.stage import WAIT_S
+from tests.protocol.malformed_batches import batch, records
 
 if TYPE_CHECKING:
     from odradek.pipelines.spark.querying import Answer
@@ -31,6 +34,7 @@ steps:
 sinks: {out: {from: late, topic: "@out"}}
 views: {last: {from: readings, key: [id]}}
 """
+CUT_OFF = batch(records(2) + b"\x0f", 3)  # a broker that does not check every record stores it
 RECORDS = [
     {"id": 1, "at": "2026-01-01T12:00:00Z", "tags": ["a"]},
     {"id": 2, "at": "2026-01-01T13:00:00Z", "more": {"b": 1.5}},
@@ -102,6 +106,29 @@ def test_what_spark_refuses_is_reported_in_a_sentence(stage: Stage, monkeypatch:
         querying.answer("select nam from (select 1 as name)", context, {}, "local", print),
     ):
         pass
+
+
+def test_a_batch_that_cannot_be_read_is_reported_with_its_partition(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = stage.spark.newSession()
+    monkeypatch.setattr(session, "stop", lambda: None)  # the tests share it
+    for module in (querying, previewing):
+        monkeypatch.setattr(module, "start_session", lambda *_all, **_named: session)
+    topic = stage.create("in", 1)
+    with Connection(stage.bootstrap_servers) as connection:
+        assert produce(connection, topic, CUT_OFF).error == "NONE"
+    with (
+        pytest.raises(PipelineError, match=f"from {topic}-0; `odradek consume {topic} -p 0 -e` names its offset$"),
+        previewing.preview(stage.pipeline(DEFINITION), "late", 9, {}, print) as answer,
+    ):
+        list(answer.rows)
+    context = QueryContext(Pipeline("sql", bootstrap_servers=stage.bootstrap_servers))
+    with (
+        pytest.raises(PipelineError, match=f"{topic}-0"),
+        querying.answer(f"select value from `{topic}`", context, {}, "local", print) as answer,
+    ):
+        list(answer.rows)
 
 
 def test_columns_of_one_name_are_reported_apart() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.secrets import without_url_passwords
@@ -16,7 +17,9 @@ JAVA_CLASS = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
 TRACEBACK = "Traceback (most recent call last)"
 LIBRARIES = re.compile(r"[/\\](?:site-packages|odradek[/\\]pipelines|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
 AWAITED = "Exception thrown in awaitResult"  # Spark's words for a failure of another thread, which is the cause
+UNREADABLE = re.compile(r"fetching the next record from (\S+)-(\d+)\. .*")  # of Kafka's Java client
 LONGEST = 400
+SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the second one of a job whose rows are collected
 
 
 class PipelineError(Exception):
@@ -84,6 +87,7 @@ def plain_text(text: str) -> str:
     for _ in range(3):
         text = JAVA_CLASS.sub("", CONDITION.sub("", text.strip()))
     text = without_url_passwords(" ".join(text.split()))
+    text = UNREADABLE.sub(r"fetching the next record from \1-\2; `odradek consume \1 -p \2 -e` names its offset", text)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import Start, TopicOrigin
@@ -17,7 +16,7 @@ from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.compiling import Tables
-from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.hidden_columns import without_hidden
 from odradek.pipelines.spark.querying import Answer, answer_of
@@ -76,7 +75,7 @@ def prepared(
     try:
         ship_modules(session, pipeline)
         yield session, recent, chosen, cluster
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise PipelineError(plain_message(error)) from error
     finally:
         session.stop()

@@ -31,7 +31,7 @@ from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.direct_expressions import NotDirect
 from odradek.pipelines.spark.direct_queries import answer_directly, as_objects
-from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.failures import SPARK_ERRORS, PipelineError, plain_message
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.session import start_session
@@ -243,7 +243,7 @@ def answer(
         raise PipelineError(f"Spark did not start: {plain_message(error)}; it needs Java 17") from error
     try:
         yield ask(session, text, readers)
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         raise PipelineError(plain_message(error)) from error
     finally:
         session.stop()

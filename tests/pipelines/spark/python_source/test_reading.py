@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,6 +14,11 @@ from confluent_kafka import Producer
 from odradek.pipelines.spark.python_source import reading
 from odradek.pipelines.spark.python_source.offsets import OffsetRange, Partition
 from odradek.pipelines.spark.python_source.reading import RecordsMissing, headers_of, read_range
+from odradek.protocol.compression import Compression
+from odradek.testing import broker
+from tests.clients.wire.connection import Connection
+from tests.clients.wire.requests import create_topic, produce
+from tests.protocol.malformed_batches import batch, records
 
 if TYPE_CHECKING:
     from tests.pipelines.spark.python_source.cluster import Topics
@@ -85,8 +93,43 @@ def test_a_log_that_is_too_short_is_not_waited_for_for_ever(topics: Topics, monk
     topics.produce("t", [b"x"])
     assert len(topics.rows(topics.options(), 0, 1)) == 1  # connects its consumer
     monkeypatch.setattr(reading, "STALLED_S", 3.0)
-    with pytest.raises(RecordsMissing, match=r"returned no record for .* at offset 1; the range ends at 3"):
+    with pytest.raises(RecordsMissing, match=r"-t-0 cannot be read at offset 1: no record for .*; the range ends at 3"):
         topics.rows(topics.options(), 0, 3)
+
+
+READING = """
+import os, sys
+from odradek.pipelines.spark.python_source import reading
+from odradek.pipelines.spark.python_source.offsets import OffsetRange, Partition
+from odradek.pipelines.spark.python_source.options import TopicOptions
+options = TopicOptions.of({"kafka.bootstrap.servers": sys.argv[1]})
+reading.STALLED_S = 2.0
+try:
+    list(reading.read_range(options, OffsetRange(Partition("t", int(sys.argv[2])), 0, 2)))
+except reading.RecordsMissing as error:
+    print(error, flush=True)
+    os._exit(0)  # as workers of Spark do: the library does not return from a close, either
+"""
+
+
+def test_a_batch_at_which_the_client_library_hangs_or_stops_is_named_in_time() -> None:
+    """It may hang before it has returned the records before the batch."""
+    good = batch(records(1), 1)
+    batches = [batch(b"x", 1, attributes=Compression.GZIP), batch(b"\x7f" + bytes(30), 1)]
+    with (
+        broker({"produce.validation": "header"}) as running,
+        Connection(running.bootstrap_servers) as connection,
+    ):
+        assert create_topic(connection, "t", len(batches)) == "NONE"
+        for number, data in enumerate(batches):
+            assert [produce(connection, "t", each, number).error for each in (good, data, good)] == ["NONE"] * 3
+            command = [sys.executable, "-c", READING, running.bootstrap_servers, str(number)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert re.match(
+                rf"t-{number} cannot be read at offset ([01]): no record for 2 s; the range ends at 2\. "
+                rf"`odradek consume t -p {number} -o \1 -n 1000` names a batch that is corrupt",
+                done.stdout,
+            )
 
 
 def test_transactions_leave_gaps(topics: Topics) -> None:

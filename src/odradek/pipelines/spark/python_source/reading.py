@@ -116,14 +116,20 @@ def messages(consumer: Any, options: TopicOptions, wanted: OffsetRange) -> Itera
                 next_offset = offset_after_loss(options, wanted, next_offset)
                 consumer.assign([TopicPartition(*wanted.partition, next_offset)])
             elif not error.retriable() and error.code() not in TRANSIENT_ERRORS:
-                raise RecordsMissing(f"{wanted.partition} cannot be read: {error.str()}")
+                raise unread(wanted, next_offset, error.str())
         if found:
             give_up_at = time.monotonic() + STALLED_S
         elif time.monotonic() > give_up_at:
-            raise RecordsMissing(
-                f"{wanted.partition} returned no record for {STALLED_S:.0f} s at offset {next_offset}; "
-                f"the range ends at {wanted.end}"
-            )
+            raise unread(wanted, next_offset, f"no record for {STALLED_S:.0f} s; the range ends at {wanted.end}")
+
+
+def unread(wanted: OffsetRange, offset: int, problem: str) -> RecordsMissing:
+    """At a corrupt batch, the client library may stop without an error and without the records before it."""
+    topic, number = wanted.partition
+    return RecordsMissing(
+        f"{wanted.partition} cannot be read at offset {offset}: {problem}. `odradek consume {topic} -p {number} -o "
+        f"{offset} -n 1000` names a batch that is corrupt; on_data_loss: skip passes over it after `odradek topic trim`"
+    )
 
 
 def offset_after_loss(options: TopicOptions, wanted: OffsetRange, offset: int) -> int:
