@@ -61,6 +61,6 @@ def test_both_set_show_and_remove_the_same_quotas(
 def test_both_know_quotas_of_addresses(kafka_configs: Callable[..., str], odradek: Callable[..., Ran]) -> None:
     of_address = ("--entity-type", "ips", "--entity-name", "192.0.2.77")
     kafka_configs("--alter", "--add-config", "connection_creation_rate=9000", *of_address)
-    assert "9 000 connections/s" in odradek("quota", "list", "--ip", "192.0.2.77").output
+    assert "9,000 connections/s" in odradek("quota", "list", "--ip", "192.0.2.77").output
     assert odradek("quota", "remove", "--ip", "192.0.2.77").code == 0
     assert "connection_creation_rate" not in kafka_configs("--describe", *of_address)

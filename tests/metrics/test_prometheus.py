@@ -72,7 +72,8 @@ def test_alerts_fire_in_time_and_only_then(tmp_path: Path, to_the_end: bool) -> 
 def write_and_read(bootstrap_servers: str, is_over: threading.Event) -> None:
     """Records of an idempotent and a transactional producer, read by a group, and a request that is refused."""
     new = NewTopic(TOPIC, 3, config={"flush.messages": "1"})
-    AdminClient({"bootstrap.servers": bootstrap_servers}).create_topics([new])[TOPIC].result(60)
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})  # one that is destroyed does not answer
+    admin.create_topics([new])[TOPIC].result(60)
     settings = {"bootstrap.servers": bootstrap_servers}
     producer = Producer({**settings, "transactional.id": "loader"})
     producer.init_transactions(60)
