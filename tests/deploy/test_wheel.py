@@ -196,7 +196,7 @@ def test_it_works_in_an_empty_environment(program: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_flagship_warns_of_silent_pumps(wheel: Path, tmp_path: Path) -> None:
     """The functions of the example are in the package's own folder, and reach the workers of Spark. A pump reports once
     a minute, and is silent after half of it."""

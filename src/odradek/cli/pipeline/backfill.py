@@ -57,9 +57,9 @@ def backfill(
     """
     found = overridden(choose(file, load(file, "batch"), name), overrides)
     require_spark()
-    check_brokers(found)
     span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
+    check_brokers(found)
     from odradek.pipelines.operating.effects import backfill_effects
     from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
 
@@ -113,7 +113,6 @@ def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict
     """
     found = overridden(choose(file, load(file, "standard"), name), overrides)
     require_spark()
-    check_brokers(found)
     from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
 
@@ -124,6 +123,8 @@ def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict
     chosen = [known[each] for each in dict.fromkeys(names)] or list(found.views)
     if not chosen:
         raise Failure(f"{found.name} has no views" + (f"; name a table: {', '.join(known)}" if known else ""))
+
+    check_brokers(found)
 
     def done(end: View | Sink, rows: int) -> None:
         kind = "view" if end in found.views else "sink"

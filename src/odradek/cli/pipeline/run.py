@@ -97,17 +97,17 @@ def run(
             "use --seconds N, or --engine standard"
         )
     require_spark()
-    if from_positions and found.engine == "batch":
-        raise Failure(
-            "a batch has no checkpoints to discard; for a part of the log: "
-            f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
-        )
-    if events is None and not restart:
-        check_brokers(found)
     if from_positions:
+        if found.engine == "batch":
+            raise Failure(
+                "a batch has no checkpoints to discard; for a part of the log: "
+                f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
+            )
         from odradek.cli.pipeline.reset import forget_and_begin
 
         forget_and_begin(found, from_positions, is_sure)
+    if events is None and not restart:
+        check_brokers(found)
     is_stopped = threading.Event()
     with stop_on_interrupt(is_stopped, signal.SIGTERM):
         if stop_with is not None:
