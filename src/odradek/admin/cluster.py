@@ -62,6 +62,9 @@ PYTHON_ONLY_PROPERTIES = frozenset(  # their values are Python functions and obj
 CONNECTION_ERRORS = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
 
 
+UNKNOWN_PROPERTY = "No such configuration property"  # the beginning of librdkafka's message
+
+
 class PartitionDescription(NamedTuple):
     """`leader` is None while no replica can serve requests."""
 
@@ -330,15 +333,23 @@ class Cluster:
             raise Failure("-X group.id= is empty; leave it out")  # librdkafka would abort the process
         return cast("Consumer", _create(Consumer, {**self.client_settings(settings), **(required or {})}))
 
+    def check_names(self, given: Iterable[str]) -> None:
+        """Failure for a property of `-X` that the client library does not know: requests of our own ignore it."""
+        from confluent_kafka import KafkaException, Producer  # noqa: PLC0415 - the same
+
+        for name in given:
+            _refuse_python_only(name)
+            try:
+                Producer({name: "", "logger": _silent_logger()})
+            except KafkaException as error:
+                if error.args[0].str().startswith(UNKNOWN_PROPERTY):
+                    raise Failure(f"invalid client property: {error.args[0].str()}") from None
+
     def client_settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Properties of every client of the library. Those of the user take precedence."""
         self.check_reachable()
         for name in self.properties:
-            if name in PYTHON_ONLY_PROPERTIES:
-                raise Failure(f"-X {name} is not a property that can be set on a command line")
-        silent = logging.getLogger("odradek.cli.librdkafka")
-        silent.propagate = False
-        silent.addHandler(logging.NullHandler())
+            _refuse_python_only(name)
         return {
             **({} if self._token is None else {"oauth_cb": self._give_token}),
             "client.id": "odradek-cli",
@@ -346,7 +357,7 @@ class Cluster:
             **defaults,
             "bootstrap.servers": self.bootstrap_servers,
             "error_cb": self._remember,
-            "logger": silent,
+            "logger": _silent_logger(),
             **self.properties,
         }
 
@@ -399,6 +410,18 @@ def close_consumer(consumer: Consumer, timeout_s: float) -> None:
     closing = Thread(target=consumer.close, name="consumer-close", daemon=True)
     closing.start()
     closing.join(timeout_s)
+
+
+def _refuse_python_only(name: str) -> None:
+    if name in PYTHON_ONLY_PROPERTIES:
+        raise Failure(f"-X {name} is not a property that can be set on a command line")
+
+
+def _silent_logger() -> logging.Logger:
+    silent = logging.getLogger("odradek.cli.librdkafka")
+    silent.propagate = False
+    silent.addHandler(logging.NullHandler())
+    return silent
 
 
 def _create(kind: Any, settings: dict[str, Any]) -> Any:

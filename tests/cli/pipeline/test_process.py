@@ -50,7 +50,7 @@ def process_of(
         assert arguments[3:6] == ["pipeline", "run", "--restart"]
         return started([sys.executable, "-c", script], **rest)
 
-    monkeypatch.setattr("odradek.cli.pipeline.process.subprocess.Popen", start)
+    monkeypatch.setattr("odradek.local.child_process.subprocess.Popen", start)
     return PipelineProcess([], is_stopped, report)
 
 

@@ -23,17 +23,20 @@ def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluste
     from odradek.admin.cluster import Cluster
     from odradek.admin.profiles import SERVERS, chosen_properties
 
+    given = dict(parameters.pop("client_properties", None) or ())
     server = parameters.pop("bootstrap_server", None) or DEFAULT_BOOTSTRAP_SERVER
     is_given = context.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE
     properties = chosen_properties(
         profile=chosen_profile(context, parameters.pop("profile", None)),
         secure=parameters.pop("secure", None),
         command_config=parameters.pop("command_config", None),
-        given=dict(parameters.pop("client_properties", None) or ()),
+        given=given,
         bootstrap_server=server if is_given else None,
         default_server=server,  # of the environment, or the default
     )
-    return Cluster(properties.pop(SERVERS), properties)
+    cluster = Cluster(properties.pop(SERVERS), properties)
+    cluster.check_names(given)
+    return cluster
 
 
 def chosen_profile(context: click.Context, name: str | None) -> str | None:
