@@ -10,8 +10,10 @@ import pytest
 from odradek.cli.framework.failure import Failure
 from odradek.cli.records.consume import MissingRecords, led_partitions
 from odradek.testing import broker
+from tests.clients.wire.connection import Connection
+from tests.clients.wire.requests import create_topic, produce
 from tests.console.test_unreadable import HANGING, append
-from tests.protocol.malformed_batches import batch, hostile_batches, records
+from tests.protocol.malformed_batches import batch, hostile_batches, malformed_batches, records
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Ran, Run
@@ -40,6 +42,22 @@ def test_unreadable_batches_are_named_and_the_others_are_read(offline: Run) -> N
         assert odradek("group", "reset", "readers", "--topic", "poisoned:0", "--to-offset", "2", "--execute").code == 0
         assert odradek("consume", "poisoned", "-g", "readers", "-f", r"%o\n").output == "2\n"
         assert odradek("group", "describe", "readers").code == 0
+
+
+def test_a_corpus_of_malformed_batches_ends_with_what_is_missing(offline: Run) -> None:
+    """Whatever a broker stores that reads headers only, with a record after each batch."""
+    with broker({"produce.validation": "header"}) as running, Connection(running.bootstrap_servers) as connection:
+        assert create_topic(connection, "corpus") == "NONE"
+        offsets, count = [], 0
+        for _name, data in malformed_batches():
+            with Connection(running.bootstrap_servers) as throttled:  # after a refusal
+                count += produce(throttled, "corpus", data).error == "NONE"
+            offsets.append(produce(connection, "corpus", batch(records(1), 1)).base_offset)
+        assert count > 400
+        ran = offline("consume", "corpus", "-e", "-f", r"%o\n", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+    assert (ran.code, ran.output.split()) == (1, [str(each) for each in offsets])
+    assert ran.errors.count("not read: corpus-0, offset") == 20
+    assert f"{count} parts could not be read; the first 20 are named" in ran.errors
 
 
 def test_partitions_without_a_leader_are_named_and_not_read() -> None:

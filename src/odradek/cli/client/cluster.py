@@ -31,7 +31,7 @@ from odradek.cli.framework.failure import Failure
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from confluent_kafka import KafkaError
@@ -100,6 +100,7 @@ class Cluster:
         self.bootstrap_servers = properties.get("bootstrap.servers", bootstrap_servers)
         self.properties = dict(properties)
         self.last_error: KafkaError | None = None
+        self.is_stopped: Callable[[], bool] = lambda: False  # ends readings of records, on other threads as well
         self._is_reachable = False
         self._admin: AdminClient | None = None
         self._admin_lock = Lock()

@@ -162,7 +162,8 @@ class MissingRecords:
 
     def check(self) -> None:
         if self.count:
-            raise Failure(f"{count_text(self.count, 'part')} could not be read")
+            named = f"; the first {MOST_NAMED} are named" if self.count > MOST_NAMED else ""
+            raise Failure(f"{count_text(self.count, 'part')} could not be read{named}")
 
 
 def led_partitions(
