@@ -138,6 +138,7 @@ def serving(*logs: Log) -> Iterator[Any]:
         ends = {number: log.end_offset for number, log in enumerate(logs)}
         yield SimpleNamespace(
             properties={},
+            is_stopped=lambda: False,
             address=lambda host, port: SecuredAddress(host, port, None),
             describe_topic=lambda _name: described,
             choose_partitions=lambda _topic, wanted: list(wanted),

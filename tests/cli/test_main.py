@@ -137,6 +137,23 @@ def test_ctrl_c_ends_with_130_and_says_nothing(bootstrap_server: str, topic: str
         assert process.stderr.read().strip() == b""
 
 
+BUSY = """
+import atexit, threading, time
+from odradek.cli import main
+def interrupted(**_settings):
+    raise KeyboardInterrupt
+threading.Thread(target=time.sleep, args=(600,)).start()
+atexit.register(print, "cleaned up", flush=True)
+main.root.main = interrupted
+main.main()
+"""
+
+
+def test_ctrl_c_does_not_wait_for_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "")
+
+
 @pytest.mark.parametrize("chain", ["cause", "context", "noted", "none"])
 def test_ctrl_c_inside_a_callback_of_the_client_ends_with_130(
     chain: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from odradek.console.cluster.connection import Cluster
 from odradek.console.context import Console, Threads, TooManyStreams
 from odradek.console.server import BoundedConnection, ProxiedConnection
 from odradek.console.settings import ConsoleSettings
@@ -175,7 +176,8 @@ def test_one_address_has_a_part_of_the_connections(protocol: type[BoundedConnect
 def test_a_session_updates_a_bounded_number_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odradek.console.context.PAGE_STREAMS", MOST)
     threads = Threads()
-    console = Console(ConsoleSettings(), None, None, threads, pipelines=object(), rigs=object())  # type: ignore[arg-type]  # not used here
+    cluster = Cluster("127.0.0.1:1", {})
+    console = Console(ConsoleSettings(), cluster, None, threads, pipelines=object(), rigs=object())  # type: ignore[arg-type]  # not used here
 
     async def events() -> AsyncIterator[bytes]:
         yield b"first"
@@ -191,4 +193,7 @@ def test_a_session_updates_a_bounded_number_of_pages(monkeypatch: pytest.MonkeyP
         assert await anext(console.update_page(events())) == b"first"
 
     asyncio.run(run())
+    assert not cluster.is_stopped()
+    threads.begin_stop()
+    assert cluster.is_stopped(), "readings of pages end before their threads are waited for"
     threads.stop()

@@ -65,6 +65,7 @@ def test_sessions_of_an_identity_share_its_watch_until_the_last_ends(identities:
     identities.close(first)
     assert first.is_stopping
     assert not second.is_stopping
+    assert not second.cluster.is_stopped()
     assert len(identities) == 1
     identities.close(second)
     assert len(identities) == 0

@@ -42,7 +42,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from confluent_kafka import Consumer, KafkaError, Producer
 
@@ -107,6 +107,7 @@ class Cluster:
         self.bootstrap_servers = properties.get("bootstrap.servers", bootstrap_servers)
         self.properties = dict(properties)
         self.last_error: KafkaError | None = None
+        self.is_stopped: Callable[[], bool] = lambda: False  # ends readings of records, on other threads as well
         self.connections = KeptConnections()
         self._requests: BrokerRequests | None = None
         self._is_reachable = False

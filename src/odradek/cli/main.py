@@ -5,6 +5,7 @@ Commands are imported when they are called, so that `odradek --help` and `odrade
 
 from __future__ import annotations
 
+import atexit
 import errno
 import os
 import signal
@@ -106,6 +107,7 @@ def unexpected_error_text(error: Exception) -> str:
     return f"this is a bug in odradek: {type(error).__name__}: {error} (ODRADEK_LOG_LEVEL=debug shows where)"
 
 
+INTERRUPTED = 130  # exit code
 _interrupts: list[int] = []  # signals of Ctrl-C that have arrived
 
 
@@ -146,10 +148,10 @@ def run(arguments: list[str] | None = None) -> int:
         report_error(error.format_message())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return 130
+        return INTERRUPTED
     except Exception as error:
         if isinstance(error, SystemError) and is_interrupt(error):
-            return 130
+            return INTERRUPTED
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             return 1
         if os.environ.get("ODRADEK_LOG_LEVEL", "").lower() == "debug":
@@ -166,4 +168,8 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed the pipe: leave nothing for the interpreter to flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if code == INTERRUPTED:  # threads that are busy, or that hang in a library, are not waited for
+        atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)

@@ -45,8 +45,11 @@ class Threads:
         self.page_streams = 0
         self.is_stopping = False
 
+    def are_stopping(self) -> bool:
+        return self.is_stopping
+
     def begin_stop(self) -> None:
-        """Streams end, and threads accept what pages that are being made need."""
+        """Streams and readings of records end; threads accept what else pages that are being made need."""
         self.is_stopping = True
 
     def stop(self) -> None:
@@ -80,6 +83,7 @@ class Console:
         self._running_streams = 0
         self._page_streams = 0
         self._is_closed = False
+        cluster.is_stopped = self._threads.are_stopping  # sessions of a user share it
 
     @property
     def is_stopping(self) -> bool:

@@ -170,6 +170,15 @@ def test_batches_that_cannot_be_read_end_a_poll_at_its_deadline() -> None:
         assert time.monotonic() - began_at < 2
 
 
+def test_a_reading_that_is_stopped_ends_among_batches_that_cannot_be_read() -> None:
+    with serving(Unreadable([], 10**9)) as cluster, fetching(cluster) as fetcher:
+        fetcher.assign([(("t", 0), 0)])
+        assert fetcher.poll(0.1) == []
+        cluster.is_stopped = lambda: True
+        with pytest.raises(Failure, match="stopped"):
+            fetcher.poll(60)
+
+
 def test_a_reader_is_idle_without_a_record_whatever_else_arrives() -> None:
     with (
         serving(Unreadable([], 10**9)) as cluster,

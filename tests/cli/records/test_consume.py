@@ -15,8 +15,10 @@ from odradek.admin.records.record_reader import PartitionRange, Start
 from odradek.cli.records.consume import MissingRecords, StartOffsetType, led_partitions, waiting_text
 from odradek.conventions.failures import Failure
 from odradek.testing import broker
+from tests.clients.wire.connection import Connection
+from tests.clients.wire.requests import create_topic, produce
 from tests.console.test_unreadable import HANGING, append
-from tests.protocol.malformed_batches import batch, hostile_batches, records
+from tests.protocol.malformed_batches import batch, hostile_batches, malformed_batches, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -312,6 +314,22 @@ def test_unreadable_batches_are_named_and_the_others_are_read(offline: Run) -> N
         assert odradek("group", "reset", "readers", "--topic", "poisoned:0", "--to-offset", "2", "--execute").code == 0
         assert odradek("consume", "poisoned", "-g", "readers", "-f", r"%o\n").output == "2\n"
         assert odradek("group", "describe", "readers").code == 0
+
+
+def test_a_corpus_of_malformed_batches_ends_with_what_is_missing(offline: Run) -> None:
+    """Whatever a broker stores that reads headers only, with a record after each batch."""
+    with broker({"produce.validation": "header"}) as running, Connection(running.bootstrap_servers) as connection:
+        assert create_topic(connection, "corpus") == "NONE"
+        offsets, count = [], 0
+        for _name, data in malformed_batches():
+            with Connection(running.bootstrap_servers) as throttled:  # after a refusal
+                count += produce(throttled, "corpus", data).error == "NONE"
+            offsets.append(produce(connection, "corpus", batch(records(1), 1)).base_offset)
+        assert count > 400
+        ran = offline("consume", "corpus", "-e", "-f", r"%o\n", ODRADEK_BOOTSTRAP_SERVER=running.bootstrap_servers)
+    assert (ran.code, ran.output.split()) == (1, [str(each) for each in offsets])
+    assert ran.errors.count("not read: corpus-0, offset") == 20
+    assert f"{count} partitions or batches are missing; the first 20 are named" in ran.errors
 
 
 def test_partitions_without_a_leader_are_named_and_not_read() -> None:

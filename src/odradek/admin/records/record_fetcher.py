@@ -195,6 +195,8 @@ class RecordFetcher:
         its end, so that the caller can look at it."""
         deadline = time.monotonic() + timeout_s
         while True:
+            if self._cluster.is_stopped():
+                raise Failure("the reading of records was stopped")
             while self._failures:
                 self._on_failure(*self._failures.popleft())
             self._request_fetches()

@@ -188,7 +188,8 @@ class MissingRecords:
     def check(self) -> None:
         if self.count:
             missing = "1 partition or batch is" if self.count == 1 else f"{self.count:,} partitions or batches are"
-            raise Failure(f"not all records could be read: {missing} missing")
+            named = f"; the first {MOST_NAMED} are named" if self.count > MOST_NAMED else ""
+            raise Failure(f"not all records could be read: {missing} missing{named}")
 
 
 def led_partitions(
