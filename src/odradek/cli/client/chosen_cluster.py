@@ -35,7 +35,8 @@ def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluste
         default_server=server,  # of the environment, or the default
     )
     cluster = Cluster(properties.pop(SERVERS), properties)
-    cluster.check_names(given)
+    if given:
+        cluster.check_names(given)  # imports the client library
     return cluster
 
 
