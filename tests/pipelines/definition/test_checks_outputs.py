@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.pipelines.definition.vocabulary import Engine
-from tests.pipelines.definition.definitions import reported_for
+from tests.pipelines.definition.definitions import reported_for, sound
 
 HEAD = """
 pipeline: p
@@ -135,3 +135,31 @@ def test_two_sinks_do_not_replace_rows_of_one_lakehouse_table(target: str, other
     spark = "spark: {spark.jars: x.jar, spark.sql.catalog.lake: org.apache.iceberg.spark.SparkCatalog}\n"
     found = errors(f"{spark}sinks: {{o: {{from: a, {target}}}, q: {{from: b, {other}}}}}")
     assert ["sink 'q' writes the table of sink 'o'" in line for line in found] == [True] * is_refused, found
+
+
+PAIR = """
+pipeline: p
+sources:
+  a: {topic: a, schema: "id BIGINT, x BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 s}}
+  b: {topic: b, schema: "id BIGINT, y BIGINT, then TIMESTAMP", watermark: {column: then, delay: 1 s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("sinks: {o: {from: a, table: t, key: [id], order_by: [at, x]}}", "'o' is ordered by several columns, at, x"),
+        ("views: {v: {from: a, key: [id], order_by: [at, x]}}", "'v' is ordered by several columns, at, x"),
+        ("steps: {s: {from: a, join: {stream: b, on: [id], within: forever}}}\nsinks: {o: {from: s, topic: t}}",
+         "the join of step 's' would keep all rows of both streams for ever; bound it: within: 1 hour"),
+    ],
+)  # fmt: skip
+def test_what_the_engines_do_not_run_is_refused(ends: str, said: str) -> None:
+    (found,) = [each for each in reported_for(ends, head=PAIR) if each.startswith("error")]
+    assert said in found
+
+
+def test_one_column_in_a_list_orders_rows_as_it_does_alone() -> None:
+    ends = "views: {v: {from: a, key: [id], order_by: %s}}\n"
+    alone, listed = (sound(PAIR + ends % each) for each in ("at", "[at]"))
+    assert alone.views == listed.views

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import pytest
@@ -31,8 +32,10 @@ from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
     Join,
+    KeyedState,
     PythonFunction,
     Sql,
+    StreamJoin,
     Window,
 )
 from odradek.pipelines.definition.parsing import PIPELINE_KEYS
@@ -51,8 +54,9 @@ from odradek.pipelines.definition.vocabulary import (
     Otherwise,
     SinkMode,
     StartAt,
+    StateOrder,
 )
-from tests.pipelines.definition.definitions import SOURCE, mappings, reported, reported_for, sound
+from tests.pipelines.definition.definitions import SOURCE, define, mappings, reported, reported_for, sound
 
 SINK = "sinks: {out: {from: rigs, console: true}}\n"
 
@@ -163,14 +167,14 @@ def test_steps_sinks_and_views() -> None:
     function = PythonReference("operator", "add")
     assert e.operation == PythonFunction(("rigs", "pumps"), function, (Column("x", Primitive("INT")),))
     assert found.views == (
-        View("v", "a", LatestRows(("id",), "at"), url="sqlite:///v.db"),
+        View("v", "a", LatestRows(("id",), ("at",)), url="sqlite:///v.db"),
         View("w", "e", RunningAggregate(("x",), (NamedExpression("n", "count(*)"),))),
     )
     topic = TopicTarget("t", "id", ("id", "n"), headers=(NamedExpression("h", "'x'"),))
     assert found.sinks == (
         Sink("b", "b", topic, SinkMode.UPDATE),
         Sink("c", "c", FilesTarget("out", FileFormat.PARQUET, ("id",))),
-        Sink("d", "d", TableTarget("t", ("id",), "sqlite:///d.db", "at"), SinkMode.UPSERT),
+        Sink("d", "d", TableTarget("t", ("id",), "sqlite:///d.db", ("at",)), SinkMode.UPSERT),
         Sink("e", "e", SparkTarget("delta", {"path": "x"})),
         Sink("f", "raw", TopicTarget("t", value=("value",), encoding=Encoding.TEXT)),
     )
@@ -179,6 +183,22 @@ def test_steps_sinks_and_views() -> None:
 def test_a_step_can_be_kept_as_a_view_of_its_name() -> None:
     found = sound(SOURCE + "steps: {last: {sql: select * from rigs, view: {key: id}}}")
     assert found.views == (View("last", "last", LatestRows(("id",))),)
+
+
+def test_lists_of_order_words_of_state_and_joins_for_ever_are_read() -> None:
+    text = """
+        steps:
+          k: {from: a, state: {key: id, processor: "m:P", order: any}}
+          j: {from: a, join: {stream: b, on: id, within: forever}}
+        views: {v: {from: a, key: id, order_by: [x, y]}}
+        """
+    found = define("pipeline: p\n" + textwrap.dedent(text)).pipeline
+    assert found is not None
+    kept, joined = (each.operation for each in found.steps)
+    assert isinstance(kept, KeyedState)
+    assert kept.order is StateOrder.ANY
+    assert joined == StreamJoin("a", "b", ("id",), None)
+    assert found.views == (View("v", "a", LatestRows(("id",), ("x", "y"))),)
 
 
 def test_equal_lengths_of_time_are_equal() -> None:

@@ -114,6 +114,7 @@ def join_bound_doubled() -> Iterator[None]:
     """Rows of two streams match that are up to twice `within` apart."""
 
     def changed(operation: StreamJoin, left_time: str, right_time: str) -> Any:
+        assert operation.within is not None
         longer = dataclasses.replace(operation, within=Duration(operation.within.milliseconds * 2))
         return condition(longer, left_time, right_time)
 

@@ -106,7 +106,7 @@ def test_any_cut_into_batches_gives_the_table_of_one_batch(spark: SparkSession, 
     """From the rows of Spark to the table; many examples in one frame, distinguished by their keys."""
     warehouse = Warehouse(f"sqlite:///{tmp_path / 'w.db'}")
     many = st.lists(batches(ORDERS[kind][1], 12), min_size=30, max_size=30)
-    target = TableTarget("t", ("k",), order_by="O")
+    target = TableTarget("t", ("k",), order_by=("O",))
     ddl = f"k BIGINT, o {kind}, v BIGINT, __origin STRUCT<topic: STRING, partition: INT, offset: BIGINT>"
 
     @settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -125,7 +125,7 @@ def test_any_cut_into_batches_gives_the_table_of_one_batch(spark: SparkSession, 
             groups = by_number.values() if is_cut else [[row for rows in by_number.values() for row in rows]]
             for number, rows in enumerate(groups):
                 frame = spark.createDataFrame(rows, ddl)
-                change = change_of(table_rows(frame, target), table, target.key, target.order_by)
+                change = change_of(table_rows(frame, target), table, target.key, target.order_column)
                 warehouse.write(BatchNumber(table, number), [change])
             assert read_positions(warehouse, table) == expected
 
@@ -153,11 +153,11 @@ def test_of_equal_rows_the_last_to_arrive_is_kept_without_an_origin(
 ) -> None:
     """Rows of a query with a subquery, of a Python function and of files are in the order of their arrival."""
     warehouse = Warehouse(f"sqlite:///{tmp_path / 'w.db'}")
-    target = TableTarget("t", ("k",), order_by="o")
+    target = TableTarget("t", ("k",), order_by=("o",))
     rows = [(1, NOON, 9), (1, NOON, 4)]
     for number, (start, end) in enumerate(pairwise(cuts)):
         frame = spark.createDataFrame(rows[start:end], "k BIGINT, o TIMESTAMP, v BIGINT").coalesce(1)
-        change = change_of(table_rows(frame, target), "t", target.key, target.order_by)
+        change = change_of(table_rows(frame, target), "t", target.key, target.order_column)
         warehouse.write(BatchNumber("q", number), [change])
     assert read_positions(warehouse, "t") == {1: 4}
 
@@ -196,10 +196,10 @@ def test_a_batch_keeps_the_first_row_that_it_reads(spark: SparkSession) -> None:
 def test_columns_of_the_record_that_a_sink_names_are_written(spark: SparkSession) -> None:
     record = [f"cast(id as string) as {name}" for name in sorted(RECORD_NAMES)]
     frame = spark.range(2).selectExpr("id", *record)
-    kept = table_rows(frame, TableTarget("t", ("_key",), order_by="_offset"))
+    kept = table_rows(frame, TableTarget("t", ("_key",), order_by=("_offset",)))
     assert change_of(kept, "t", ("_key",), "_offset").schema.names == ["id", "_key", "_offset"]
     assert table_rows(frame, TableTarget("t", ("_KEY",))).columns == ["id", "_key"]
-    assert latest_rows(frame, LatestRows(("_key", "id"), "_offset")).columns == ["id", "_key", "_offset"]
+    assert latest_rows(frame, LatestRows(("_key", "id"), ("_offset",))).columns == ["id", "_key", "_offset"]
     assert shown(frame, ("_partition", "id")).columns == ["id", "_partition"]
     assert shown(frame).columns == ["id"]
 

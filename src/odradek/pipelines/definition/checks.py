@@ -14,6 +14,7 @@ from odradek.pipelines.definition.checks_outputs import check_outputs
 from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.checks_repeated import check_repeated
 from odradek.pipelines.definition.checks_reserved import check_reserved
+from odradek.pipelines.definition.checks_unsupported import check_unsupported
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.known_functions import known_functions
@@ -42,4 +43,5 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     check_lakehouse(pipeline, known, problems)
     check_outputs(pipeline, known, problems)
     check_engine(pipeline, problems)
+    check_unsupported(pipeline, problems)
     check_names(parsed, graph, problems)

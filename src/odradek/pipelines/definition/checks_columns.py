@@ -178,7 +178,7 @@ class ColumnChecker:
                 self._expression(each.expression, each.expression_place, f"header '{each.name}' of {what}", columns)
         elif isinstance(target, TableTarget):
             self._columns(target.key, columns, f"key of {what}", self._below(sink, "key"))
-            self._order(target.order_by, columns, sink, what)
+            self._order(target.order_column, columns, sink, what)
             self._changes(target.changes, columns, sink, what)
         elif isinstance(target, LakehouseTarget):
             self._columns(target.key, columns, f"key of {what}", self._below(sink, "lakehouse/key"))
@@ -196,7 +196,7 @@ class ColumnChecker:
         what = f"view '{view.name}'"
         if isinstance(view.content, LatestRows):
             self._columns(view.content.key, columns, f"key of {what}", self._below(view, "key"))
-            self._order(view.content.order_by, columns, view, what)
+            self._order(view.content.order_column, columns, view, what)
         elif isinstance(view.content, Changes):
             self._changes(view.content, columns, view, what)
         else:

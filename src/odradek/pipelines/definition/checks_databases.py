@@ -148,7 +148,7 @@ def compared_columns(end: Sink | View) -> list[tuple[tuple[str, ...], str]]:
     if not isinstance(kept, TableTarget | LatestRows):
         return []
     key = [(("key",), name) for name in kept.key]
-    return [*key, *([] if kept.order_by is None else [(("order_by",), kept.order_by)])]
+    return [*key, *((("order_by",), name) for name in kept.order_by)]
 
 
 def check_url(url: str, what: str, place: Place, problems: Problems) -> None:

@@ -147,7 +147,7 @@ def order_of(end: Sink | View) -> object:
     if changes is not None:
         return changes.key, changes.sequence, changes.keeps_history
     kept = end.target if isinstance(end, Sink) else end.content
-    if not isinstance(kept, TableTarget | LatestRows) or kept.order_by is None:
+    if not isinstance(kept, TableTarget | LatestRows) or not kept.order_by:
         return None
     return kept.key, kept.order_by
 

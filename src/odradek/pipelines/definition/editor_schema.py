@@ -26,6 +26,7 @@ from odradek.pipelines.definition.vocabulary import (
     Otherwise,
     SinkMode,
     StateClock,
+    StateOrder,
     StreamJoinKind,
 )
 
@@ -121,7 +122,7 @@ def expectations() -> Schema:
 
 
 def view(path: str, keys: Iterable[str], required: Iterable[str] = ()) -> Schema:
-    schemas = {"from": WORDS, "key": WORDS, "order_by": TEXT, "by": WORDS, "aggregate": SOME_SETTINGS, "url": TEXT}
+    schemas = {"from": WORDS, "key": WORDS, "order_by": WORDS, "by": WORDS, "aggregate": SOME_SETTINGS, "url": TEXT}
     schemas["changes"] = changes()
     return mapping(path, picked(keys, schemas), required, oneOf=one_of(["key", "aggregate", "changes"]))
 
@@ -176,7 +177,13 @@ def step() -> Schema:
         "join": join(),
         "state": mapping(
             "state",
-            {"key": WORDS, "processor": TEXT, "timeout": DURATION, "clock": choice(StateClock)},
+            {
+                "key": WORDS,
+                "processor": TEXT,
+                "timeout": DURATION,
+                "clock": choice(StateClock),
+                "order": choice(StateOrder),
+            },
             ["key", "processor"],
         ),
         "window": window(),
@@ -215,7 +222,7 @@ def sink() -> Schema:
         "bootstrap_servers": TEXT,
         "kafka": SETTINGS,
         "deletes": TEXT,
-        "order_by": TEXT,
+        "order_by": WORDS,
         "url": TEXT,
     }
     return mapping("sink", picked(SINK_KEYS, schemas), ["from"], oneOf=one_of(TARGETS))

@@ -31,6 +31,7 @@ from odradek.pipelines.definition.operations import (
     PythonFunction,
     StreamJoin,
 )
+from odradek.pipelines.definition.vocabulary import Unbounded
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -121,7 +122,8 @@ def operation_detail(step: Step) -> str:
     if isinstance(operation, Join):
         return f"{operation.how} join {operation.table} on {words(operation.on)}"
     if isinstance(operation, StreamJoin):
-        return f"{operation.how} join {operation.stream} on {words(operation.on)} within {operation.within}"
+        period = operation.within or Unbounded.FOREVER
+        return f"{operation.how} join {operation.stream} on {words(operation.on)} within {period}"
     if isinstance(operation, KeyedState):
         return f"state of {words(operation.key)}: {operation.processor}"
     return f"python {operation.function}" if isinstance(operation, PythonFunction) else "sql"

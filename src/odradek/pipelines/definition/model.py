@@ -228,14 +228,19 @@ class Changes:
 class TableTarget:
     """A table in the warehouse, or in another database if `url` is set.
 
-    With `order_by`, a row replaces the one of its key unless that one has a greater value in this column.
+    With `order_by`, a row replaces the one of its key unless that one has greater values in these columns.
     """
 
     table: str
     key: tuple[str, ...] = ()
     url: str | None = None
-    order_by: str | None = None
+    order_by: tuple[str, ...] = ()
     changes: Changes | None = None
+
+    @property
+    def order_column(self) -> str | None:
+        """The first column of `order_by`."""
+        return next(iter(self.order_by), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +296,15 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class LatestRows:
-    """The latest row of each key by the column `order_by`, or by arrival if there is none."""
+    """The latest row of each key by the columns `order_by`, or by arrival if there are none."""
 
     key: tuple[str, ...]
-    order_by: str | None = None
+    order_by: tuple[str, ...] = ()
+
+    @property
+    def order_column(self) -> str | None:
+        """The first column of `order_by`."""
+        return next(iter(self.order_by), None)
 
 
 @dataclass(frozen=True, slots=True)

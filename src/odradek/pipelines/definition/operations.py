@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.places import NOWHERE, Place
-from odradek.pipelines.definition.vocabulary import Duration, JoinKind, StateClock, StreamJoinKind
+from odradek.pipelines.definition.vocabulary import Duration, JoinKind, StateClock, StateOrder, StreamJoinKind
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
@@ -79,12 +79,14 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class StreamJoin:
-    """A join of two streams on columns of the same name; event times of matching rows differ by at most `within`."""
+    """A join of two streams on columns of the same name; event times of matching rows differ by at most `within`.
+
+    Without `within`, rows match at any time, and all are kept for ever."""
 
     input: str
     stream: str
     on: tuple[str, ...]
-    within: Duration
+    within: Duration | None
     how: StreamJoinKind = StreamJoinKind.INNER
 
 
@@ -98,6 +100,7 @@ class KeyedState:
     timeout: Duration | None = None
     clock: StateClock = StateClock.PROCESSING
     columns: tuple[Column, ...] | None = None  # the columns of its result; if None, the class declares them
+    order: StateOrder = StateOrder.ARRIVAL
 
     @property
     def has_timers(self) -> bool:

@@ -101,7 +101,7 @@ def parse_target(fields: Fields, kind: str) -> Target | None:
         return files_target(fields)
     if kind == "table":
         table = fields.text("table")
-        key, url, order_by = fields.words("key"), fields.text("url"), fields.text("order_by")
+        key, url, order_by = fields.words("key"), fields.text("url"), fields.words("order_by")
         changes = parse_changes(fields)
         return None if table is None else TableTarget(table, key, url, order_by, changes)
     if kind == "lakehouse":

@@ -28,7 +28,16 @@ from odradek.pipelines.definition.operations import (
 from odradek.pipelines.definition.parsing_changes import parse_changes
 from odradek.pipelines.definition.parsing_fields import Fields, text_of
 from odradek.pipelines.definition.schemas import read_columns
-from odradek.pipelines.definition.vocabulary import Duration, JoinKind, Late, Otherwise, StateClock, StreamJoinKind
+from odradek.pipelines.definition.vocabulary import (
+    Duration,
+    JoinKind,
+    Late,
+    Otherwise,
+    StateClock,
+    StateOrder,
+    StreamJoinKind,
+    Unbounded,
+)
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
@@ -40,6 +49,7 @@ OPERATIONS = ("sql", "python", "aggregate", "deduplicate", "join", "state")
 STEP_KEYS = ("from", *OPERATIONS, "window", "by", "expect", "watermark", "schema", "view")
 BELONGS_TO = {"window": ("aggregate",), "by": ("aggregate",), "schema": ("python", "state")}
 WINDOW_KEYS = ("column", "size", "slide", "gap")
+STATE_KEYS = ("key", "processor", "timeout", "clock", "order")
 JOIN_KEYS = ("table", "stream", "on", "within", "how")
 RENAMED = {"by": "key"}  # former spellings
 INPUT_HINT = "name the input, a source or step: from: name"
@@ -175,23 +185,31 @@ def parse_join(fields: Fields, name: str) -> Join | StreamJoin | None:
 
 def parse_stream_join(inner: Fields, name: str, on: tuple[str, ...]) -> StreamJoin | None:
     stream = inner.text("stream")
-    within = inner.duration("within", required="add how far apart the event times of a match may be: within: 1 hour")
+    is_forever = is_word(inner.node("within"), Unbounded.FOREVER)
+    hint = "add how far apart the event times of a match may be: within: 1 hour"
+    within = None if is_forever else inner.duration("within", required=hint)
     how = inner.choice("how", StreamJoinKind, StreamJoinKind.INNER)
-    return None if stream is None or within is None or not on else StreamJoin(name, stream, on, within, how)
+    is_bounded = within is not None or is_forever
+    return StreamJoin(name, stream, on, within, how) if stream is not None and is_bounded and on else None
+
+
+def is_word(node: Node | None, word: str) -> bool:
+    return node is not None and text_of(node) == word
 
 
 def parse_state(fields: Fields, name: str) -> KeyedState | None:
     node = fields.node("state")
     assert node is not None
-    inner = Fields(node, ("key", "processor", "timeout", "clock"), f"state of {fields.what}", fields.problems, RENAMED)
+    inner = Fields(node, STATE_KEYS, f"state of {fields.what}", fields.problems, RENAMED)
     key = inner.words("key", required="name the key columns: key: [id]")
     processor = inner.reference("processor")
     timeout = inner.duration("timeout")
     if timeout == Duration(0):
         inner.wrong("timeout", "longer than 0")
     clock = inner.choice("clock", StateClock, StateClock.PROCESSING)
+    order = inner.choice("order", StateOrder, StateOrder.ARRIVAL)
     columns = parse_columns(fields)
-    return KeyedState(name, key, processor, timeout, clock, columns) if key and processor is not None else None
+    return KeyedState(name, key, processor, timeout, clock, columns, order) if key and processor is not None else None
 
 
 def parse_expectations(fields: Fields) -> tuple[Expectation, ...]:
@@ -257,7 +275,7 @@ def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | Change
             fields.problems.error(fields.key_place(key), f"{key} of {fields.what} applies to {owner}, not to {kind}")
     if kind == "key":
         key_columns = fields.words("key", required="name the key columns: key: [id]")
-        return LatestRows(key_columns, fields.text("order_by")) if key_columns else None
+        return LatestRows(key_columns, fields.words("order_by")) if key_columns else None
     if kind == "aggregate":
         return RunningAggregate(fields.words("by"), parse_aggregates(fields))
     return parse_changes(fields)

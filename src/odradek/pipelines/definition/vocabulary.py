@@ -61,6 +61,13 @@ class StateClock(StrEnum):
     EVENT = "event"
 
 
+class StateOrder(StrEnum):
+    """The order in which keyed state takes the rows of a key."""
+
+    ARRIVAL = "arrival"
+    ANY = "any"  # the processor's result does not depend on it
+
+
 class FileFormat(StrEnum):
     """File formats that Spark reads and writes without further packages."""
 
@@ -123,6 +130,12 @@ class StreamJoinKind(StrEnum):
     LEFT = "left"
     RIGHT = "right"
     FULL = "full"
+
+
+class Unbounded(StrEnum):
+    """What stands in place of a duration that has no end."""
+
+    FOREVER = "forever"
 
 
 class Late(StrEnum):

@@ -52,7 +52,7 @@ def sink_effect(sink: Sink, is_whole: bool) -> str:
         if sink.mode is not SinkMode.UPSERT:
             return f"table {target.table}: replayed rows are appended again; empty the table first to avoid duplicates"
         parts = "" if is_whole else "; groups with records before the start include only those after it"
-        newer = "" if target.order_by is None else f" that have no greater {target.order_by}"
+        newer = "" if target.order_column is None else f" that have no greater {target.order_column}"
         return f"table {target.table}: replayed rows replace those of the same key{newer}{parts}"
     if isinstance(target, SparkTarget | PythonTarget):
         return f"sink {sink.name}: receives replayed rows again"
@@ -72,7 +72,7 @@ def view_effect(view: View, is_whole: bool) -> str:
     if isinstance(view.content, Changes):
         return f"view {view.name}: {REPLAYED_CHANGES}"
     if isinstance(view.content, LatestRows):
-        until = "" if view.content.order_by is not None else "; it is outdated until the pipeline has caught up"
+        until = "" if view.content.order_column is not None else "; it is outdated until the pipeline has caught up"
         return f"view {view.name}: rows stay, and replayed rows replace those of the same key{until}"
     if is_whole:
         return f"view {view.name}: its groups are recomputed, and incomplete until the pipeline has caught up"
@@ -97,4 +97,4 @@ def is_safe_to_backfill(view: View) -> bool:
     """Whether part of the log suffices to update the view: not for groups, nor for latest rows without `order_by`."""
     if isinstance(view.content, Changes):
         return True
-    return isinstance(view.content, LatestRows) and view.content.order_by is not None
+    return isinstance(view.content, LatestRows) and view.content.order_column is not None

@@ -62,7 +62,7 @@ def key_of(end: Sink | View) -> tuple[tuple[str, ...], str | None]:
     kept = end.target if isinstance(end, Sink) else end.content
     if isinstance(kept, LakehouseTarget):
         return kept.key, None
-    return (kept.key, kept.order_by) if isinstance(kept, TableTarget | LatestRows) else ((), None)
+    return (kept.key, kept.order_column) if isinstance(kept, TableTarget | LatestRows) else ((), None)
 
 
 def check_kept_rows(

@@ -30,4 +30,4 @@ def changes_in(frame: DataFrame, changes: Changes) -> DataFrame:
     columns = [order_value(frame, name).alias(name) if name == named[-1] else F.col(quoted(name)) for name in names]
     marked = frame.select(*columns, is_deleted.alias(IS_DELETED), *([ORIGIN] if has_origin(frame) else []))
     key = tuple(named) if changes.keeps_history else tuple(named[:-1])
-    return latest_rows(marked, LatestRows(key, named[-1]))
+    return latest_rows(marked, LatestRows(key, (named[-1],)))

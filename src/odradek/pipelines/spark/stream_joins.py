@@ -60,6 +60,7 @@ def prefixed(frame: DataFrame, prefix: str) -> DataFrame:
 def condition(operation: StreamJoin, left_time: str, right_time: str) -> Column:
     """Null never matches. Saying so for each side lets Spark write unmatched rows with a null at once: the watermark
     would never pass them. Spark derives from the bounds when a row of the state can match no more."""
+    assert operation.within is not None  # validate refuses it
     left, right = F.col(quoted(LEFT + left_time.lower())), F.col(quoted(RIGHT + right_time.lower()))
     keys = [(F.col(quoted(LEFT + name.lower())), F.col(quoted(RIGHT + name.lower()))) for name in operation.on]
     within = F.expr(f"INTERVAL '{operation.within.milliseconds / 1000:.3f}' SECOND")

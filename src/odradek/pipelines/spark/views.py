@@ -21,8 +21,8 @@ POSITION = "__position"
 def latest_rows(frame: DataFrame, content: LatestRows) -> DataFrame:
     """The latest row of each key in a batch: the greatest `order_by`, null being the least; of equal ones the row that
     arrived last; of the rows of one record, or without an origin record, the last in the order of the frame."""
-    names = visible_columns(frame, (*content.key, *([] if content.order_by is None else [content.order_by])))
-    order = [] if content.order_by is None else [order_value(frame, content.order_by)]
+    names = visible_columns(frame, (*content.key, *([] if content.order_column is None else [content.order_column])))
+    order = [] if content.order_column is None else [order_value(frame, content.order_column)]
     if has_origin(frame):
         order += [F.col(f"{ORIGIN}.offset"), F.col(f"{ORIGIN}.partition")]
     row = F.struct(*(F.col(quoted(name)) for name in names))
@@ -54,4 +54,4 @@ def view_key(content: LatestRows | RunningAggregate) -> tuple[str, ...]:
 
 
 def view_order(content: LatestRows | RunningAggregate) -> str | None:
-    return content.order_by if isinstance(content, LatestRows) else None
+    return content.order_column if isinstance(content, LatestRows) else None

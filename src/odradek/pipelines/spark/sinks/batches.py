@@ -155,7 +155,7 @@ def sink_change(frame: DataFrame, sink: Sink, target: TableTarget) -> TableChang
         return change_data_of(frame, target.table, target.changes)
     if sink.mode is not SinkMode.UPSERT:
         return change_of(shown(frame), target.table, ())
-    return change_of(table_rows(frame, target), target.table, target.key, target.order_by)
+    return change_of(table_rows(frame, target), target.table, target.key, target.order_column)
 
 
 def view_change(frame: DataFrame, view: View, is_aggregated: bool) -> TableChange | ChangeData:
@@ -172,7 +172,7 @@ def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
 
     Without `order_by` and without origin records, the order of the frame is that of the rows' arrival, and the last row
     of a key replaces the others when it is written."""
-    if target.order_by is None and not has_origin(frame):
+    if target.order_column is None and not has_origin(frame):
         return shown(frame, target.key)
     return latest_rows(frame, LatestRows(target.key, target.order_by))
 
