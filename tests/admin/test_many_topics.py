@@ -11,7 +11,7 @@ from odradek.admin.cluster import Cluster
 from odradek.admin.groups import PartitionLag, read_ends
 from odradek.admin.resets import Goal, choose_partitions, plan_moves
 from odradek.admin.time_lag import count_untimed
-from odradek.cli.group.text import as_object, print_group, total_lag
+from odradek.cli.group import as_object, print_group, total_lag
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import (

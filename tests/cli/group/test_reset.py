@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pytest
 
-import odradek.cli.group.reset as resetting
+import odradek.cli.group as resetting
 from odradek.admin import resets
 from odradek.admin.errors import NoSuchGroup, NotAuthorized
 from odradek.admin.resets import Move

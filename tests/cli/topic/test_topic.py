@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.topic.describe import offsets_text
+from odradek.cli.topic import offsets_text
 from tests.cli.completion.test_command import complete
 
 if TYPE_CHECKING:

@@ -120,6 +120,12 @@ def report_error(message: str) -> None:
     click.echo(f"{PROGRAM} {click.style(ERROR, fg='red', bold=True)} {line}", err=True)
 
 
+def raise_all(failures: Sequence[Failure]) -> None:
+    """Raise one Failure with the messages of all, if there are any."""
+    if failures:
+        raise Failure("; ".join(failure.message for failure in failures))
+
+
 def watch(interval_s: float, read: Callable[[], tuple[Any, list[str]]], *, as_json: bool) -> None:
     """Show what `read` returns, an object or lines, until Ctrl-C. On a terminal lines are drawn in place; those from
     before a Failure stay."""

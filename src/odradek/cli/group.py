@@ -1,0 +1,331 @@
+"""`odradek group`: list, describe, reset and delete consumer groups."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from odradek.admin import groups
+from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.groups import delete_group, read_group, read_lags
+from odradek.admin.resets import (
+    Goal,
+    alter,
+    choose_partitions,
+    committed_offsets,
+    consequence,
+    plan_moves,
+    read_file,
+)
+from odradek.admin.time_lag import add_time_lags, longest_time_lag
+from odradek.cli.client.options import cluster_options, group_argument, groups_argument
+from odradek.cli.framework.commands import group
+from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.options import state_option
+from odradek.cli.framework.output import (
+    faint,
+    note,
+    note_missing,
+    print_columns,
+    print_json,
+    print_list,
+    print_result,
+    raise_all,
+    say,
+    strong,
+)
+from odradek.cli.framework.parameter_types import OFFSET, TOPIC_NAME, NumberType
+from odradek.cli.framework.times import DurationType, TimeType
+from odradek.conventions.failures import Failure
+from odradek.conventions.figures import INT64_MAX, age_text, count_text
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.admin.cluster import Cluster
+    from odradek.admin.groups import GroupMember, GroupState, PartitionLag
+    from odradek.admin.resets import Move
+
+STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")
+UNKNOWN = "-"
+SHIFT = NumberType(-INT64_MAX, INT64_MAX)
+EXACTLY_ONE = "give one of --to-earliest, --to-latest, --to-time, --by-duration, --to-offset, --shift, --from-file"
+
+
+@group(
+    "group",
+    examples=[
+        ("members, assignment and lag", "odradek group describe billing"),
+        ("read everything again (a dry run; --execute applies it)", "odradek group reset billing --to-earliest"),
+    ],
+)
+def consumer_group() -> None:
+    """List, describe, reset and delete consumer groups."""
+
+
+@consumer_group.command(
+    "list",
+    examples=[
+        ("every group", "odradek group list"),
+        ("groups without members", "odradek group list --state Empty"),
+    ],
+)
+@state_option("groups", STATES)
+@cluster_options
+def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
+    """List the groups of the cluster."""
+    found, missing = groups.list_groups(BrokerRequests(cluster, groups.LIST_TIMEOUT_S))
+    rows = [each for each in found if not states or each.state in states]
+    nothing = "no groups" + (" in this state" if states else "; a consumer with a group.id creates one")
+    if not rows and not as_json and not cluster.may(Operation.DESCRIBE):
+        nothing = f"no groups that {cluster.principal} may describe; an admin allows it with `odradek acl add`"
+    objects = [{"group": name, "state": state, "type": kind} for name, state, kind in rows]
+    print_list(objects, ["GROUP", "STATE", "TYPE"], rows, otherwise=nothing, as_json=as_json)
+    note_missing(missing, "groups")
+
+
+@consumer_group.command(
+    short_help="Show state, members, assignment and lag of groups.",
+    examples=[
+        ("state, members, assignment, lag", "odradek group describe billing"),
+        ("the total lag, for a script", "odradek group describe billing --format json | jq .lag"),
+    ],
+)
+@groups_argument
+@cluster_options
+def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
+    """Show state, members, assignment and lag of groups.
+
+    Lag is the number of records that the group has not read; time lag is the age of the first of them.
+    """
+    for number, name in enumerate(dict.fromkeys(names)):
+        state = read_group(cluster, name)
+        lags = read_lags(cluster, state)
+        add_time_lags(cluster, lags)
+        if as_json:
+            print_json(as_object(state, lags))
+        else:
+            if number:
+                say()
+            print_group(state, lags)
+
+
+def total_lag(lags: Sequence[PartitionLag]) -> int | None:
+    """None if that of a partition is not known."""
+    return None if any(each.failure for each in lags) else sum(each.lag or 0 for each in lags)
+
+
+def as_object(state: GroupState, lags: Sequence[PartitionLag]) -> dict[str, Any]:
+    return {
+        "group": state.name,
+        "state": state.state,
+        "type": state.kind,
+        "assignor": state.assignor,
+        "coordinator": state.coordinator,
+        "lag": total_lag(lags),
+        "time_lag_ms": longest_time_lag(lags),
+        "members": [
+            {
+                "member_id": member.member_id,
+                "client_id": member.client_id,
+                "host": member.host,
+                "instance_id": member.instance_id,
+                "assignment": [{"topic": topic, "partition": partition} for topic, partition in member.assignment],
+            }
+            for member in state.members
+        ],
+        "partitions": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "committed_offset": each.committed_offset,
+                "end_offset": each.end_offset,
+                "lag": each.lag,
+                "time_lag_ms": each.time_lag_ms,
+                "member_id": None if each.member is None else each.member.member_id,
+            }
+            for each in lags
+        ],
+    }
+
+
+def print_group(state: GroupState, lags: Sequence[PartitionLag]) -> None:
+    names = member_names(state.members)
+    print_heading(state, lags)
+    if lags:
+        say()
+        print_lags(lags, names)
+    if state.members:
+        say()
+        print_members(state.members, names)
+
+
+def print_heading(state: GroupState, lags: Sequence[PartitionLag]) -> None:
+    facts = [state.state, state.kind, count_text(len(state.members), "member") if state.members else "no members"]
+    facts += [f"assignor {state.assignor}"] if state.assignor else []
+    say(f"{strong(state.name)}  {' · '.join(facts)}")
+    oldest_ms = longest_time_lag(lags)
+    total = total_lag(lags)
+    behind = ["lag unknown" if total is None else f"lag {count_text(total, 'record')}"]
+    behind += [f"{age_text(oldest_ms)} behind"] if oldest_ms else []
+    if not any(each.committed_offset is not None for each in lags):
+        behind = ["nothing is committed"]
+    say(" · ".join([*behind, faint(f"coordinator {state.coordinator}")]))
+
+
+def print_lags(lags: Sequence[PartitionLag], names: dict[str, str]) -> None:
+    rows = [
+        [
+            each.topic,
+            each.partition,
+            *(UNKNOWN if known is None else known for known in (each.committed_offset, each.end_offset, each.lag)),
+            UNKNOWN if each.time_lag_ms is None else age_text(each.time_lag_ms),
+            *([UNKNOWN if each.member is None else names[each.member.member_id]] if names else []),
+        ]
+        for each in lags
+    ]
+    titles = ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "TIME LAG"]
+    print_columns([*titles, "MEMBER"] if names else titles, rows)
+    for each in lags:
+        if each.failure:
+            say(faint(f"{each.topic}-{each.partition}: end not known: {each.failure}"))
+    uncommitted = sum(each.committed_offset is None for each in lags)
+    if 0 < uncommitted < len(lags):
+        say(faint(f"{count_text(uncommitted, 'partition')} without a committed offset not counted in the lag"))
+
+
+def print_members(members: Sequence[GroupMember], names: dict[str, str]) -> None:
+    titles, rows = ["MEMBER", "HOST", "PARTITIONS"], []
+    has_instances = any(member.instance_id for member in members)
+    for member in members:
+        instance = [member.instance_id or UNKNOWN] if has_instances else []
+        rows.append([names[member.member_id], member.host, len(member.assignment), *instance])
+    print_columns([*titles, "INSTANCE"] if has_instances else titles, rows)
+
+
+def member_names(members: Sequence[GroupMember]) -> dict[str, str]:
+    """A short name for each member id: its client id, numbered if several members share it."""
+    clients = Counter(member.client_id for member in members)
+    numbers: Counter[str] = Counter()
+    names = {}
+    for member in members:
+        name = member.client_id or "(no client id)"
+        if clients[member.client_id] > 1:
+            numbers[name] += 1
+            name = f"{name} #{numbers[name]}"
+        names[member.member_id] = name
+    return names
+
+
+@consumer_group.command(
+    short_help="Move the committed offsets of a group.",
+    examples=[
+        ("show what would change", "odradek group reset billing --to-earliest"),
+        ("apply it", "odradek group reset billing --to-earliest --execute"),
+        ("some partitions of a topic", "odradek group reset billing --topic pump:0,2 --to-time -1h --execute"),
+        ("skip ten records everywhere", "odradek group reset billing --shift 10 --execute"),
+        ("from lines of topic,partition,offset", "odradek group reset billing --from-file offsets.csv --execute"),
+    ],
+)
+@group_argument
+@click.option(
+    "--topic", "topics", metavar="TOPIC[:P,P…]", type=TOPIC_NAME, multiple=True,
+    help="Only this topic, or these of its partitions. Default: all with a committed offset. Repeatable.",
+)  # fmt: skip
+@click.option("--to-earliest", is_flag=True, help="To the earliest record.")
+@click.option("--to-latest", is_flag=True, help="To the end, so that only new records are read.")
+@click.option("--to-time", type=TimeType(), metavar="TIME", help="To the first record written at or after a time.")
+@click.option(
+    "--by-duration", type=DurationType(), metavar="DURATION",
+    help="To the first record written since this long ago, such as 1h.",
+)  # fmt: skip
+@click.option("--to-offset", type=OFFSET, metavar="OFFSET", help="To this offset in every partition.")
+@click.option("--shift", type=SHIFT, metavar="N", help="Forward by N records, or back when N is negative.")
+@click.option(
+    "--from-file", type=click.File("r", encoding="utf-8", errors="replace"), metavar="FILE",
+    help="To the offsets in a file with topic,partition,offset on each line.",
+)  # fmt: skip
+@click.option("--execute", is_flag=True, help="Apply the change. Without this option it is only shown.")
+@cluster_options
+def reset(
+    *, name: str, topics: tuple[str, ...], from_file: IO[str] | None, execute: bool, cluster: Cluster, as_json: bool,
+    **ways: Any,
+) -> None:  # fmt: skip
+    """Move the committed offsets of a group. The group must have no active members."""
+    given = [way for way, value in {**ways, "from_file": from_file}.items() if value is not None and value is not False]
+    if len(given) != 1:
+        raise click.UsageError(EXACTLY_ONE)
+    if from_file is not None and topics:
+        raise click.UsageError("--from-file and --topic exclude each other: the file names its topics")
+    before = committed_offsets(cluster, name, is_new_allowed=bool(topics) or from_file is not None)
+    wanted = read_file(from_file) if from_file is not None else {}
+    keys = sorted(wanted) if from_file is not None else choose_partitions(cluster, topics, before)
+    if not keys and from_file is not None:
+        raise Failure("the file contains no offsets")
+    if not keys:
+        raise Failure(f"group {name} has no committed offsets; name a topic with --topic")
+    goal = Goal("offsets", offsets=wanted) if from_file is not None else goal_of(given[0], ways[given[0]])
+    moves = plan_moves(cluster, before, keys, goal)
+    if as_json and execute:
+        alter(cluster, name, moves)  # first, because the rows say that it was done
+    show(name, moves, execute, as_json)
+    has_changes = any(each.change or each.before is None for each in moves)
+    if has_changes and not execute:
+        note("nothing was changed; add --execute to apply it")
+    elif has_changes and not as_json:
+        alter(cluster, name, moves)
+        say(f"group {name}: {count_text(len(moves), 'offset')} set")
+
+
+def goal_of(way: str, value: int) -> Goal:
+    """The goal of an option and its value."""
+    if way == "by_duration":
+        return Goal("time", int(time.time() * 1000) - value)
+    return Goal(way.removeprefix("to_"), int(value))
+
+
+def show(name: str, moves: Sequence[Move], is_done: bool, as_json: bool) -> None:
+    for each in moves if as_json else ():
+        place = {"group": name, "topic": each.topic, "partition": each.partition}
+        print_json({**place, "before": each.before, "after": each.after, "executed": is_done})
+    if not as_json:
+        print_columns(["TOPIC", "PARTITION", "BEFORE", "AFTER", "CHANGE"], [as_row(each) for each in moves])
+        say(consequence(moves))
+    for clipping in filter(None, (each.clipping for each in moves)):
+        note(clipping)
+
+
+def as_row(move: Move) -> tuple[object, ...]:
+    if move.before is None:
+        return move.topic, move.partition, "-", move.after, "new"
+    return move.topic, move.partition, move.before, move.after, f"{move.change:+}" if move.change else "0"
+
+
+@consumer_group.command(
+    short_help="Delete groups and their committed offsets.",
+    examples=[
+        ("after a question", "odradek group delete billing"),
+        ("several, without a question", "odradek group delete billing audit --yes"),
+    ],
+)
+@groups_argument
+@yes_option
+@cluster_options
+def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
+    """Delete groups and their committed offsets. A group with members is not deleted."""
+    unique = list(dict.fromkeys(names))
+    whose = "its" if len(unique) == 1 else "their"
+    confirm(f"Delete {', '.join(unique)} and {whose} committed offsets?", yes)
+    failures = []
+    for name in unique:
+        try:
+            delete_group(cluster.requests, name)
+        except Failure as failure:
+            failures.append(failure)
+            continue
+        print_result({"group": name, "deleted": True}, f"deleted group {name}", as_json=as_json)
+    raise_all(failures)
