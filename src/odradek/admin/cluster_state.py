@@ -1,5 +1,6 @@
 """The state of a cluster as values: brokers and the controller, partitions with their leaders and in-sync replicas,
-reassignments, log directories. What begins with `read_` asks the brokers; the rest is pure.
+reassignments, log directories. What begins with `read_` asks the brokers, and `unregister_broker` changes the cluster;
+the rest is pure.
 
 A broker of a KRaft cluster answers DescribeCluster with the id of any live broker as the controller's, because clients
 cannot reach controllers (KIP-590). Such brokers serve DescribeQuorum, which names the leader of the quorum. They
@@ -36,6 +37,7 @@ from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -333,3 +335,9 @@ def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
                 )
             )
     return Disks(sizes, tuple(directories), is_denied)
+
+
+def unregister_broker(requests: BrokerRequests, broker_id: int) -> None:
+    """Remove a broker that is fenced and has no replicas from the metadata."""
+    answer = requests.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse, 0)
+    check(answer.error_code, answer.error_message, f"broker {broker_id}", "Alter")

@@ -10,8 +10,8 @@ import pytest
 from odradek.admin.broker_requests import BrokerRequests, KnownBroker
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.partitions.copies import Copy, failed_text, read_copies
-from odradek.cli.partition import move
-from odradek.cli.partition.move import plan_moves, question
+from odradek.cli import partition as moving
+from odradek.cli.partition import plan_moves, question
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
@@ -107,8 +107,8 @@ def answer(copies: Sequence[tuple[str, int, bool]], failed: Sequence[str] = ()) 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(move, "POLL_INTERVAL_S", 0.001)
-    monkeypatch.setattr(move, "STALLED_S", 0.1)
+    monkeypatch.setattr(moving, "POLL_INTERVAL_S", 0.001)
+    monkeypatch.setattr(moving, "STALLED_S", 0.1)
 
 
 def test_an_error_of_the_response_is_reported() -> None:
@@ -129,22 +129,22 @@ def test_the_wait_ends_with_the_move() -> None:
         answer([("/one", 100, False), ("/two", 90, True)]),
         answer([("/two", 100, False)]),
     )
-    move.wait_for(answers.requests, BROKER, PLANNED, "/two", None)
+    moving.wait_for_moves(answers.requests, BROKER, PLANNED, "/two", None)
 
 
 def test_a_move_that_was_given_up_is_named_with_the_failed_directory() -> None:
     answers = Answers(answer([("/one", 100, False), ("/two", 10, True)]), answer([("/one", 100, False)], ["/two"]))
     with pytest.raises(Failure, match=r"pump-0 was not moved: .*; broker 1 cannot use /two \(KAFKA_STORAGE_ERROR\)"):
-        move.wait_for(answers.requests, BROKER, PLANNED, "/two", None)
+        moving.wait_for_moves(answers.requests, BROKER, PLANNED, "/two", None)
 
 
 def test_a_move_without_progress_ends_the_wait() -> None:
     answers = Answers(answer([("/one", 100, False), ("/two", 10, True)]))
     with pytest.raises(Failure, match=r"nothing was copied for 0\.1 s; the move goes on"):
-        move.wait_for(answers.requests, BROKER, PLANNED, "/two", None)
+        moving.wait_for_moves(answers.requests, BROKER, PLANNED, "/two", None)
 
 
 def test_the_wait_has_a_time_limit() -> None:
     growing = [answer([("/one", 100, False), ("/two", size, True)]) for size in range(5000)]
     with pytest.raises(Failure, match=r"pump-0 is not moved after 0\.05 s; the move goes on"):
-        move.wait_for(Answers(*growing).requests, BROKER, PLANNED, "/two", 0.05)
+        moving.wait_for_moves(Answers(*growing).requests, BROKER, PLANNED, "/two", 0.05)

@@ -1,4 +1,4 @@
-"""Requests that begin and cancel reassignments, and that elect leaders."""
+"""Requests that begin and cancel reassignments and moves between log directories, and that elect leaders."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from odradek.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from odradek.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from odradek.admin.broker_requests import BrokerRequests
+    from odradek.admin.broker_requests import BrokerRequests, KnownBroker
     from odradek.admin.cluster_state import PartitionState
+    from odradek.admin.partitions.copies import Copy
 
 TIMEOUT_MS = 15_000
 PREFERRED, UNCLEAN = 0, 1
@@ -71,6 +78,22 @@ def _alter_part(requests: BrokerRequests, partitions: Iterable[tuple[str, Reassi
         for each in topic.partitions
         if each.error_code
     ]
+
+
+def move_replicas(requests: BrokerRequests, broker: KnownBroker, copies: Iterable[Copy], directory: str) -> None:
+    """Begin to copy replicas to another log directory of their broker. The move of a replica that is in the directory
+    is cancelled. A Failure names all refusals."""
+    by_name = by_topic(each.key for each in copies)
+    topics = [AlterReplicaLogDirTopic(name=topic, partitions=some) for topic, some in by_name.items()]
+    request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=directory, topics=topics)])
+    refused = [
+        error_text(each.error_code, None, f"{topic.topic_name}-{each.partition_index}")
+        for topic in requests.ask(broker, request, AlterReplicaLogDirsResponse, 2).results
+        for each in topic.partitions
+        if each.error_code
+    ]
+    if refused:
+        raise Failure("; ".join(refused))
 
 
 class ElectionResult(NamedTuple):

@@ -19,7 +19,6 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.output import (
-    column_lines,
     note,
     print_columns,
     print_json,
@@ -29,7 +28,15 @@ from odradek.cli.framework.output import (
     shows_progress,
 )
 from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, NumberType
-from odradek.cli.partition import brokers_text, named_partitions, partition_option, topics_argument
+from odradek.cli.partition import (
+    brokers_text,
+    copied_text,
+    draw_progress,
+    dry_run_option,
+    named_partitions,
+    partition_option,
+    topics_argument,
+)
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text, size_text
 
@@ -43,7 +50,6 @@ if TYPE_CHECKING:
 POLL_INTERVAL_S = 0.25
 STALE_S = 10.0  # a broker may show replicas from before the reassignment for a moment
 NONE_RUNNING = "no reassignment is running"
-UNCHANGED = "nothing was changed"
 
 
 def move_object(move: Move) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def move_object(move: Move) -> dict[str, Any]:
     }
 
 
-def plan_lines(moves: Sequence[Move]) -> list[str]:
+def show_plan(moves: Sequence[Move]) -> None:
     rows = [
         (
             move.partition.name,
@@ -69,11 +75,7 @@ def plan_lines(moves: Sequence[Move]) -> list[str]:
         )
         for move in moves
     ]
-    titles = ["PARTITION", "FROM", "", "TO", "COPY TO", "REMOVE FROM", "SIZE"]
-    return [*column_lines(titles, rows), "", plan_summary(moves)]
-
-
-def plan_summary(moves: Sequence[Move]) -> str:
+    print_columns(["PARTITION", "FROM", "", "TO", "COPY TO", "REMOVE FROM", "SIZE"], rows)
     copies = sum(len(move.adding) for move in moves)
     removed = sum(len(move.removing) for move in moves)
     leaders = sum(bool(move.before) and move.before[0] != move.after[0] for move in moves)
@@ -85,11 +87,12 @@ def plan_summary(moves: Sequence[Move]) -> str:
         f"{count_text(removed, 'replica')} to remove",
         f"{count_text(leaders, 'preferred leader')} to change",
     ]
-    return ", ".join(parts)
+    say()
+    say(", ".join(parts))
 
 
 def progress_object(partition: PartitionState, sizes: Sizes) -> dict[str, Any]:
-    copied, total = progress(partition, sizes)
+    copied, total = progress(partition, sizes) or (None, None)
     return {
         "topic": partition.topic,
         "partition": partition.index,
@@ -101,30 +104,22 @@ def progress_object(partition: PartitionState, sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def progress(partition: PartitionState, sizes: Sizes) -> tuple[int | None, int | None]:
+def progress(partition: PartitionState, sizes: Sizes) -> tuple[int, int] | None:
     """Bytes on the new replicas, and bytes that they shall have; None if it is not known."""
     whole = sizes.get((partition.leader, partition.topic, partition.index))
     if whole is None:
-        return None, None
+        return None
     copied = [sizes.get((broker, partition.topic, partition.index), 0) for broker in partition.adding]
     return sum(min(each, whole) for each in copied), whole * len(partition.adding)
 
 
-def running_lines(partitions: Sequence[PartitionState], sizes: Sizes) -> list[str]:
+def print_running(partitions: Sequence[PartitionState], sizes: Sizes) -> None:
     rows = []
-    for partition in partitions:
-        copied, total = progress(partition, sizes)
-        known = copied is not None and total is not None
-        rows.append(
-            (
-                partition.name,
-                brokers_text(partition.target),
-                brokers_text(partition.adding),
-                brokers_text(partition.removing),
-                f"{size_text(copied or 0)} of {size_text(total or 0)}" if known else "?",
-            )
-        )
-    return column_lines(["PARTITION", "TO", "ADDING", "REMOVING", "COPIED"], rows)
+    for each in partitions:
+        known = progress(each, sizes)
+        brokers = map(brokers_text, (each.target, each.adding, each.removing))
+        rows.append((each.name, *brokers, "?" if known is None else copied_text(*known)))
+    print_columns(["PARTITION", "TO", "ADDING", "REMOVING", "COPIED"], rows)
 
 
 def list_running(
@@ -135,18 +130,16 @@ def list_running(
     if as_json:
         for each in running:
             print_json(progress_object(each, sizes))
+    elif running:
+        print_running(running, sizes)
     else:
-        say("\n".join(running_lines(running, sizes)) if running else NONE_RUNNING)
+        say(NONE_RUNNING)
 
 
 def verify(
-    requests: BrokerRequests,
-    state: ClusterState,
-    partitions: Sequence[PartitionState],
-    expected: Mapping[tuple[str, int], tuple[int, ...]],
-    *,
-    as_json: bool,
-) -> None:
+    requests: BrokerRequests, state: ClusterState, partitions: Sequence[PartitionState],
+    expected: Mapping[tuple[str, int], tuple[int, ...]], *, as_json: bool,
+) -> None:  # fmt: skip
     """Failure unless all reassignments are done, those of the file included. Throttles are removed if they are."""
     chosen = [each for each in partitions if (each.topic, each.index) in expected] if expected else partitions
     running = [each for each in chosen if each.is_reassigned]
@@ -164,7 +157,7 @@ def verify(
         names = {"running": [each.name for each in running], "different": [each.name for each in different]}
         print_json({"done": is_done, **names})
     elif running:
-        say("\n".join(running_lines(running, read_sizes(requests, state, running))))
+        print_running(running, read_sizes(requests, state, running))
     if different and not as_json:
         rows = [
             (each.name, brokers_text(each.replicas), brokers_text(expected[each.topic, each.index]))
@@ -187,7 +180,7 @@ def cancel_running(
     running = [each for each in partitions if each.is_reassigned]
     if running:
         if not as_json:
-            say("\n".join(running_lines(running, {})))
+            print_running(running, {})
         confirm(f"Cancel {count_text(len(running), 'reassignment')}?", is_confirmed, refusal="nothing was cancelled")
         alter_reassignments(requests, {(each.topic, each.index): None for each in running})
     cancelled = f"cancelled {count_text(len(running), 'reassignment')}; `--verify` removes throttles"
@@ -223,7 +216,10 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
         elif not different or time.monotonic() - seen_running_at > STALE_S:
             break
         if running and shows_progress():
-            show_progress(requests, state, running)
+            sizes = read_sizes(requests, state, running)
+            known = [progress(each, sizes) or (0, 0) for each in running]
+            copied, total = sum(each for each, _ in known), sum(each for _, each in known)
+            draw_progress(len(running), "partition", copied, total)
         time.sleep(POLL_INTERVAL_S)
     if shows_progress():
         redraw()
@@ -233,15 +229,6 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
         raise Failure(f"{different[0].name} has the replicas {brokers_text(different[0].replicas)}: it was cancelled")
     seconds = time.monotonic() - began_at
     print_result({"done": True, "seconds": round(seconds, 3)}, f"done after {seconds:.1f} s", as_json=as_json)
-
-
-def show_progress(requests: BrokerRequests, state: ClusterState, running: Sequence[PartitionState]) -> None:
-    sizes = read_sizes(requests, state, running)
-    known = [progress(each, sizes) for each in running]
-    copied = sum(each or 0 for each, _ in known)
-    total = sum(each or 0 for _, each in known)
-    line = f"{count_text(len(running), 'partition')} left, {size_text(copied)} of {size_text(total)} copied"
-    redraw(line)
 
 
 class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions of click only
@@ -281,15 +268,13 @@ class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in n
 @click.option(
     "--throttle", type=NumberType(1, INT64_MAX), metavar="BYTES", help="Bytes per second that a broker may copy."
 )
-@click.option("--dry-run", is_flag=True, help="Show the plan only.")
+@dry_run_option
 @click.option("--wait", "waits", is_flag=True, help="Wait until the reassignment is done, then remove its throttle.")
 @click.option("--list", "mode", flag_value="list", help="Show running reassignments.")
 @click.option(
-    "--verify",
-    "mode",
-    flag_value="verify",
+    "--verify", "mode", flag_value="verify",
     help="Check whether all are done (exit code 1 if not), and remove throttles if so.",
-)
+)  # fmt: skip
 @click.option("--cancel", "mode", flag_value="cancel", help="Cancel running reassignments.")
 @yes_option
 @cluster_options
@@ -312,15 +297,15 @@ def reassign(
         )
     if mode is not None and (to or drain or replication_factor or throttle or dry_run or waits):
         raise click.UsageError(f"--{mode} takes topics, --partition or --file only")
-    if mode == "list":
-        list_running(requests, state, named_partitions(state, names, indexes), as_json=as_json)
-        return
-    if mode == "verify":
-        expected = {} if path is None else read_plan_file(path)
-        verify(requests, state, named_partitions(state, names, indexes), expected, as_json=as_json)
-        return
-    if mode == "cancel":
-        cancel_running(requests, named_partitions(state, names, indexes), is_confirmed=yes, as_json=as_json)
+    if mode is not None:
+        expected = read_plan_file(path) if mode == "verify" and path is not None else {}
+        chosen = named_partitions(state, names, indexes)
+        if mode == "list":
+            list_running(requests, state, chosen, as_json=as_json)
+        elif mode == "verify":
+            verify(requests, state, chosen, expected, as_json=as_json)
+        else:
+            cancel_running(requests, chosen, is_confirmed=yes, as_json=as_json)
         return
     if path is not None and (names or to or drain or replication_factor):
         raise click.UsageError("--file has the whole plan: leave out topics, --to, --drain and --replication-factor")
@@ -364,29 +349,25 @@ def submit(requests: BrokerRequests, moves: Sequence[Move], throttle: int | None
 
 
 def run_plan(
-    requests: BrokerRequests,
-    moves: Sequence[Move],
-    throttle: int | None,
-    *,
-    dry_run: bool,
-    waits: bool,
-    yes: bool,
+    requests: BrokerRequests, moves: Sequence[Move], throttle: int | None, *, dry_run: bool, waits: bool, yes: bool,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     if not moves:
         text = "nothing to move: all replicas are where they should be"
         print_result({"partitions": [], "submitted": False}, text, as_json=as_json)
         return
     if not as_json:
-        say("\n".join(plan_lines(moves)))
+        show_plan(moves)
     if not dry_run:
-        confirm(f"Move {count_text(len(moves), 'partition')}?", yes, refusal=UNCHANGED)
+        confirm(f"Move {count_text(len(moves), 'partition')}?", yes, refusal="nothing was changed")
         submit(requests, moves, throttle)
     if as_json:
         print_json({"partitions": [move_object(move) for move in moves], "submitted": not dry_run})
-    elif not dry_run:
+    if dry_run:
+        return
+    if not as_json:
         say(f"the reassignment of {count_text(len(moves), 'partition')} has begun")
-    if waits and not dry_run:
+    if waits:
         wait_for(requests, moves, removes_throttle=throttle is not None, as_json=as_json)
-    elif not dry_run and not as_json:
+    elif not as_json:
         note("`odradek partition reassign --list` shows its progress, --verify whether it is done, --cancel stops it")
