@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import read_state
-from odradek.admin.errors import check
+from odradek.admin.cluster_state import read_state, unregister_broker
 from odradek.admin.groups import LIST_TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
 from odradek.cli.cluster.status import NO_TOPICS, RESTRICTED
@@ -19,7 +18,6 @@ from odradek.cli.framework.output import print_columns, print_json, print_result
 from odradek.cli.framework.parameter_types import PARTITION
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
-from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -109,20 +107,18 @@ def print_facts(facts: dict[str, Any], *, is_restricted: bool) -> None:
     is_blind = is_restricted and not facts["partitions"]
     say(", ".join(found) or (NO_TOPICS if is_blind else "all partitions have a leader and all their replicas in sync"))
     say()
-    print_columns(
-        ["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "ROLE"],
-        [
-            (
-                broker["id"],
-                f"{broker['host']}:{broker['port']}",
-                broker["rack"] or "-",
-                broker["leads"],
-                broker["replicas"],
-                "controller" if broker["controller"] else "",
-            )
-            for broker in facts["brokers"]
-        ],
-    )
+    rows = [
+        (
+            broker["id"],
+            f"{broker['host']}:{broker['port']}",
+            broker["rack"] or "-",
+            broker["leads"],
+            broker["replicas"],
+            "controller" if broker["controller"] else "",
+        )
+        for broker in facts["brokers"]
+    ]
+    print_columns(["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "ROLE"], rows)
 
 
 @command(examples=[("a broker that is stopped and has no replicas", "odradek cluster unregister 3")])
@@ -148,7 +144,6 @@ def unregister(broker_id: int, yes: bool, cluster: Cluster, as_json: bool) -> No
             f"`odradek partition reassign --drain {broker_id}` first"
         )
     confirm(f"Unregister broker {broker_id}?", yes, refusal="nothing was changed")
-    answer = requests.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse, 0)
-    check(answer.error_code, answer.error_message, f"broker {broker_id}", "Alter")
+    unregister_broker(requests, broker_id)
     text = f"broker {broker_id} is not part of the cluster any more"
     print_result({"broker": broker_id, "unregistered": True}, text, as_json=as_json)

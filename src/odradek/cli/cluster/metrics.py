@@ -10,8 +10,8 @@ from odradek.admin.broker_metrics import BrokerMetrics, metrics_of_all
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import watch_options
 from odradek.cli.framework.output import print_result, strong, watch
-from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -37,69 +37,47 @@ COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")
     "--broker", "broker_ids", type=int, multiple=True, metavar="ID", help="Only this broker; may be repeated."
 )
 @click.option("--buckets", "shows_buckets", is_flag=True, help="Show the buckets of histograms, too.")
-@click.option("--watch", "is_watched", is_flag=True, help="Refresh the metrics, with counters as rates, until Ctrl-C.")
-@click.option(
-    "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True, help="Time between two answers."
-)
+@watch_options("Refresh the metrics, with counters as rates, until Ctrl-C.", "answers")
 @cluster_options
 def metrics(
-    prefixes: tuple[str, ...],
-    broker_ids: tuple[int, ...],
-    shows_buckets: bool,
-    is_watched: bool,
-    interval: float,
-    cluster: Cluster,
-    as_json: bool,
-) -> None:
+    prefixes: tuple[str, ...], broker_ids: tuple[int, ...], shows_buckets: bool, is_watched: bool, interval: float,
+    cluster: Cluster, as_json: bool,
+) -> None:  # fmt: skip
     """Show the metrics of brokers of Odradek; NAME is the beginning of a metric's name.
 
     docs/metrics.md lists the metrics. The same are served over HTTP, at the address of metrics.listener.
     """
     requests = BrokerRequests(cluster)
+    before: dict[int, BrokerMetrics] = {}
+
+    def read() -> tuple[Any, list[str]]:
+        nonlocal before
+        found, missing = metrics_of_all(requests, prefixes)
+        if broker_ids:
+            found = [each for each in found if each.broker_id in broker_ids]
+            missing = {broker_id: reason for broker_id, reason in missing.items() if broker_id in broker_ids}
+        lines = metrics_lines(found, missing, before, shows_buckets=shows_buckets)
+        before = {each.broker_id: each for each in found}
+        return metrics_object(found, missing, shows_buckets=shows_buckets), lines
+
     if is_watched:
-        before: dict[int, BrokerMetrics] = {}
-
-        def read() -> tuple[Any, list[str]]:
-            nonlocal before
-            found, missing = _read(requests, prefixes, broker_ids)
-            lines = metrics_lines(found, missing, before, shows_buckets=shows_buckets)
-            before = {each.broker_id: each for each in found}
-            return metrics_object(found, missing, shows_buckets=shows_buckets), lines
-
         watch(interval, read, as_json=as_json)
         return
-    found, missing = _read(requests, prefixes, broker_ids)
-    lines = metrics_lines(found, missing, shows_buckets=shows_buckets)
-    print_result(metrics_object(found, missing, shows_buckets=shows_buckets), "\n".join(lines), as_json=as_json)
-    if not found:
-        raise Failure("no broker returned its metrics: see above" if missing else "there is no such broker")
-
-
-def _read(
-    requests: BrokerRequests, prefixes: tuple[str, ...], broker_ids: tuple[int, ...]
-) -> tuple[list[BrokerMetrics], dict[int, str]]:
-    found, missing = metrics_of_all(requests, prefixes)
-    if not broker_ids:
-        return found, missing
-    return (
-        [each for each in found if each.broker_id in broker_ids],
-        {broker_id: reason for broker_id, reason in missing.items() if broker_id in broker_ids},
-    )
+    value, lines = read()
+    print_result(value, "\n".join(lines), as_json=as_json)
+    if not value["brokers"]:
+        raise Failure("no broker returned its metrics: see above" if value["missing"] else "there is no such broker")
 
 
 def metrics_lines(
-    found: Sequence[BrokerMetrics],
-    missing: Mapping[int, str],
-    before: Mapping[int, BrokerMetrics] | None = None,
-    *,
-    shows_buckets: bool = False,
-) -> list[str]:
+    found: Sequence[BrokerMetrics], missing: Mapping[int, str], before: Mapping[int, BrokerMetrics], *,
+    shows_buckets: bool,
+) -> list[str]:  # fmt: skip
     """One line for each point. With the metrics of an earlier moment, counters are shown as rates per second."""
     lines: list[str] = []
     for metrics in found:
-        earlier = None if before is None else before.get(metrics.broker_id)
         lines += ["", strong(f"broker {metrics.broker_id}")]
-        rows = list(_rows(metrics, earlier, shows_buckets=shows_buckets))
+        rows = list(_rows(metrics, before.get(metrics.broker_id), shows_buckets=shows_buckets))
         width = max((len(name) for name, _ in rows), default=0)
         lines += [f"{name:<{width}}  {value}" for name, value in rows]
     lines += [f"broker {broker_id}: {reason}" for broker_id, reason in missing.items()]
@@ -137,7 +115,7 @@ def number_text(value: float) -> str:
 
 
 def metrics_object(
-    found: Sequence[BrokerMetrics], missing: Mapping[int, str], *, shows_buckets: bool = False
+    found: Sequence[BrokerMetrics], missing: Mapping[int, str], *, shows_buckets: bool
 ) -> dict[str, Any]:
     return {
         "brokers": [

@@ -11,6 +11,7 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, read_state
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import watch_options
 from odradek.cli.framework.output import column_lines, faint, print_result, strong, watch
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 from odradek.conventions.failures import Failure
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from odradek.admin.cluster_state import PartitionState
 
 
-POSITIVE_COUNT = NumberType(1, 100_000)
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
 WAIT_INTERVAL_S = 0.25
 SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this time
@@ -45,38 +45,23 @@ PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferre
         ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
     ]
 )
-@click.option("--watch", "is_watched", is_flag=True, help="Refresh the state until Ctrl-C.")
+@watch_options("Refresh the state until Ctrl-C.", "states")
 @click.option(
-    "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True, help="Time between two states."
-)
-@click.option(
-    "--wait",
-    "wait_s",
-    type=POSITIVE,
-    metavar="SECONDS",
+    "--wait", "wait_s", type=POSITIVE, metavar="SECONDS",
     help="Wait until all brokers run and all replicas are in sync; exit with 1 if they are not by then.",
-)
+)  # fmt: skip
 @click.option(
-    "--brokers",
-    "least_brokers",
-    type=POSITIVE_COUNT,
-    metavar="N",
-    default=1,
+    "--brokers", "least_brokers", type=NumberType(1, 100_000), metavar="N", default=1,
     help="With --wait: wait for at least N brokers, too, as after the start of a cluster.",
-)
+)  # fmt: skip
 @click.option(
     "--all", "shows_all", is_flag=True, help="Show all partitions that need attention, not only the first 10."
 )
 @cluster_options
 def status(
-    is_watched: bool,
-    interval: float,
-    wait_s: float | None,
-    least_brokers: int,
-    shows_all: bool,
-    cluster: Cluster,
+    is_watched: bool, interval: float, wait_s: float | None, least_brokers: int, shows_all: bool, cluster: Cluster,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Show brokers, partitions that need attention, and running reassignments.
 
     A partition is offline without a leader; under min ISR with fewer replicas in sync than min.insync.replicas (or than
@@ -87,21 +72,22 @@ def status(
     if is_watched and wait_s is not None:
         raise click.UsageError("--watch and --wait exclude each other")
     limit = None if shows_all else SHOWN_PARTITIONS
-    if is_watched:
-        read = state_reader(BrokerRequests(cluster, WATCH_TIMEOUT_S))
+    if wait_s is None and not is_watched:
+        requests = BrokerRequests(cluster)
+        state = read_state(requests, controllers=ControllerLookup(requests), may_lack_reassignments=True)
+        value, lines = state_output(state, limit)
+        print_result(value, "\n".join(lines), as_json=as_json)
+        return
+    read = state_reader(BrokerRequests(cluster, WATCH_TIMEOUT_S))
+    if wait_s is None:
         watch(interval, lambda: state_output(read(), limit), as_json=as_json)
         return
-    requests = BrokerRequests(cluster) if wait_s is None else BrokerRequests(cluster, WATCH_TIMEOUT_S)
-    state = (
-        read_state(requests, controllers=ControllerLookup(requests), may_lack_reassignments=True)
-        if wait_s is None
-        else wait_until_healthy(requests, wait_s, least_brokers)
-    )
+    state = wait_until_healthy(read, wait_s, least_brokers)
     value, lines = state_output(state, limit)
     print_result(value, "\n".join(lines), as_json=as_json)
-    if wait_s is not None and len(state.brokers) < least_brokers:
+    if len(state.brokers) < least_brokers:
         raise Failure(f"the cluster has {len(state.brokers)} of {least_brokers} brokers after {wait_s:g} s")
-    if wait_s is not None and not state.is_healthy:
+    if not state.is_healthy:
         raise Failure(f"the cluster is not healthy after {wait_s:g} s: see above")
 
 
@@ -109,10 +95,9 @@ def state_output(state: ClusterState, limit: int | None) -> tuple[dict[str, Any]
     return status_object(state), status_lines(state, limit)
 
 
-def wait_until_healthy(requests: BrokerRequests, wait_s: float, least_brokers: int) -> ClusterState:
+def wait_until_healthy(read: Callable[[], ClusterState], wait_s: float, least_brokers: int) -> ClusterState:
     """The first healthy state with so many brokers, or the one at the end of the time."""
     deadline = time.monotonic() + wait_s
-    read = state_reader(requests)
     while True:
         try:
             state = read()
@@ -142,6 +127,10 @@ def state_reader(requests: BrokerRequests) -> Callable[[], ClusterState]:
 
 def status_object(state: ClusterState) -> dict[str, Any]:
     counts = state.counts()
+
+    def objects(condition: Callable[[PartitionState], bool]) -> list[dict[str, Any]]:
+        return [partition_object(each) for each in state.partitions if condition(each)]
+
     return {
         "cluster_id": state.cluster.cluster_id,
         "controller": state.cluster.controller_id,
@@ -163,13 +152,11 @@ def status_object(state: ClusterState) -> dict[str, Any]:
         ],
         "topics": len({each.topic for each in state.partitions}),
         "partitions": len(state.partitions),
-        "offline": [partition_object(each) for each in state.partitions if each.is_offline],
-        "under_min_isr": [partition_object(each) for each in state.partitions if each.is_under_min_in_sync],
-        "under_replicated": [partition_object(each) for each in state.partitions if each.is_under_replicated],
-        "not_on_preferred_leader": [partition_object(each) for each in state.partitions if each.has_other_leader],
-        "reassignments": None
-        if not state.knows_reassignments
-        else [partition_object(each) for each in state.partitions if each.is_reassigned],
+        "offline": objects(lambda each: each.is_offline),
+        "under_min_isr": objects(lambda each: each.is_under_min_in_sync),
+        "under_replicated": objects(lambda each: each.is_under_replicated),
+        "not_on_preferred_leader": objects(lambda each: each.has_other_leader),
+        "reassignments": objects(lambda each: each.is_reassigned) if state.knows_reassignments else None,
     }
 
 
@@ -224,10 +211,8 @@ def _summary(state: ClusterState) -> str:
 def _broker_lines(state: ClusterState) -> list[str]:
     counts = state.counts()
     rows = []
-    unknown = set(counts.replicas) - set(state.brokers)
-    for broker_id in sorted(set(state.brokers) | unknown):
+    for broker_id in sorted({*state.brokers, *counts.replicas}):
         broker = state.brokers.get(broker_id)
-        is_controller = broker_id == state.cluster.controller_id
         rows.append(
             (
                 broker_id,
@@ -237,7 +222,7 @@ def _broker_lines(state: ClusterState) -> list[str]:
                 counts.leads[broker_id],
                 counts.replicas[broker_id],
                 counts.in_sync[broker_id],
-                "controller" if is_controller else "",
+                "controller" if broker_id == state.cluster.controller_id else "",
             )
         )
     return column_lines(["BROKER", "ADDRESS", "RACK", "STATE", "LEADS", "REPLICAS", "IN SYNC", "ROLE"], rows)

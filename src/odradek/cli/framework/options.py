@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from odradek.cli.framework.commands import OptionalArgument
+from odradek.cli.framework.parameter_types import POSITIVE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,3 +54,15 @@ def state_option(things: str, states: Sequence[str]) -> Callable[[F], F]:
         multiple=True,
         help=f"Only {things} in this state: {', '.join(states[:-1])} or {states[-1]}. Repeatable.",
     )
+
+
+def watch_options(text: str, values: str) -> Callable[[F], F]:
+    """`--watch` with this help and `--interval` between two such values, passed as `is_watched` and `interval`."""
+    return lambda function: with_options(  # type: ignore[no-any-return]  # click's decorators return Any
+        function,
+        click.option("--watch", "is_watched", is_flag=True, help=text),
+        click.option(
+            "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True,
+            help=f"Time between two {values}.",
+        ),
+    )  # fmt: skip
