@@ -42,7 +42,7 @@ def user() -> None:
 
 def password_options(iterations: int | None, iterations_text: str | None = None) -> Callable[[F], F]:
     """`--mechanism`, `--iterations` with this default, `--password-file` and `--password`."""
-    return lambda function: with_options(  # type: ignore[no-any-return]  # click's decorators return Any
+    return lambda function: with_options(
         function,
         click.option(
             "--mechanism", "mechanisms", type=click.Choice(MECHANISMS, case_sensitive=False), multiple=True,

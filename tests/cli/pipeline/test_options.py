@@ -9,8 +9,15 @@ import click
 import pytest
 
 from odradek.cli.pipeline import pipeline
-from odradek.cli.pipeline.loading import choose, chosen, chosen_arguments, definition_options, load, remember_secrets
-from odradek.cli.pipeline.options import overridden, override_arguments, plain_override_options
+from odradek.cli.pipeline.options import (
+    child_arguments,
+    chosen,
+    chosen_arguments,
+    chosen_pipeline,
+    definition_options,
+    pipeline_options,
+    remember_secrets,
+)
 from odradek.cli.pipeline.sql import sql
 from odradek.conventions.failures import Failure
 from odradek.pipelines.definition.choices import Choices
@@ -123,11 +130,11 @@ def test_credentials_of_a_file_are_hidden_and_passed_on_by_its_name(
     seen: list[tuple[str, str, list[str]]] = []
 
     @click.command
-    @plain_override_options
-    def show(name: str | None, overrides: dict[str, str | None]) -> None:
-        found = overridden(choose(file, load(file, None), name), overrides)
+    @pipeline_options
+    def show() -> None:
+        found = chosen_pipeline(file)
         message = found.without_secrets(f"refused hush-now with {found.kafka['sasl.jaas.config']}")
-        seen.append((found.bootstrap_servers, message, override_arguments(None, found.name, overrides)))
+        seen.append((found.bootstrap_servers, message, child_arguments(None, found.name)))
 
     show.main(["--command-config", "client.properties"], standalone_mode=False)
     servers, message, arguments = seen[0]

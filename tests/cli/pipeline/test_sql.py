@@ -126,5 +126,5 @@ def test_the_brokers_of_a_definition_come_before_those_of_the_environment(
         'pipeline: p\nbootstrap_servers: "defined:1"\nsources: {a: {topic: a, schema: "id INT"}}\n'
         "sinks: {b: {from: a, topic: b}}\n"
     )
-    found = query_context(str(file) if has_definition else None, None, None, option, (), (), ())
+    found = query_context(str(file) if has_definition else None, None, option, (), (), ())
     assert found.pipeline.bootstrap_servers == asked

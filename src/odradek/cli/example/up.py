@@ -35,8 +35,12 @@ from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
-from odradek.cli.pipeline.loading import require_packages
-from odradek.cli.pipeline.options import connection_arguments, connection_choices, connection_options
+from odradek.cli.pipeline.options import (
+    connection_arguments,
+    connection_choices,
+    connection_options,
+    require_packages,
+)
 from odradek.cli.pipeline.process import PipelineProcess
 from odradek.conventions.failures import Failure
 from odradek.local.child_process import ChildProcess, odradek_command

@@ -58,7 +58,7 @@ def state_option(things: str, states: Sequence[str]) -> Callable[[F], F]:
 
 def watch_options(text: str, values: str) -> Callable[[F], F]:
     """`--watch` with this help and `--interval` between two such values, passed as `is_watched` and `interval`."""
-    return lambda function: with_options(  # type: ignore[no-any-return]  # click's decorators return Any
+    return lambda function: with_options(
         function,
         click.option("--watch", "is_watched", is_flag=True, help=text),
         click.option(

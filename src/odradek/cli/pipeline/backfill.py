@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,8 +14,7 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_result
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.loading import choose, load, require_spark
-from odradek.cli.pipeline.options import overridden, plain_override_options
+from odradek.cli.pipeline.options import chosen_pipeline, pipeline_errors, pipeline_options, require_spark
 from odradek.cli.pipeline.reset import parse_range
 from odradek.cli.pipeline.run import check_brokers, launch
 from odradek.conventions.failures import Failure
@@ -24,8 +23,6 @@ from odradek.conventions.figures import count_text
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Sink, View
     from odradek.pipelines.spark.progress import BatchReport
-
-POSITIONS = "earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable)"
 
 
 @command(
@@ -37,25 +34,25 @@ POSITIONS = "earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable)"
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option(
-    "--from", "from_positions", metavar="POSITION", type=TEXT, multiple=True, required=True, help=f"Start: {POSITIONS}."
-)
+    "--from", "from_positions", metavar="POSITION", type=TEXT, multiple=True, required=True,
+    help="Start: earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+)  # fmt: skip
 @click.option(
     "--to", "to_positions", metavar="POSITION", type=TEXT, multiple=True,
     help="End, exclusive: latest (default), a time, or TOPIC:PARTITION:OFFSET (repeatable).",
 )  # fmt: skip
 @click.option("--only", metavar="NAME", type=TEXT, multiple=True, help="Only this sink or view. Repeatable.")
-@plain_override_options
+@pipeline_options
 @format_option
 def backfill(
-    file: str, from_positions: tuple[str, ...], to_positions: tuple[str, ...], only: tuple[str, ...], name: str | None,
-    overrides: dict[str, Any], as_json: bool,
+    file: str, from_positions: tuple[str, ...], to_positions: tuple[str, ...], only: tuple[str, ...], as_json: bool
 ) -> None:  # fmt: skip
     """Process a range of the log again as one batch. The stream may be running.
 
     The checkpoints of the stream do not change. Views that cannot be computed from a part of the log are skipped: those
     of aggregates, and those of latest rows without an order.
     """
-    found = overridden(choose(file, load(file, "batch"), name), overrides)
+    found = chosen_pipeline(file, "batch")
     require_spark()
     span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
@@ -103,17 +100,16 @@ def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
-@plain_override_options
+@pipeline_options
 @format_option
-def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict[str, Any], as_json: bool) -> None:
+def rebuild(file: str, names: tuple[str, ...], as_json: bool) -> None:
     """Rebuild views and tables of a stopped pipeline from the log.
 
     NAME is a view or a sink that writes a table; the default is all views. Each is built in a new table, which
     replaces the old one in one transaction: readers see the old rows or the new ones.
     """
-    found = overridden(choose(file, load(file, "standard"), name), overrides)
+    found = chosen_pipeline(file, "standard")
     require_spark()
-    from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable
 
     known = rebuildable(found)
@@ -131,7 +127,5 @@ def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict
         result = {"pipeline": found.name, kind: end.name, "rows": rows}
         print_result(result, f"{end.name}: {count_text(rows, 'row')}", as_json=as_json)
 
-    try:
+    with pipeline_errors():
         rebuild_views(found, chosen, note, done)
-    except PipelineError as error:
-        raise Failure(str(error)) from error

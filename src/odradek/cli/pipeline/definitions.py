@@ -11,9 +11,17 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import print_json, say, strong
+from odradek.cli.framework.output import print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.loading import ENGINES, choose, definition_options, load, name_option, require_packages
+from odradek.cli.pipeline.options import (
+    ENGINES,
+    choose,
+    definition_options,
+    kept,
+    load,
+    name_option,
+    require_packages,
+)
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.local.executable import command_name
@@ -51,14 +59,14 @@ def init(name: str, as_json: bool) -> None:
     if folder.exists():
         raise Failure(f"{folder} exists; choose another name, or run it elsewhere")
     files = copy_example(find_example(STARTER), folder, {STARTER: name})
-    if as_json:
-        print_json({"name": name, "folder": str(folder), "files": files})
-        return
     odradek = command_name()
-    say(f"wrote {name}/: {', '.join(files)}")
-    say(f"check and test it:  cd {name} && {odradek} pipeline validate pipeline.yml && {odradek} pipeline test")
-    say(f"see it run:         {odradek} up ./{name}")
-    say(f"more in {name}/README.md")
+    lines = (
+        f"wrote {name}/: {', '.join(files)}",
+        f"check and test it:  cd {name} && {odradek} pipeline validate pipeline.yml && {odradek} pipeline test",
+        f"see it run:         {odradek} up ./{name}",
+        f"more in {name}/README.md",
+    )
+    print_result({"name": name, "folder": str(folder), "files": files}, "\n".join(lines), as_json=as_json)
 
 
 @command(
@@ -150,20 +158,18 @@ def schema(as_json: bool) -> None:
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option(
-    "--svg",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
+    "--svg", metavar="FILE", type=click.Path(dir_okay=False),
     help="Write an SVG drawing to this file; - for standard output.",
-)
+)  # fmt: skip
 @name_option
 @definition_options
 @format_option
-def graph(file: str, svg: str | None, name: str | None, as_json: bool) -> None:
+def graph(file: str, svg: str | None, as_json: bool) -> None:
     """Draw the lineage of a pipeline, from its sources to its sinks and views.
 
     In JSON, every node comes after the nodes that it reads.
     """
-    found = choose(file, load(file, None), name)
+    found = choose(file, load(file, None), kept().get("name"))
     if svg is not None:
         from odradek.pipelines.definition.drawing_svg import draw_svg
 
@@ -182,19 +188,8 @@ def graph(file: str, svg: str | None, name: str | None, as_json: bool) -> None:
 def graph_object(found: Pipeline) -> dict[str, Any]:
     from odradek.pipelines.definition.lineage import lineage_of
 
-    nodes = lineage_of(found)
-    return {
-        "pipeline": found.name,
-        "engine": str(found.engine),
-        "delivery": str(found.delivery),
-        "nodes": [
-            {
-                "id": node.id,
-                "kind": str(node.kind),
-                "name": node.name,
-                "detail": node.detail,
-                "inputs": list(node.inputs),
-            }
-            for node in nodes
-        ],
-    }
+    nodes = [
+        {"id": node.id, "kind": str(node.kind), "name": node.name, "detail": node.detail, "inputs": list(node.inputs)}
+        for node in lineage_of(found)
+    ]
+    return {"pipeline": found.name, "engine": str(found.engine), "delivery": str(found.delivery), "nodes": nodes}

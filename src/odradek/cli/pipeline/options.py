@@ -1,102 +1,175 @@
-"""Options by which pipeline commands override a definition: brokers, Spark, checkpoints, metrics.
+"""The definition that a pipeline command names, and the options that override it: brokers, Spark, checkpoints, metrics.
 
-`--profile` of these commands names a profile of the definition; `odradek --profile NAME` before the command, and
-`--cluster-profile NAME`, name an address with credentials that `odradek profile add` has kept. Child processes get the
-names of profiles, directories and files, never their content: other users of the machine can see command lines.
+Values of these options are kept in the context of click, with the secrets that errors must not contain. `--profile` of
+these commands names a profile of the definition; `odradek --profile NAME` before the command, and `--cluster-profile
+NAME`, name an address with credentials that `odradek profile add` has kept. Child processes get the names of profiles,
+directories and files, never their content: other users of the machine can see command lines.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import importlib.util
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from odradek.cli.client.options import command_config_option, secure_option
 from odradek.cli.client.profile_option import PROFILE
 from odradek.cli.framework.options import with_options
-from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.loading import (
-    ENGINES,
-    chosen_arguments,
-    definition_options,
-    meta,
-    name_option,
-    remember_secrets,
-)
+from odradek.cli.framework.parameter_types import PAIR, TEXT
+from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from odradek.pipelines.definition.checked import Definition
+    from odradek.pipelines.definition.choices import Choices
     from odradek.pipelines.definition.model import Pipeline
 
-
 F = TypeVar("F", bound=Callable[..., Any])
-SERVERS = "bootstrap.servers"
-CHOICES = "odradek.connection_choices"
-cluster_profile_option = click.option(
-    "--cluster-profile",
-    metavar="NAME",
-    type=TEXT,
-    help="Address and credentials of the brokers that `odradek profile add` has stored.",
-)
+NEEDED_PACKAGES = {"yaml": "PyYAML", "sqlglot": "sqlglot", "fastavro": "fastavro"}
+SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow", "sqlalchemy": "SQLAlchemy"}
+ENGINES = ("standard", "realtime", "batch")
 CONNECTORS = ("jvm", "python")
-OVERRIDES = ("bootstrap_server", "master", "checkpoints", "warehouse", "connector")
+SERVERS = "bootstrap.servers"
+CONNECTION = {"cluster_profile": "--cluster-profile", "secure": "--secure", "command_config": "--command-config"}
+OVERRIDES = {  # field of the definition: option
+    "bootstrap_servers": "--bootstrap-server",
+    "master": "--master",
+    "checkpoints": "--checkpoints",
+    "warehouse": "--warehouse",
+    "connector": "--connector",
+}
+LOOPBACK = "127.0.0.1"
+KEPT = "odradek.pipeline_options"
+SECRETS = "odradek.secrets"
+
+
+def meta() -> dict[str, Any]:
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.meta
+
+
+def kept() -> dict[str, Any]:
+    """Values of the options that were given, by parameter."""
+    values: dict[str, Any] = meta().setdefault(KEPT, {})
+    return values
+
+
+def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value is not None:
+        context.meta.setdefault(KEPT, {})[parameter.name] = value
+
+
+def kept_option(*names: str, **settings: Any) -> Callable[[F], F]:
+    """An option that is kept, and not passed to the command."""
+    return click.option(*names, expose_value=False, callback=keep, **settings)
+
+
+def text_option(*names: str, metavar: str, text: str) -> Callable[[F], F]:
+    return kept_option(*names, metavar=metavar, type=TEXT, help=text)
+
+
+name_option = text_option(
+    "--pipeline", "name", metavar="NAME", text="Name of the pipeline, if a Python file defines several."
+)
+checkpoints_option = kept_option(
+    "--checkpoints", metavar="DIR", type=click.Path(), help="Directory of the checkpoints."
+)
+engine_option = click.option("--engine", type=click.Choice(ENGINES), help="Engine. Default: that of the definition.")
+from_option = click.option(
+    "--from", "from_positions", metavar="POSITION", type=TEXT, multiple=True,
+    help="Discard the checkpoints and start at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+)  # fmt: skip
+
+
+def definition_options(function: F) -> F:
+    """`--profile` and `--set`. Failures of the command are reported without the definition's secrets."""
+
+    @functools.wraps(function)
+    def with_hidden_secrets(*arguments: Any, **rest: Any) -> Any:
+        try:
+            return function(*arguments, **rest)
+        except Failure as error:
+            raise Failure(without_secrets(error.message)) from error
+
+    return with_options(  # type: ignore[no-any-return]  # click's decorators return Any
+        with_hidden_secrets,
+        text_option(
+            "--profile", metavar="NAME",
+            text="Profile of the definition. Default: $ODRADEK_PIPELINE_PROFILE, or none.",
+        ),
+        kept_option(
+            "--set", "parameters", metavar="NAME=VALUE", type=PAIR, multiple=True,
+            help="Value of a parameter of the definition. Repeatable.",
+        ),
+    )  # fmt: skip
 
 
 def connection_options(function: F) -> F:
-    """The options; `with_connection` applies them."""
+    """`--cluster-profile`, `--secure` and `--command-config`; `with_connection` applies them."""
 
     @functools.wraps(function)
-    def with_choices(*arguments: Any, **rest: Any) -> Any:
-        chosen = {name: rest.pop(name) for name in ("cluster_profile", "secure", "command_config")}
-        meta()[CHOICES] = {name: value for name, value in chosen.items() if value is not None}
+    def keeping(*arguments: Any, secure: str | None, command_config: str | None, **rest: Any) -> Any:
+        kept().update(secure=secure, command_config=command_config)
         return function(*arguments, **rest)
 
-    return with_options(with_choices, cluster_profile_option, secure_option, command_config_option)  # type: ignore[no-any-return]  # click's decorators return Any
+    profile = text_option(
+        "--cluster-profile", metavar="NAME",
+        text="Address and credentials of the brokers that `odradek profile add` has stored.",
+    )  # fmt: skip
+    return with_options(keeping, profile, secure_option, command_config_option)  # type: ignore[no-any-return]
 
 
-def connection_choices() -> dict[str, str]:
-    chosen: dict[str, str] = dict(meta().get(CHOICES) or {})
-    if "cluster_profile" not in chosen and meta().get(PROFILE) is not None:
-        chosen["cluster_profile"] = meta()[PROFILE]
-    return chosen
+def pipeline_options(function: F) -> F:
+    """The options that choose a pipeline and override its definition, for `chosen_pipeline`."""
+    return with_options(  # type: ignore[no-any-return]
+        definition_options(connection_options(function)),
+        name_option,
+        text_option(
+            "--bootstrap-server", "-b", "bootstrap_servers", metavar="HOST:PORT",
+            text="Brokers. Default: those of the definition.",
+        ),
+        text_option("--master", metavar="URL", text="Spark's master, such as local[2] or spark://host:7077."),
+        checkpoints_option,
+        text_option("--warehouse", metavar="URL", text="Database of tables and views, as a SQLAlchemy URL."),
+        kept_option(
+            "--connector", type=click.Choice(CONNECTORS), help="Kafka connector: Spark's own, or one without jars."
+        ),
+    )  # fmt: skip
 
 
-def connection_arguments() -> list[str]:
-    """The choices as arguments for a child process."""
-    chosen = connection_choices()
-    paths = {name: str(Path(value).absolute()) for name, value in chosen.items() if name != "cluster_profile"}
-    return [f"--{name.replace('_', '-')}={value}" for name, value in {**chosen, **paths}.items()]
+def metrics_options(function: F) -> F:
+    """`--metrics-port`, `--metrics-host` and `--no-status-topic`, for `chosen_metrics`."""
+    return with_options(  # type: ignore[no-any-return]
+        function,
+        kept_option(
+            "--metrics-port", type=click.IntRange(min=0, max=65535), metavar="PORT",
+            help="Serve metrics for Prometheus at http://HOST:PORT/metrics; 0 for a free port.",
+        ),
+        kept_option(
+            "--metrics-host", metavar="HOST", type=TEXT, default=LOOPBACK, show_default=True,
+            help="Host of --metrics-port.",
+        ),
+        kept_option(
+            "--no-status-topic", is_flag=True, envvar="ODRADEK_NO_STATUS_TOPIC", show_envvar=True,
+            help="Do not publish the status to the topic __odradek_pipelines, which consoles read.",
+        ),
+    )  # fmt: skip
 
 
-def with_connection(found: Pipeline) -> Pipeline:
-    """The pipeline with the chosen address and client properties, which win over those of the definition."""
-    chosen = connection_choices()
-    if not chosen:
-        return found
-    from odradek.admin.profiles import chosen_kafka_properties
-
-    properties = chosen_kafka_properties(
-        profile=chosen.get("cluster_profile"),
-        secure=chosen.get("secure"),
-        command_config=chosen.get("command_config"),
-    )
-    servers = properties.pop(SERVERS, found.bootstrap_servers)
-    secured = dataclasses.replace(found, bootstrap_servers=servers, kafka={**found.kafka, **properties})
-    remember_secrets(secured.all_secrets)
-    return secured
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics:
+class Metrics(NamedTuple):
     """Where figures go: the address of metrics for Prometheus, if there is a port, and the status topic."""
 
-    host: str = "127.0.0.1"
-    port: int | None = None
-    has_status_topic: bool = True
+    host: str
+    port: int | None
+    has_status_topic: bool
 
     @property
     def arguments(self) -> list[str]:
@@ -104,108 +177,133 @@ class Metrics:
         return served if self.has_status_topic else [*served, "--no-status-topic"]
 
 
-checkpoints_option = click.option(
-    "--checkpoints", metavar="DIR", type=click.Path(), help="Directory of the checkpoints."
-)
-yes_option = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask for confirmation.")
-from_option = click.option(
-    "--from",
-    "from_positions",
-    metavar="POSITION",
-    type=TEXT,
-    multiple=True,
-    help="Discard the checkpoints and start at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
-)
+def chosen_metrics() -> Metrics:
+    values = kept()
+    return Metrics(values["metrics_host"], values.get("metrics_port"), not values["no_status_topic"])
 
 
-def plain_override_options(function: F) -> F:
-    """Options that override the definition, passed to the command as `name` and `overrides`."""
+def chosen() -> Choices:
+    """The profile and the parameters of the command line."""
+    from odradek.pipelines.definition.choices import Choices
 
-    @functools.wraps(function)
-    def with_overrides(*arguments: Any, **rest: Any) -> Any:
-        overrides = {key: rest.pop(key) for key in OVERRIDES}
-        return function(*arguments, overrides=overrides, **rest)
-
-    return with_options(  # type: ignore[no-any-return]
-        definition_options(connection_options(with_overrides)),
-        name_option,
-        click.option(
-            "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT,
-            help="Brokers. Default: those of the definition.",
-        ),
-        click.option(
-            "--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077."
-        ),
-        checkpoints_option,
-        click.option(
-            "--warehouse", metavar="URL", type=TEXT, help="Database of tables and views, as a SQLAlchemy URL."
-        ),
-        click.option(
-            "--connector", type=click.Choice(CONNECTORS), help="Kafka connector: Spark's own, or one without jars."
-        ),
-    )  # fmt: skip
+    return Choices(kept().get("profile"), dict(kept().get("parameters") or ()))
 
 
-def override_options(function: F) -> F:
-    """The override options, and `engine`."""
-    engine = click.option("--engine", type=click.Choice(ENGINES), help="Engine. Default: that of the definition.")
-    return engine(plain_override_options(function))
+def chosen_arguments() -> list[str]:
+    """The same as arguments for a child process."""
+    choices = chosen()
+    profile = [] if choices.profile is None else [f"--profile={choices.profile}"]
+    return profile + [f"--set={name}={value}" for name, value in choices.parameters.items()]
 
 
-def metrics_options(function: F) -> F:
-    """`--metrics-port`, `--metrics-host` and `--no-status-topic`, passed to the command as `metrics`."""
-
-    @functools.wraps(function)
-    def with_metrics(
-        *arguments: Any, metrics_host: str, metrics_port: int | None, no_status_topic: bool, **rest: Any
-    ) -> Any:
-        return function(*arguments, metrics=Metrics(metrics_host, metrics_port, not no_status_topic), **rest)
-
-    host = click.option(
-        "--metrics-host",
-        metavar="HOST",
-        type=TEXT,
-        default=Metrics().host,
-        show_default=True,
-        help="Host of --metrics-port.",
-    )
-    port = click.option(
-        "--metrics-port",
-        type=click.IntRange(min=0, max=65535),
-        metavar="PORT",
-        help="Serve metrics for Prometheus at http://HOST:PORT/metrics; 0 for a free port.",
-    )
-    topic = click.option(
-        "--no-status-topic",
-        is_flag=True,
-        envvar="ODRADEK_NO_STATUS_TOPIC",
-        show_envvar=True,
-        help="Do not publish the status to the topic __odradek_pipelines, which consoles read.",
-    )
-    return port(host(topic(with_metrics)))  # type: ignore[return-value]  # a command keeps its type
+def connection_choices() -> dict[str, str]:
+    found = {name: value for name in CONNECTION if (value := kept().get(name)) is not None}
+    if "cluster_profile" not in found and meta().get(PROFILE) is not None:
+        found["cluster_profile"] = meta()[PROFILE]
+    return found
 
 
-def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:
-    """The pipeline with the overrides of the command line."""
+def connection_arguments() -> list[str]:
+    """The connection as arguments for a child process."""
+    found = connection_choices()
+    paths = {name: str(Path(value).absolute()) for name, value in found.items() if name != "cluster_profile"}
+    return [f"{CONNECTION[name]}={value}" for name, value in {**found, **paths}.items()]
+
+
+def child_arguments(engine: str | None, name: str) -> list[str]:
+    """All choices as arguments for a child process."""
+    options = {"--engine": engine, "--pipeline": name} | {flag: kept().get(key) for key, flag in OVERRIDES.items()}
+    given = [f"{flag}={value}" for flag, value in options.items() if value is not None]
+    return given + connection_arguments() + chosen_arguments()
+
+
+def remember_secrets(secrets: Iterable[str]) -> None:
+    meta().setdefault(SECRETS, set()).update(secrets)
+
+
+def without_secrets(text: str) -> str:
+    from odradek.pipelines.definition.secrets import hidden
+
+    return hidden(text, meta().get(SECRETS, ()))
+
+
+def require_packages(packages: Mapping[str, str] = NEEDED_PACKAGES) -> None:
+    missing = [package for module, package in packages.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
+
+
+def require_spark() -> None:
+    require_packages(SPARK_PACKAGES)
+
+
+@contextlib.contextmanager
+def pipeline_errors() -> Iterator[None]:
+    """Turns an error of a pipeline on Spark into a Failure."""
+    from odradek.pipelines.spark.failures import PipelineError
+
+    try:
+        yield
+    except PipelineError as error:
+        raise Failure(str(error)) from error
+
+
+def load(file: str, engine: str | None) -> list[Definition]:
+    """The definitions of a file; Failure if the packages for reading them are not installed."""
+    require_packages()
+    from odradek.pipelines.definition.loading import load_file
+    from odradek.pipelines.definition.vocabulary import Engine
+
+    found = load_file(file, os.environ, None if engine is None else Engine(engine), chosen())
+    for each in found:
+        remember_secrets(() if each.pipeline is None else each.pipeline.all_secrets)
+    return found
+
+
+def choose(file: str, definitions: list[Definition], name: str | None) -> Pipeline:
+    """The named pipeline, or the only one; Failure if a definition has errors."""
+    for definition in definitions:
+        errors = [each for each in definition.problems if each.severity == "error"]
+        if errors:
+            more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+            raise Failure(f"{errors[0].place}: {errors[0].text}{more} (see `odradek pipeline validate {file}`)")
+    by_name = {each.pipeline.name: each.pipeline for each in definitions if each.pipeline is not None}
+    if name is None and len(by_name) > 1:
+        raise Failure(f"{file} defines {', '.join(by_name)}; choose one with --pipeline")
+    if name is not None and name not in by_name:
+        raise Failure(f"{file} defines no pipeline {name}; it has {', '.join(by_name)}")
+    return by_name[name] if name is not None else next(iter(by_name.values()))
+
+
+def chosen_pipeline(file: str, engine: str | None = None) -> Pipeline:
+    """The pipeline of the file that the options choose, with their overrides."""
+    return overridden(choose(file, load(file, engine), kept().get("name")), kept())
+
+
+def overridden(found: Pipeline, values: Mapping[str, Any]) -> Pipeline:
     from odradek.pipelines.definition.vocabulary import Connector
 
-    checkpoints, connector = overrides.get("checkpoints"), overrides.get("connector")
-    changes: dict[str, Any] = {
-        "bootstrap_servers": overrides.get("bootstrap_server"),
-        "master": overrides.get("master"),
-        "checkpoints": checkpoints
-        if checkpoints is None or "://" in checkpoints
-        else str(Path(checkpoints).absolute()),
-        "warehouse": overrides.get("warehouse"),
-        "connector": None if connector is None else Connector(connector),
-    }
-    return dataclasses.replace(
-        with_connection(found), **{key: value for key, value in changes.items() if value is not None}
+    changes = {field: values[field] for field in OVERRIDES if values.get(field) is not None}
+    if "checkpoints" in changes and "://" not in changes["checkpoints"]:
+        changes["checkpoints"] = str(Path(changes["checkpoints"]).absolute())
+    if "connector" in changes:
+        changes["connector"] = Connector(changes["connector"])
+    return dataclasses.replace(with_connection(found), **changes)
+
+
+def with_connection(found: Pipeline) -> Pipeline:
+    """The pipeline with the chosen address and client properties, which win over those of the definition."""
+    choices = connection_choices()
+    if not choices:
+        return found
+    from odradek.admin.profiles import chosen_kafka_properties
+
+    properties = chosen_kafka_properties(
+        profile=choices.get("cluster_profile"),
+        secure=choices.get("secure"),
+        command_config=choices.get("command_config"),
     )
-
-
-def override_arguments(engine: str | None, name: str, overrides: dict[str, Any]) -> list[str]:
-    """The overrides as arguments for a child process."""
-    chosen = {"engine": engine, "pipeline": name, **overrides}
-    own = [f"--{key.replace('_', '-')}={value}" for key, value in chosen.items() if value is not None]
-    return own + connection_arguments() + chosen_arguments()
+    servers = properties.pop(SERVERS, found.bootstrap_servers)
+    secured = dataclasses.replace(found, bootstrap_servers=servers, kafka={**found.kafka, **properties})
+    remember_secrets(secured.all_secrets)
+    return secured

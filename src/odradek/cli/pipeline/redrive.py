@@ -46,17 +46,11 @@ if TYPE_CHECKING:
     "--record", "records", metavar="PARTITION:OFFSET", type=TEXT, multiple=True, help="Only this one. Repeatable."
 )
 @click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1, MOST_LETTERS),
-    default=MOST_LETTERS,
-    show_default=True,
+    "--limit", metavar="N", type=click.IntRange(1, MOST_LETTERS), default=MOST_LETTERS, show_default=True,
     help="At most so many, the oldest of each partition first.",
-)
+)  # fmt: skip
 @click.option(
-    "--again",
-    is_flag=True,
-    help="Also those that were written back before; refused if there are more than the limit.",
+    "--again", is_flag=True, help="Also those that were written back before; refused if there are more than the limit."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @yes_option
@@ -75,7 +69,8 @@ def redrive(
     plan = plan_redrive(cluster, selection, again=again)
     if not dry_run and plan.records:
         confirm(f"write {text_of(plan)}?", yes, refusal="nothing was written")
-        plan = write_back(cluster, with_ends(selection, plan), again=again)
+        # The same letters as the plan: those that arrived after it are left out.
+        plan = write_back(cluster, replace(selection, ends=plan.ends), again=again)
     if as_json:
         print_json({**plan.as_object(), "is_dry_run": dry_run})
         return
@@ -83,11 +78,6 @@ def redrive(
     say(f"{verb} {text_of(plan)}" if plan.records else f"topic {topic} has no dead letters to write back")
     for line in omissions(plan):
         say(line)
-
-
-def with_ends(selection: Selection, plan: Redrive) -> Selection:
-    """The same letters as the plan: those that arrived after it are left out."""
-    return replace(selection, ends=plan.ends)
 
 
 def text_of(plan: Redrive) -> str:

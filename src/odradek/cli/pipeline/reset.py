@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import time
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.confirmation import yes_option
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_columns, print_json, print_result, say
 from odradek.cli.framework.parameter_types import TEXT, quoted
-from odradek.cli.pipeline.loading import choose, definition_options, load, name_option
-from odradek.cli.pipeline.options import checkpoints_option, overridden, yes_option
+from odradek.cli.pipeline.options import checkpoints_option, chosen_pipeline, definition_options, name_option
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, iso_text, parse_time_ms, size_text
 from odradek.pipelines.definition.model import Start, TopicOrigin
@@ -24,11 +25,10 @@ from odradek.pipelines.planning.streams import ranged_names
 from odradek.pipelines.spark.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.checkpoint_files import Checkpoints, FlowCheckpoint
-    from odradek.pipelines.operating.locks import Taken
     from odradek.pipelines.planning.flow import Flow
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
@@ -46,12 +46,12 @@ HINT = "write earliest, latest, a time such as 2026-01-31T12:00 or -1h, or TOPIC
 @name_option
 @checkpoints_option
 @format_option
-def checkpoints(file: str, name: str | None, checkpoints: str | None, as_json: bool) -> None:
+def checkpoints(file: str, as_json: bool) -> None:
     """Show the checkpoints of a pipeline: the offsets that its flows have reached.
 
     A batch that was begun and not finished is repeated. Offsets are the next ones to read after the batch.
     """
-    found = overridden(choose(file, load(file, None), name), {"checkpoints": checkpoints})
+    found = chosen_pipeline(file)
     kept = local_checkpoints(found)
     flows = kept.flows()
     if as_json:
@@ -59,13 +59,11 @@ def checkpoints(file: str, name: str | None, checkpoints: str | None, as_json: b
             print_json({"pipeline": found.name, "folder": str(kept.flow_folder(flow.flow)), **dataclasses.asdict(flow)})
         return
     say(f"{found.name}: {kept.place}")
-    if not flows:
-        say("no checkpoints" if kept.starts() else "no checkpoints: it begins at the start of its sources")
+    if flows:
+        titles = ["FLOW", "BATCH", "FINISHED", "BEGUN", "TOPIC", "PARTITION", "OFFSET", "SIZE"]
+        print_columns(titles, [row for flow in flows for row in flow_rows(flow)])
     else:
-        print_columns(
-            ["FLOW", "BATCH", "FINISHED", "BEGUN", "TOPIC", "PARTITION", "OFFSET", "SIZE"],
-            [row for flow in flows for row in flow_rows(flow)],
-        )
+        say("no checkpoints" if kept.starts() else "no checkpoints: it begins at the start of its sources")
     for reset_flow, start in sorted(kept.starts().items()):
         say(f"flow {reset_flow} begins at {position_text(start)}")
 
@@ -81,10 +79,6 @@ def flow_rows(flow: FlowCheckpoint) -> list[tuple[object, ...]]:
     finished = "yes" if flow.begun == flow.finished else "no"
     first = (flow.flow, flow.begun, finished, age, *places[0], size_text(flow.size_bytes))
     return [first, *(("", None, "", "", *place, "") for place in places[1:])]
-
-
-def start_text(start: Start | None) -> str:
-    return "the start of its sources" if start is None else position_text(start)
 
 
 def local_checkpoints(found: Pipeline) -> Checkpoints:
@@ -110,78 +104,69 @@ def local_checkpoints(found: Pipeline) -> Checkpoints:
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option(
-    "--to",
-    "places",
-    metavar="POSITION",
-    type=TEXT,
-    multiple=True,
+    "--to", "places", metavar="POSITION", type=TEXT, multiple=True,
     help="Begin at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable). Default: the sources' start.",
-)
+)  # fmt: skip
 @click.option("--flow", "chosen", metavar="NAME", type=TEXT, multiple=True, help="Only this flow. Repeatable.")
 @definition_options
 @name_option
 @checkpoints_option
 @yes_option
 @format_option
-def reset(
-    file: str, places: tuple[str, ...], chosen: tuple[str, ...], name: str | None, checkpoints: str | None,
-    is_sure: bool, as_json: bool,
-) -> None:  # fmt: skip
+def reset(file: str, places: tuple[str, ...], chosen: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Clear a pipeline's checkpoint so that it starts over, at the start of its sources or at --to.
 
     The pipeline must be stopped. Its state is discarded, too.
 
     Shows the effects on topics, tables, views and files first, and asks for confirmation.
     """
-    found = overridden(choose(file, load(file, None), name), {"checkpoints": checkpoints})
+    found = chosen_pipeline(file)
     start = parse_position(places, found) if places else None
-    done = forget(found, start, chosen, is_sure=is_sure)
+    done = forget(found, start, chosen, is_confirmed=yes)
     flows = f", flow {', '.join(chosen)}," if chosen else ""
-    text = f"{found.name}{flows} begins at {start_text(start)} with its next run"
     place = None if start is None else position_text(start)
+    text = f"{found.name}{flows} begins at {place or 'the start of its sources'} with its next run"
     print_result({"pipeline": found.name, "forgotten": done, "start": place}, text, as_json=as_json)
 
 
-def forget_and_begin(found: Pipeline, places: Sequence[str], is_sure: bool) -> None:
+def forget_and_begin(found: Pipeline, places: Sequence[str], is_confirmed: bool) -> None:
     """For `run --from` and `start --from`."""
-    forget(found, parse_position(places, found), (), is_sure=is_sure)
+    forget(found, parse_position(places, found), (), is_confirmed=is_confirmed)
 
 
 def check_reset(found: Pipeline, places: Sequence[str]) -> None:
     """Failure for what `forget_and_begin` would refuse, before anything is discarded."""
-    from odradek.pipelines.operating.locks import Taken, held
-
     parse_position(places, found)
     kept = local_checkpoints(found)
     begun = kept.begun()
     for name, flow in flows_of(found).items():
         if name in begun:
             files_folder(found, flow)
-    try:
-        with held(kept.lock, "a reset"):
-            pass
-    except Taken as taken:
-        raise at_work(found, taken) from None
+    with reset_lock(found, kept):
+        pass
 
 
-def at_work(found: Pipeline, taken: Taken) -> Failure:
-    return Failure(f"{found.name} is running ({taken.owner}); stop it first")
-
-
-def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_sure: bool) -> list[str]:
-    """Discard checkpoints, and return the names of their flows."""
+@contextlib.contextmanager
+def reset_lock(found: Pipeline, kept: Checkpoints) -> Iterator[None]:
+    """Failure while the pipeline runs."""
     from odradek.pipelines.operating.locks import Taken, held
 
-    kept = local_checkpoints(found)
     try:
         with held(kept.lock, "a reset"):
-            return forget_flows(found, kept, start, chosen, is_sure=is_sure)
+            yield
     except Taken as taken:
-        raise at_work(found, taken) from None
+        raise Failure(f"{found.name} is running ({taken.owner}); stop it first") from None
+
+
+def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_confirmed: bool) -> list[str]:
+    """Discard checkpoints, and return the names of their flows."""
+    kept = local_checkpoints(found)
+    with reset_lock(found, kept):
+        return forget_flows(found, kept, start, chosen, is_confirmed=is_confirmed)
 
 
 def forget_flows(
-    found: Pipeline, kept: Checkpoints, start: Start | None, chosen: Sequence[str], *, is_sure: bool
+    found: Pipeline, kept: Checkpoints, start: Start | None, chosen: Sequence[str], *, is_confirmed: bool
 ) -> list[str]:
     from odradek.pipelines.operating.effects import reset_effects
 
@@ -196,7 +181,7 @@ def forget_flows(
         note(f"{found.name} discards its checkpoints: {', '.join(names)}")
         for line in reset_effects([flows[name] for name in names if name in flows], start):
             note(f"  {line}")
-        if not is_sure and not agrees():
+        if not is_confirmed and not agrees():
             note("nothing was changed")
             raise click.exceptions.Exit(1)
     # In this order an interrupted reset loses nothing and can be repeated.
@@ -311,11 +296,8 @@ def check_topic(topic: str, pipeline: Pipeline) -> None:
     if topic not in read and any(topic in origin.topics for origin in found.values()):
         raise Failure(f"topic {topic} is read as a whole, because its source has stream: false; name offsets of others")
     if topic not in read:
-        patterns = (
-            "; offsets need topics that are named, not patterns"
-            if any(each.pattern is not None for each in origins)
-            else ""
-        )
+        has_pattern = any(each.pattern is not None for each in origins)
+        patterns = "; offsets need topics that are named, not patterns" if has_pattern else ""
         raise Failure(f"{pipeline.name} does not read topic {topic}; it reads {', '.join(read) or 'none'}{patterns}")
 
 

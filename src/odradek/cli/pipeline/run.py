@@ -10,25 +10,29 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.confirmation import yes_option
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE
-from odradek.cli.pipeline.loading import choose, load, require_spark
 from odradek.cli.pipeline.options import (
+    child_arguments,
+    chosen_metrics,
+    chosen_pipeline,
+    engine_option,
     from_option,
     metrics_options,
-    overridden,
-    override_arguments,
-    override_options,
-    yes_option,
+    pipeline_errors,
+    pipeline_options,
+    require_spark,
 )
 from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import call_when_parent_ends
+from odradek.local.child_process import odradek_command
 from odradek.pipelines.operating.backoff import Backoff
 from odradek.pipelines.operating.events import EventPipe, failed, note
 from odradek.pipelines.operating.locks import Taken, held
@@ -45,7 +49,6 @@ from odradek.pipelines.operating.supervising import Supervisor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.cli.pipeline.options import Metrics
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.operating.publishing import Publisher
@@ -69,7 +72,8 @@ if TYPE_CHECKING:
     ],
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@override_options
+@engine_option
+@pipeline_options
 @from_option
 @yes_option
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
@@ -81,16 +85,16 @@ if TYPE_CHECKING:
 @click.option("--state-folder", type=click.Path(), hidden=True, help="Folder of log and status of a started pipeline.")
 @format_option
 def run(
-    file: str, engine: str | None, name: str | None, overrides: dict[str, Any], from_positions: tuple[str, ...],
-    is_sure: bool, seconds: float | None, until_caught_up: bool, restart: bool, metrics: Metrics,
-    stop_with: int | None, events: int | None, state_folder: str | None, as_json: bool,
+    file: str, engine: str | None, from_positions: tuple[str, ...], yes: bool, seconds: float | None,
+    until_caught_up: bool, restart: bool, stop_with: int | None, events: int | None, state_folder: str | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Run a pipeline until Ctrl-C.
 
     It continues at its checkpoints, or starts at --from. On a terminal it shows rates, lag, state and expectations;
     otherwise one line for each batch with rows.
     """
-    found = overridden(choose(file, load(file, engine), name), overrides)
+    found = chosen_pipeline(file, engine)
     if until_caught_up and found.engine == "realtime":
         raise Failure(
             "--until-caught-up cannot be used with the realtime engine, which does not end by itself; "
@@ -105,7 +109,7 @@ def run(
             )
         from odradek.cli.pipeline.reset import forget_and_begin
 
-        forget_and_begin(found, from_positions, is_sure)
+        forget_and_begin(found, from_positions, yes)
     if events is None and not restart:
         check_brokers(found)
     is_stopped = threading.Event()
@@ -113,8 +117,9 @@ def run(
         if stop_with is not None:
             call_when_parent_ends(stop_with, is_stopped.set)
         if restart:
-            limits = [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
-            run_supervised(file, found, engine, overrides, limits, metrics, state_folder, is_stopped, as_json=as_json)
+            command = odradek_command("pipeline", "run", file, *child_arguments(engine, found.name))
+            command += [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
+            run_supervised(found, command, state_folder, is_stopped, as_json=as_json)
             return
         from odradek.pipelines.spark.launching import RunOptions
 
@@ -122,7 +127,7 @@ def run(
         if events is not None:
             run_for_owner(found, options, is_stopped, EventPipe(events))
         else:
-            run_here(found, options, is_stopped, metrics, as_json=as_json)
+            run_here(found, options, is_stopped, as_json=as_json)
 
 
 def check_brokers(found: Pipeline) -> None:
@@ -167,15 +172,13 @@ def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Ev
         sys.exit(1)
 
 
-def run_here(
-    found: Pipeline, options: RunOptions, is_stopped: threading.Event, metrics: Metrics, *, as_json: bool
-) -> None:
+def run_here(found: Pipeline, options: RunOptions, is_stopped: threading.Event, *, as_json: bool) -> None:
     """Run in this process. Batches are reported on Spark's threads, and shown on the main thread."""
     from odradek.pipelines.spark.launching import RunCallbacks
 
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    screen = chosen_screen(as_json=as_json)
-    with published(found, screen, None, metrics) as publisher:
+    screen, metrics = chosen_screen(as_json=as_json), chosen_metrics()
+    with published(found, screen, None) as publisher:
 
         def say(line: str) -> None:
             events.put(note(line))
@@ -201,20 +204,17 @@ def drain(events: queue.SimpleQueue[Event], publisher: Publisher) -> None:
 
 
 def launch(found: Pipeline, options: RunOptions, is_stopped: threading.Event, callbacks: RunCallbacks) -> None:
-    from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.launching import run_pipeline
 
     hiding = dataclasses.replace(callbacks, say=lambda line: callbacks.say(found.without_secrets(line)))
-    try:
+    with pipeline_errors():
         run_pipeline(found, options, is_stopped.is_set, hiding)
-    except PipelineError as error:
-        raise Failure(found.without_secrets(str(error))) from error
 
 
 @contextlib.contextmanager
-def published(found: Pipeline, screen: BatchLines, folder: Path | None, metrics: Metrics) -> Iterator[Publisher]:
+def published(found: Pipeline, screen: BatchLines, folder: Path | None) -> Iterator[Publisher]:
     """Publish a pipeline's status to screen, file, metrics and, unless that is turned off, the status topic."""
-    mark = own_mark()
+    mark, metrics = own_mark(), chosen_metrics()
     status = PipelineStatus(
         name=found.name, state=State.STARTING, file=str(Path(found.place.file).absolute()), engine=str(found.engine),
         pid=mark.pid, began=mark.began, started_s=time.time(),
@@ -235,20 +235,9 @@ def published(found: Pipeline, screen: BatchLines, folder: Path | None, metrics:
 
 
 def run_supervised(
-    file: str,
-    found: Pipeline,
-    engine: str | None,
-    overrides: dict[str, Any],
-    limits: list[str],
-    metrics: Metrics,
-    state_folder: str | None,
-    is_stopped: threading.Event,
-    *,
-    as_json: bool,
+    found: Pipeline, command: list[str], state_folder: str | None, is_stopped: threading.Event, *, as_json: bool
 ) -> None:
-    """Run attempts, each in its own process; Failure when the supervisor gives up."""
-    command = [sys.executable, "-m", "odradek", "pipeline", "run", file, *limits]
-    command += override_arguments(engine, found.name, overrides)
+    """Run attempts of the command, each in its own process; Failure when the supervisor gives up."""
     folder = None if state_folder is None else Path(state_folder)
     screen = chosen_screen(as_json=as_json) if folder is None else LogLines()
     with contextlib.ExitStack() as stack:
@@ -257,7 +246,7 @@ def run_supervised(
                 stack.enter_context(held(folder / LOCK, f"pid {own_mark().pid}"))
             except Taken as taken:
                 raise Failure(f"{found.name} is already running ({taken.owner})") from None
-        publisher = stack.enter_context(published(found, screen, folder, metrics))
+        publisher = stack.enter_context(published(found, screen, folder))
         log = None if folder is None else RotatingLog(folder / LOG)
         supervisor = Supervisor(
             command, publisher, is_stopped, Backoff(), must_run_at_once=folder is not None,

@@ -16,8 +16,16 @@ from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
-from odradek.cli.pipeline.loading import choose, definition_options, load, name_option, require_packages, require_spark
-from odradek.cli.pipeline.options import connection_options, with_connection
+from odradek.cli.pipeline.options import (
+    chosen_pipeline,
+    connection_options,
+    definition_options,
+    name_option,
+    pipeline_errors,
+    require_packages,
+    require_spark,
+    with_connection,
+)
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
@@ -41,11 +49,9 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 )
 @click.argument("query", type=TEXT)
 @click.option(
-    "--definition",
-    metavar="FILE",
-    type=click.Path(),
+    "--definition", metavar="FILE", type=click.Path(),
     help="Definition whose sources, steps and warehouse can be queried.",
-)
+)  # fmt: skip
 @name_option
 @click.option(
     "--warehouse", metavar="URL", type=TEXT, help="Database whose tables can be queried, as a SQLAlchemy URL."
@@ -80,20 +86,16 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **option
     require_packages()
     require_spark()
     check_query(query)
-    from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.querying import answer
 
-    try:
-        with answer(query, query_context(**options), SETTINGS, master, note) as found:
-            if output == "text":
-                print_table(found, SHOWN_ROWS if limit is None else limit)
-            elif output == "json":
-                for row in islice(found.rows, limit):
-                    print_json(row)
-            else:
-                print_csv(found.names, islice(found.rows, limit))
-    except PipelineError as error:
-        raise Failure(str(error)) from None
+    with pipeline_errors(), answer(query, query_context(**options), SETTINGS, master, note) as found:
+        if output == "text":
+            print_table(found, SHOWN_ROWS if limit is None else limit)
+        elif output == "json":
+            for row in islice(found.rows, limit):
+                print_json(row)
+        else:
+            print_csv(found.names, islice(found.rows, limit))
 
 
 def check_query(query: str) -> None:
@@ -108,21 +110,16 @@ def check_query(query: str) -> None:
 
 
 def query_context(
-    definition: str | None,
-    name: str | None,
-    warehouse: str | None,
-    bootstrap_server: str | None,
-    client_properties: tuple[tuple[str, str], ...],
-    schemas: tuple[tuple[str, str], ...],
-    infer: tuple[str, ...],
-) -> QueryContext:
+    definition: str | None, warehouse: str | None, bootstrap_server: str | None,
+    client_properties: tuple[tuple[str, str], ...], schemas: tuple[tuple[str, str], ...], infer: tuple[str, ...],
+) -> QueryContext:  # fmt: skip
     from odradek.pipelines.definition.ddl import DdlError, parse_ddl
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.querying import QueryContext
 
     of_variable = os.environ.get(SERVER_VARIABLE) if definition is None else None
     bare = Pipeline("sql", bootstrap_servers=of_variable or DEFAULT_BOOTSTRAP_SERVER)
-    found = with_connection(bare if definition is None else choose(definition, load(definition, None), name))
+    found = with_connection(bare) if definition is None else chosen_pipeline(definition)
     for topic, ddl in schemas:
         try:
             parse_ddl(ddl)

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.confirmation import yes_option
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import note, print_json, say
-from odradek.cli.pipeline.loading import choose, load, require_spark
+from odradek.cli.framework.output import note, print_result
 from odradek.cli.pipeline.options import (
+    child_arguments,
+    chosen_metrics,
+    chosen_pipeline,
+    engine_option,
     from_option,
     metrics_options,
-    overridden,
-    override_arguments,
-    override_options,
-    yes_option,
+    pipeline_options,
+    require_spark,
 )
 from odradek.conventions.failures import Failure, without_prefix
+from odradek.local.child_process import odradek_command
 from odradek.pipelines.operating.state_folders import LOG, folder_of
 from odradek.pipelines.operating.status import ENDED, State
 from odradek.pipelines.operating.status_files import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from odradek.cli.pipeline.options import Metrics
 
 
 POLL_S = 0.1
@@ -43,23 +43,24 @@ POLL_S = 0.1
     ]
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@override_options
+@engine_option
+@pipeline_options
 @from_option
 @yes_option
 @metrics_options
 @format_option
 def start(
-    files: tuple[str, ...], engine: str | None, name: str | None, overrides: dict[str, Any],
-    from_positions: tuple[str, ...], is_sure: bool, metrics: Metrics, as_json: bool,
-) -> None:  # fmt: skip
+    files: tuple[str, ...], engine: str | None, from_positions: tuple[str, ...], yes: bool, as_json: bool
+) -> None:
     """Start pipelines in the background, each in its own process.
 
     Returns when they run, or reports why one does not. One that fails later is restarted, with increasing pauses.
     """
     require_spark()
+    metrics = chosen_metrics()
     if len(files) > 1 and metrics.port:
         raise click.UsageError("pipelines cannot share a port for metrics; start them one by one, or use port 0")
-    found = {file: overridden(choose(file, load(file, engine), name), overrides) for file in dict.fromkeys(files)}
+    found = {file: chosen_pipeline(file, engine) for file in dict.fromkeys(files)}
     names = [each.name for each in found.values()]
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice is not None:
@@ -78,9 +79,9 @@ def start(
         for each in found.values():
             check_reset(each, from_positions)
         for each in found.values():
-            forget_and_begin(each, from_positions, is_sure)
+            forget_and_begin(each, from_positions, yes)
     processes = {
-        each.name: launch(file, each.name, [*override_arguments(engine, each.name, overrides), *metrics.arguments])
+        each.name: launch(file, each.name, [*child_arguments(engine, each.name), *metrics.arguments])
         for file, each in found.items()
     }
     failures = [each for each in (wait_until_running(name, processes[name], as_json) for name in names) if each]
@@ -93,17 +94,7 @@ def launch(file: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[b
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOG).open("ab") as log:
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "odradek",
-                "pipeline",
-                "run",
-                file,
-                "--restart",
-                f"--state-folder={folder}",
-                *arguments,
-            ],
+            odradek_command("pipeline", "run", file, "--restart", f"--state-folder={folder}", *arguments),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -121,10 +112,8 @@ def wait_until_running(name: str, process: subprocess.Popen[bytes], as_json: boo
             printed = mine.note
             note(f"{name}: {printed}")
         if mine is not None and mine.state is State.RUNNING:
-            if as_json:
-                print_json(mine.as_object())
-            else:
-                say(f"{name} runs (pid {process.pid}); see `odradek pipeline status`, `odradek pipeline watch {name}`")
+            hint = f"see `odradek pipeline status`, `odradek pipeline watch {name}`"
+            print_result(mine.as_object(), f"{name} runs (pid {process.pid}); {hint}", as_json=as_json)
             return None
         if process.poll() is not None:
             status = read_status(name)

@@ -17,7 +17,7 @@ from odradek.cli.framework.output import note, print_columns, print_json, print_
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import size_text
-from odradek.pipelines.operating.figures import clock_text, duration_text, rate_text
+from odradek.pipelines.operating.figures import clock_text, duration_text, figures_line, rate_text
 from odradek.pipelines.operating.state_folders import LOG, STATUS, folder_of, started_names
 from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus, State
 from odradek.pipelines.operating.status_files import attempt_in, mark_in, read_status, remove_status
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 STOP_TIMEOUT_S = 60.0
 POLL_S = 0.1
-TAIL_LINES = 20
 
 
 def statuses(names: Iterable[str]) -> list[PipelineStatus]:
@@ -204,13 +203,7 @@ def forget(names: tuple[str, ...], is_all: bool, as_json: bool) -> None:
 @click.argument("name", metavar="NAME", type=TEXT)
 @click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
-    "--lines",
-    "-n",
-    type=NumberType(0, 10**9),
-    default=TAIL_LINES,
-    show_default=True,
-    metavar="N",
-    help="Number of lines.",
+    "--lines", "-n", type=NumberType(0, 10**9), default=20, show_default=True, metavar="N", help="Number of lines."
 )
 @format_option
 def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
@@ -257,7 +250,7 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
                 if is_live:
                     screen.show(found)
                 else:
-                    print_result(found.as_object(), plain_line(found), as_json=as_json)
+                    print_result(found.as_object(), f"{name} {found.state}: {figures_line(found)}", as_json=as_json)
                 if found.state in ENDED:
                     break
                 is_stopped.wait(0.5 if is_live else 1.0)
@@ -265,9 +258,3 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
         screen.end()
     if found.state in {State.FAILED, State.DIED}:
         raise Failure(f"{name} {found.state}: {found.last_error or 'its process is gone'}")
-
-
-def plain_line(found: PipelineStatus) -> str:
-    from odradek.pipelines.operating.figures import figures_line
-
-    return f"{found.name} {found.state}: {figures_line(found)}"

@@ -15,8 +15,15 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import faint, note, print_json, say, strong
 from odradek.cli.framework.parameter_types import RECORD_COUNT, TEXT
-from odradek.cli.pipeline.loading import choose, chosen, definition_options, load, require_packages, require_spark
-from odradek.cli.pipeline.options import overridden, plain_override_options
+from odradek.cli.pipeline.options import (
+    chosen,
+    chosen_pipeline,
+    definition_options,
+    pipeline_errors,
+    pipeline_options,
+    require_packages,
+    require_spark,
+)
 from odradek.cli.pipeline.run import check_brokers
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -186,22 +193,18 @@ def as_object(result: Result) -> dict[str, Any]:
     help="At most N rows; with --follow of each batch.",
 )  # fmt: skip
 @click.option("--follow", is_flag=True, help="Show new rows as records arrive, until Ctrl-C.")
-@plain_override_options
+@pipeline_options
 @format_option
-def preview(
-    file: str, step: str, records: int, limit: int, follow: bool, name: str | None, overrides: dict[str, Any],
-    as_json: bool,
-) -> None:  # fmt: skip
+def preview(file: str, step: str, records: int, limit: int, follow: bool, as_json: bool) -> None:
     """Show rows of a source or step, computed once from the last records of its topics.
 
     Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read. With
     --follow, a group is shown whenever it changes, and a session or an unmatched row of a join once it is final.
     """
-    found = overridden(choose(file, load(file, None), name), overrides)
+    found = chosen_pipeline(file)
     require_spark()
     check_brokers(found)
     from odradek.cli.pipeline.sql import SETTINGS, print_table
-    from odradek.pipelines.spark.failures import PipelineError
     from odradek.pipelines.spark.previewing import follow as followed
     from odradek.pipelines.spark.previewing import preview as previewed
 
@@ -218,11 +221,9 @@ def preview(
             show(replace(answer, rows=iter(rows)))
             sys.stdout.flush()
 
-    try:
+    with pipeline_errors():
         if follow:
             followed(found, step, records, SETTINGS, note, show_new)
             return
         with previewed(found, step, records, SETTINGS, note) as answer:
             show(answer)
-    except PipelineError as error:
-        raise Failure(str(error)) from None
