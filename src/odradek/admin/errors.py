@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
 
-class NoSuchTopic(Failure):
-    """`topic` is its name, where the failure has it."""
+class NoSuchName(Failure):
+    """`name` is that of the topic or group, where the failure has it."""
 
-    def __init__(self, message: str, topic: str = "") -> None:
+    def __init__(self, message: str, name: str = "") -> None:
         super().__init__(message)
-        self.topic = topic
+        self.name = name
 
 
-class NoSuchGroup(Failure):
+class NoSuchTopic(NoSuchName):
+    pass
+
+
+class NoSuchGroup(NoSuchName):
     pass
 
 
@@ -138,7 +142,7 @@ def failure_of(name: str, line: str, subject: str, operation: str = "") -> Failu
         return NotAuthorized(f"{line}: it needs {operation}" if operation else line)
     if name in NO_SUCH_TOPIC and subject.startswith("topic "):
         return NoSuchTopic(line, subject.removeprefix("topic ").partition(",")[0])
-    return NoSuchGroup(line) if name == "GROUP_ID_NOT_FOUND" else Failure(line)
+    return NoSuchGroup(line, subject.removeprefix("group ")) if name == "GROUP_ID_NOT_FOUND" else Failure(line)
 
 
 def broker_failure(error_code: int, message: str | None, subject: str, operation: str = "") -> Failure:

@@ -9,6 +9,7 @@ from odradek.admin.broker_requests import BrokerRequests, retry_while_loading
 from odradek.admin.cluster import CONNECT_TIMEOUT_S, without_leader
 from odradek.admin.errors import (
     NoSuchGroup,
+    NoSuchName,
     NoSuchTopic,
     NotAuthorized,
     RefusedConnection,
@@ -18,7 +19,7 @@ from odradek.admin.errors import (
 )
 from odradek.admin.offsets import LATEST, list_offsets
 from odradek.admin.request_parts import by_topic, in_parts
-from odradek.conventions.failures import Failure
+from odradek.conventions.failures import Failure, did_you_mean
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.consumer_group_describe import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.describe_groups import DescribedGroupMember as ClassicGroupMember
 
 LIST_TIMEOUT_S = 5.0
+MOST_COMPARED = 5_000  # names, with one that does not exist
 GROUPS_PER_REQUEST = 10  # so that the answer for large groups is not too large
 NO_LEADER = "no leader"
 CONSUMERS = ("consumer", "")  # protocol types; the latter has offsets and never had members
@@ -137,6 +139,18 @@ def list_groups(requests: BrokerRequests) -> tuple[list[ListedGroup], dict[int, 
     return sorted(found), missing
 
 
+def with_similar_names(cluster: Cluster, failure: Failure) -> Failure:
+    """The failure with a suggestion, if the name of a topic or group that does not exist is like those of others."""
+    if not isinstance(failure, NoSuchName) or not failure.name:
+        return failure
+    try:
+        known = cluster.topic_names() if isinstance(failure, NoSuchTopic) else group_names(cluster)
+    except Failure:
+        return failure
+    hint = did_you_mean(failure.name, known[:MOST_COMPARED]) if failure.name not in known else ""
+    return Failure(f"{failure.message}; {hint}") if hint else failure
+
+
 def group_names(cluster: Cluster, timeout_s: float = LIST_TIMEOUT_S) -> list[str]:
     cluster.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
     return [each.name for each in list_groups(BrokerRequests(cluster, timeout_s))[0]]
@@ -160,7 +174,7 @@ def describe_groups(requests: BrokerRequests, names: Iterable[str]) -> dict[str,
     return {
         name: broker_failure(found, None, f"group {name}", "Describe")
         if isinstance(found, int)
-        else NoSuchGroup(f"there is no group {name}; `odradek group list` shows those that exist")
+        else NoSuchGroup(f"there is no group {name}; `odradek group list` shows those that exist", name)
         if found.state == "Dead"
         else found
         for name, found in described.items()

@@ -6,9 +6,9 @@ import fnmatch
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import CHANGE_TIMEOUT_MS, BrokerRequests
-from odradek.admin.errors import NoSuchTopic, broker_failure, check
+from odradek.admin.errors import broker_failure, check
 from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
-from odradek.conventions.failures import Failure, did_you_mean
+from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -33,7 +33,6 @@ DELETE_RECORDS_TIMEOUT_S = 30.0
 DELETE_TOPICS_VERSION = 5  # of Apache Kafka 2.7, the first with the broker's message
 DELETE_RECORDS_VERSION = 1
 MOST_NAMED = 5
-MOST_COMPARED = 5_000  # with a name that does not exist
 _PATTERN_CHARACTERS = frozenset("*?[")  # none of them may stand in the name of a topic
 
 
@@ -63,18 +62,6 @@ def choose_topics(cluster: Cluster, names: Sequence[str], *, internal: bool = Fa
 def topics_text(topics: Collection[str]) -> str:
     """`a, b`; the number of topics if there are many."""
     return ", ".join(topics) if len(topics) <= MOST_NAMED else count_text(len(topics), "topic")
-
-
-def with_similar_topics(cluster: Cluster, failure: Failure) -> Failure:
-    """The failure with a suggestion, if the name of a topic that does not exist is like those of others."""
-    if not isinstance(failure, NoSuchTopic) or not failure.topic:
-        return failure
-    try:
-        known = cluster.topic_names()
-    except Failure:
-        return failure
-    hint = did_you_mean(failure.topic, known[:MOST_COMPARED]) if failure.topic not in known else ""
-    return Failure(f"{failure.message}; {hint}") if hint else failure
 
 
 def grow_topic(cluster: Cluster, name: str, partitions: int) -> None:

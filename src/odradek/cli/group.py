@@ -10,7 +10,7 @@ import click
 
 from odradek.admin import groups
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.groups import delete_group, read_group, read_lags
+from odradek.admin.groups import delete_group, read_group, read_lags, with_similar_names
 from odradek.admin.resets import (
     Goal,
     alter,
@@ -325,7 +325,7 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
         try:
             delete_group(cluster.requests, name)
         except Failure as failure:
-            failures.append(failure)
+            failures.append(with_similar_names(cluster, failure))
             continue
         print_result({"group": name, "deleted": True}, f"deleted group {name}", as_json=as_json)
     raise_all(failures)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from odradek.admin.errors import NotAuthorized
+from odradek.admin.groups import with_similar_names
 from odradek.admin.settings import Change, Kind, Operation, alter_settings, read_settings, suggesting_names
 from odradek.admin.topics import (
     choose_topics,
@@ -15,7 +16,6 @@ from odradek.admin.topics import (
     delete_topics,
     grow_topic,
     has_pattern,
-    with_similar_topics,
 )
 from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
 from odradek.cli.client.options import THIS_USER, cluster_options, topic_argument, topics_argument
@@ -394,5 +394,5 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
         if failure is None:
             print_result({"topic": name, "deleted": True}, f"deleted topic {name}", as_json=as_json)
         else:
-            failures.append(with_similar_topics(cluster, failure))
+            failures.append(with_similar_names(cluster, failure))
     raise_all(failures)

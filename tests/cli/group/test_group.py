@@ -228,6 +228,14 @@ def test_delete_removes_the_group(odradek: Run, group: str, new_name: NewName) -
     assert "there is no group" in odradek("group", "describe", group).errors
 
 
+@pytest.mark.parametrize("command", [("describe",), ("reset", "--to-earliest"), ("delete", "--yes")])
+def test_a_mistyped_group_has_a_suggestion(odradek: Run, group: str, command: tuple[str, ...]) -> None:
+    mistyped = group[:5] + group[6:]
+    ran = odradek("group", *command, mistyped)
+    assert ran.code == 1
+    assert f"; did you mean {group}?" in ran.errors
+
+
 def test_a_topic_may_have_colons() -> None:
     assert split_topic("pump") == ("pump", [])
     assert split_topic("pump:0,2") == ("pump", [0, 2])

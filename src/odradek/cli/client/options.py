@@ -43,9 +43,9 @@ def cluster_options(function: F) -> F:
         try:
             return function(*arguments, cluster=cluster, **parameters)
         except Failure as failure:
-            from odradek.admin.topics import with_similar_topics
+            from odradek.admin.groups import with_similar_names
 
-            message = with_similar_topics(cluster, failure).message
+            message = with_similar_names(cluster, failure).message
             raise Failure(message.replace(THIS_USER, cluster.principal)) from None
 
     return connection_options(format_option(with_cluster))  # type: ignore[return-value]  # a command keeps its type

@@ -13,7 +13,6 @@ import click
 from confluent_kafka import KafkaException
 
 from odradek.admin.settings import Kind, read_settings
-from odradek.admin.topics import with_similar_topics
 from odradek.cli.client.options import cluster_options, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note, print_json, say, shows_progress
@@ -175,7 +174,9 @@ class RecordWriter:
         if self._reason:
             raise Failure(f"{count} not acknowledged: topic {self.topic}: {self._reason}{rest}")
         failure = self.cluster.failure(self.first_error, f"topic {self.topic}", "Write")
-        raise Failure(f"{count} not written: {with_similar_topics(self.cluster, failure).message}{rest}")
+        from odradek.admin.groups import with_similar_names
+
+        raise Failure(f"{count} not written: {with_similar_names(self.cluster, failure).message}{rest}")
 
     def print_summary(self, as_json: bool, *, is_new_topic: bool = False) -> None:
         """Print how many records were written, and to which offsets. With acks=0 the offsets are unknown."""
