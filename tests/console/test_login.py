@@ -17,6 +17,7 @@ from odradek.pipelines.operating.status_record import TOPIC as STATUS_TOPIC
 from odradek.security.authorizer import Operation
 from tests.console.conftest import Visitor, running_console
 from tests.console.secured import MECHANISM, PASSWORDS, SASL, SecuredCluster, allow, secured_cluster
+from tests.server.sasl_broker import ALICE
 from tests.waiting import eventually
 
 if TYPE_CHECKING:
@@ -39,6 +40,17 @@ def visitor_of(address: str, user: str) -> Visitor:
     visitor = Visitor(address)
     assert visitor.log_in(user, PASSWORDS[user]).status == 200
     return visitor
+
+
+def test_users_of_scram_log_in_where_the_console_itself_uses_plain(secured: SecuredCluster) -> None:
+    """As after `secure init --sasl`, which gives the admin a password of PLAIN; `user add` adds users of SCRAM."""
+    with running_console(secured.address, {**SASL, "sasl.mechanisms": "PLAIN"}, login=SaslLogin("PLAIN")) as address:
+        for user, password, status in (
+            ("ann", PASSWORDS["ann"], 200),
+            ("alice", ALICE["sasl.password"], 200),  # of PLAIN
+            ("ann", "wrong", 401),
+        ):
+            assert Visitor(address).log_in(user, password).status == status, user
 
 
 def log_out(visitor: Visitor) -> None:

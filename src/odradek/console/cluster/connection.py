@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
-from odradek.admin.errors import BadCredentials, NoSuchTopic, NotAuthorized
+from odradek.admin.errors import BadCredentials, NoSuchTopic, NotAuthorized, SecurityMismatch
 from odradek.admin.security import BearerToken
 from odradek.conventions.failures import Failure
 from odradek.security.sasl_client.credentials import MECHANISMS
@@ -19,6 +19,7 @@ __all__ = ["BadCredentials", "Cluster", "NoSuchTopic", "NotAuthorized"]
 
 LOGIN_TIMEOUT_S = 8.0
 BEARER = "OAUTHBEARER"
+SCRAM = "SCRAM-SHA-512"
 CLUSTER = "the cluster"
 
 
@@ -66,6 +67,19 @@ def cluster_of_token(cluster: Cluster, user: str, token: str, expires_s: float) 
 
 def renew_token(cluster: Cluster, user: str, token: str, expires_s: float) -> None:
     cluster.replace_token(BearerToken(user, token, expires_s))
+
+
+def log_in_as(cluster: Cluster, mechanism: str, user: str, password: str) -> Cluster:
+    """The cluster with this user's connections; fails as `log_in` does. Where clients log in with PLAIN, users whose
+    credentials are of SCRAM can, too. SCRAM is tried first, because it does not send the password."""
+    if mechanism == "PLAIN":
+        scram = cluster_of_user(cluster, SCRAM, user, password)
+        with suppress(BadCredentials, SecurityMismatch):
+            log_in(scram)
+            return scram
+    found = cluster_of_user(cluster, mechanism, user, password)
+    log_in(found)
+    return found
 
 
 def log_in(cluster: Cluster) -> None:

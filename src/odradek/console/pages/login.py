@@ -116,9 +116,8 @@ async def log_in(request: Request) -> Response:
     if admission.refused_s:
         return refuse(f"Too many failed logins; try again in {math.ceil(admission.refused_s)} seconds.", 429)
     await asyncio.sleep(admission.delay_s)
-    cluster = identity.cluster_of_user(logins.cluster, method.mechanism, user, password)
     try:
-        await _run(logins, lambda: identity.log_in(cluster))
+        cluster = await _run(logins, lambda: identity.log_in_as(logins.cluster, method.mechanism, user, password))
     except identity.BadCredentials:
         return refuse(WRONG, 401)
     except (_Busy, TimeoutError, Failure) as failure:
