@@ -15,6 +15,8 @@ from odradek.cli import main as cli_main
 from odradek.cli.main import root, run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.commands import Run
 
 
@@ -137,6 +139,23 @@ def test_ctrl_c_ends_with_130_and_says_nothing(bootstrap_server: str, topic: str
         assert process.stderr.read().strip() == b""
 
 
+def test_a_member_that_is_terminated_leaves_its_group(
+    odradek: Run, bootstrap_server: str, topic: str, new_name: Callable[[], str]
+) -> None:
+    """The next consumer does not wait for the session timeout of the one before."""
+    group = new_name()
+    assert odradek("produce", topic, "--value", "here").code == 0
+    command = [sys.executable, "-m", "odradek", "consume", topic, "-g", group, "-b", bootstrap_server]
+    command.append("--from-beginning")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"here\n"
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    described = odradek("group", "describe", group, "--format", "json")
+    assert (described.row["state"], described.row["members"], described.row["lag"]) == ("Empty", [], 0)
+
+
 BUSY = """
 import atexit, threading, time
 from odradek.cli import main
@@ -171,7 +190,7 @@ def test_ctrl_c_inside_a_callback_of_the_client_ends_with_130(
             raise SystemError("returned a result with an exception set")  # noqa: B904 - the context is what is tested
 
     monkeypatch.setattr(root, "main", interrupted)
-    monkeypatch.setattr(cli_main, "_interrupts", [signal.SIGINT] if chain == "noted" else [])
+    monkeypatch.setattr(cli_main, "interrupts", [signal.SIGINT] if chain == "noted" else [])
     assert run([]) == (1 if chain == "none" else 130)
     errors = capsys.readouterr().err
     assert errors == ("" if chain != "none" else errors)

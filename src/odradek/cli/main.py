@@ -10,17 +10,15 @@ import errno
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
 from odradek.cli.client.profile_option import remember_profile
 from odradek.cli.framework.commands import group
+from odradek.cli.framework.interrupt import interrupt, interrupts
 from odradek.cli.framework.output import report_error
 from odradek.conventions.failures import Failure
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 COMMANDS = {
     "broker": ("odradek.cli.broker.command:broker", "Run a broker in the foreground."),
@@ -107,13 +105,9 @@ def unexpected_error_text(error: Exception) -> str:
     return f"this is a bug in odradek: {type(error).__name__}: {error} (ODRADEK_LOG_LEVEL=debug shows where)"
 
 
-INTERRUPTED = 130  # exit code
-_interrupts: list[int] = []  # signals of Ctrl-C that have arrived
-
-
-def note_interrupt(number: int, frame: FrameType | None) -> None:
-    _interrupts.append(number)
-    signal.default_int_handler(number, frame)
+def interrupted_code() -> int:
+    """The exit code after Ctrl-C or another signal that ends a command in order."""
+    return 128 + (interrupts[-1] if interrupts else signal.SIGINT)
 
 
 def is_interrupt(error: BaseException | None) -> bool:
@@ -122,7 +116,7 @@ def is_interrupt(error: BaseException | None) -> bool:
     A KeyboardInterrupt that is raised while the Kafka client runs a callback surfaces as a SystemError whose cause or
     context is the KeyboardInterrupt, or which has neither.
     """
-    if _interrupts and isinstance(error, SystemError):
+    if interrupts and isinstance(error, SystemError):
         return True
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -134,7 +128,8 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run one command line and return its exit code: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C."""
+    """Run one command line and return its exit code: 0, 1 for a failure, 2 for wrong usage, 130 after Ctrl-C, 143 after
+    SIGTERM."""
     try:
         result = root.main(args=arguments, prog_name="odradek", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -148,10 +143,10 @@ def run(arguments: list[str] | None = None) -> int:
         report_error(error.format_message())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
+        return interrupted_code()
     except Exception as error:
         if isinstance(error, SystemError) and is_interrupt(error):
-            return INTERRUPTED
+            return interrupted_code()
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             return 1
         if os.environ.get("ODRADEK_LOG_LEVEL", "").lower() == "debug":
@@ -162,13 +157,13 @@ def run(arguments: list[str] | None = None) -> int:
 
 def main() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, note_interrupt)
+        signal.signal(signal.SIGINT, interrupt)
     code = run()
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed the pipe: leave nothing for the interpreter to flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if code == INTERRUPTED:  # threads that are busy, or that hang in a library, are not waited for
+    if code > 128:  # threads that are busy, or that hang in a library, are not waited for
         atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way
         sys.stderr.flush()
         os._exit(code)

@@ -24,6 +24,10 @@ class Failure(Exception):
         self.message = message
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM ends a command as Ctrl-C does, but gives it the time to end in order: no user waits."""
+
+
 def without_prefix(line: str) -> str:
     """The message of a failure that another odradek process has reported."""
     return line.removeprefix(f"{PROGRAM} {ERROR} ")

@@ -16,7 +16,7 @@ from odradek.admin.offsets import EARLIEST, LATEST
 from odradek.admin.records.record_fetcher import RecordFetcher
 from odradek.admin.records.record_reader import COMMAND_SETTINGS, POLL_S
 from odradek.admin.topics import topics_text
-from odradek.conventions.failures import Failure
+from odradek.conventions.failures import Failure, Terminated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -89,7 +89,8 @@ class GroupReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._fetcher.close()
-        close_consumer(self._consumer, CLOSE_TIMEOUT_S if error is None else INTERRUPTED_CLOSE_TIMEOUT_S)
+        is_awaited = error is not None and not isinstance(error, Terminated)
+        close_consumer(self._consumer, INTERRUPTED_CLOSE_TIMEOUT_S if is_awaited else CLOSE_TIMEOUT_S)
 
     def _stop_at(self, unreadable: UnreadableBatch) -> NoReturn:
         partition = f"{unreadable.topic}:{unreadable.partition}"

@@ -1,4 +1,4 @@
-"""Ctrl-C as a request to stop, for commands that run until then."""
+"""Ctrl-C, which interrupts a command, or requests that it stops; and SIGTERM where it means the same."""
 
 from __future__ import annotations
 
@@ -8,9 +8,30 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from odradek.conventions.failures import Terminated
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
+
+
+interrupts: list[int] = []  # signals that have interrupted this process
+
+
+def interrupt(number: int, _frame: FrameType | None) -> None:
+    """Handles a signal."""
+    interrupts.append(number)
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+@contextmanager
+def interrupt_on_terminate() -> Iterator[None]:
+    """SIGTERM interrupts as Ctrl-C does, so that a command ends in order."""
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 class SignalSafeSetter:

@@ -15,6 +15,7 @@ from odradek.admin.topics import choose_topics, has_pattern, topics_text
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.interrupt import interrupt_on_terminate
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME, quoted
 from odradek.cli.framework.times import DurationType, TimeType
@@ -156,7 +157,7 @@ def consume(
             note(waiting_text(ranges))
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     output = sys.stdout.buffer
-    with reader:
+    with interrupt_on_terminate(), reader:  # so that a member leaves its group
         left = max_records
         for batch in reader.batches():
             records = batch if left is None else batch[:left]
