@@ -37,6 +37,7 @@ STATE = Use("find out whether a Python step keeps state", "the streaming query c
 SESSIONS = Use("find filters of sessions in Python steps", "such filters are not refused")
 JOINS = Use("find joins of streams in Python steps that lose rows", "such joins are not refused")
 DETERMINISM = Use("find random functions in Python steps", "such functions are not refused")
+ANALYSING = Use("find in a plan what the promise does not allow", "the plan is refused")
 LOOKUPS = Use("find the Java classes of PySpark's functions once", "PySpark finds them again for every column")
 CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
 OPERATORS = Use("let Spark check a query that sorts its batches", "Spark does not check such a query")
@@ -68,6 +69,9 @@ NAMES = {
     "references": PrivateName("references", SESSIONS),
     "deterministic": PrivateName("deterministic", DETERMINISM),
     "contains": PrivateName("containsPattern", PLANNING),
+    "tag": PrivateName("getTagValue", ANALYSING),
+    "cast pattern": PrivateName("org.apache.spark.sql.catalyst.trees.TreePattern.CAST", ANALYSING),
+    "written cast": PrivateName("org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST", ANALYSING),
     "state": PrivateName("sessionState", PLANNING),
     "optimizer": PrivateName("optimizer", PLANNING),
     "execute": PrivateName("execute", PLANNING),
@@ -130,6 +134,11 @@ def names_of(path: str) -> list[str]:
 def analysed_plan(frame: DataFrame) -> Any:
     """The plan of a frame with all names resolved."""
     return private(private(private(frame, "frame"), "execution")(), "analyzed")()
+
+
+def items(sequence: Any) -> list[Any]:
+    """The elements of a sequence of Scala."""
+    return [sequence.apply(index) for index in range(sequence.size())]
 
 
 def or_plainly(use: Use, action: Callable[[], Result], otherwise: Result) -> Result:
