@@ -335,7 +335,7 @@ LIKELY_TREES = st.recursive(
 )
 
 
-@given(
+TREES = (
     st.fixed_dictionaries(
         {"pipeline": SCALARS},
         optional={
@@ -344,6 +344,9 @@ LIKELY_TREES = st.recursive(
     )
     | LIKELY_TREES
 )
+
+
+@given(TREES)
 def test_no_tree_crashes_the_parser_or_the_checks(tree: Any) -> None:
     from odradek.pipelines.definition.checked import finished
     from odradek.pipelines.definition.parsing import parse_pipeline

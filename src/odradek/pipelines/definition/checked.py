@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.places import Problem, ProblemList, Problems
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.definition.parsing import Parsed
+    from odradek.pipelines.definition.model import Parsed, Pipeline
     from odradek.pipelines.definition.vocabulary import Engine
 
 

@@ -21,7 +21,7 @@ from odradek.pipelines.definition.known_functions import known_functions
 from odradek.pipelines.definition.record_names import check_records
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.parsing import Parsed
+    from odradek.pipelines.definition.model import Parsed
     from odradek.pipelines.definition.places import Problems
 
 

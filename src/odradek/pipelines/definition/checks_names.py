@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.definition.parsing import Parsed
+    from odradek.pipelines.definition.model import Parsed, Pipeline
     from odradek.pipelines.definition.places import Place, Problems
 
 

@@ -11,8 +11,8 @@ from odradek.pipelines.definition.parsing_lakehouse import LAKEHOUSE_KEYS
 from odradek.pipelines.definition.parsing_sinks import SINK_KEYS, TARGETS
 from odradek.pipelines.definition.parsing_sources import ORIGINS, SOURCE_KEYS
 from odradek.pipelines.definition.parsing_steps import JOIN_KEYS, OPERATIONS, STEP_KEYS, VIEW_KEYS, WINDOW_KEYS
-from odradek.pipelines.definition.parsing_values import NAME
 from odradek.pipelines.definition.vocabulary import (
+    NAME,
     Connector,
     Delivery,
     Encoding,

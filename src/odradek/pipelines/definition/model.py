@@ -386,3 +386,12 @@ class Pipeline:
         own += [each.target.kafka for each in self.sinks if isinstance(each.target, TopicTarget)]
         found = (secret for settings in (self.kafka, self.spark, *own) for secret in secret_values(settings))
         return self.secrets.union(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The model without its invalid parts, and the names of the declarations that were left out."""
+
+    pipeline: Pipeline
+    broken: frozenset[str]
+    declares_ends: bool = True  # whether there are sinks or views, valid or not

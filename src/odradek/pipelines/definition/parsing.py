@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.pipelines.definition.model import DEFAULT_BOOTSTRAP_SERVERS, Function, Pipeline, Sink, Source, Step, View
+from odradek.pipelines.definition.fields import Fields
+from odradek.pipelines.definition.model import (
+    DEFAULT_BOOTSTRAP_SERVERS,
+    Function,
+    Parsed,
+    Pipeline,
+    Sink,
+    Source,
+    Step,
+    View,
+)
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened, value_places
-from odradek.pipelines.definition.parsing_fields import Fields
 from odradek.pipelines.definition.parsing_functions import parse_function_of_sql
 from odradek.pipelines.definition.parsing_sinks import parse_sink
 from odradek.pipelines.definition.parsing_sources import parse_source
 from odradek.pipelines.definition.parsing_steps import parse_step, parse_view
-from odradek.pipelines.definition.parsing_values import NAME, PIPELINE_NAME
-from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine
+from odradek.pipelines.definition.vocabulary import NAME, PIPELINE_NAME, Connector, Delivery, Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,15 +35,6 @@ PIPELINE_KEYS = (
 )  # fmt: skip
 
 Made = TypeVar("Made", Source, Step, Sink, View, Function)
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """The model without its invalid parts, and the names of the declarations that were left out."""
-
-    pipeline: Pipeline
-    broken: frozenset[str]
-    declares_ends: bool = True  # whether there are sinks or views, valid or not
 
 
 def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:

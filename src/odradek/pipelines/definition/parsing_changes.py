@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.model import Changes, LakehouseTarget, Sink, TableTarget
-from odradek.pipelines.definition.parsing_fields import Fields
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import View

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.model import Function
-from odradek.pipelines.definition.parsing_fields import Fields
 from odradek.pipelines.definition.schemas import read_type
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.model import LakehouseTarget
 from odradek.pipelines.definition.parsing_changes import parse_changes, refuse_beside_changes
-from odradek.pipelines.definition.parsing_fields import Fields
 from odradek.pipelines.definition.vocabulary import LakehouseFormat, LakehouseMode
 
 LAKEHOUSE_KEYS = ("format", "table", "path", "key", "mode", "partition_by")

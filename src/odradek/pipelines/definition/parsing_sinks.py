@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.model import (
     ConsoleTarget,
     FilesTarget,
@@ -16,7 +17,6 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
 )
 from odradek.pipelines.definition.parsing_changes import parse_changes, refuse_beside_changes
-from odradek.pipelines.definition.parsing_fields import Fields
 from odradek.pipelines.definition.parsing_lakehouse import lakehouse_target
 from odradek.pipelines.definition.parsing_steps import INPUT_HINT
 from odradek.pipelines.definition.vocabulary import Encoding, FileFormat, SinkMode

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.avro_writers import DeclaredSchemas
+from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.model import (
     FileOrigin,
     JdbcOrigin,
@@ -16,12 +17,18 @@ from odradek.pipelines.definition.model import (
     Start,
     TopicOrigin,
 )
-from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, shortened
-from odradek.pipelines.definition.parsing_fields import Fields, topic_of
+from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, shortened
 from odradek.pipelines.definition.parsing_steps import parse_watermark
-from odradek.pipelines.definition.parsing_values import parse_moment
 from odradek.pipelines.definition.schemas import read_schema, read_writer
-from odradek.pipelines.definition.vocabulary import Duration, Encoding, FileFormat, OnDataLoss, StartAt, Tombstones
+from odradek.pipelines.definition.vocabulary import (
+    Duration,
+    Encoding,
+    FileFormat,
+    OnDataLoss,
+    StartAt,
+    Tombstones,
+    parse_moment,
+)
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import RecordSchema
@@ -130,7 +137,7 @@ def topic_origin(fields: Fields, kind: str) -> TopicOrigin | None:
         topic = fields.topic("topic")
         topics = () if topic is None else (topic,)
     elif kind == "topics":
-        topics = parse_topics(fields)
+        topics = fields.topics("topics")
     else:
         pattern = fields.text("pattern")
         if pattern is not None:
@@ -147,18 +154,6 @@ def topic_origin(fields: Fields, kind: str) -> TopicOrigin | None:
     most = fields.count("max_records_per_batch")
     lost = fields.choice("on_data_loss", OnDataLoss, OnDataLoss.FAIL)
     return TopicOrigin(topics, pattern, start, servers, settings, most, lost) if topics or pattern is not None else None
-
-
-def parse_topics(fields: Fields) -> tuple[str, ...]:
-    node = fields.node("topics")
-    if not isinstance(node, ListNode) or not node.items:
-        fields.wrong("topics", "a list of topics", "write topics: [one, another]")
-        return ()
-    names = [topic_of(item, f"topics of {fields.what}", fields.problems) for item in node.items]
-    for index, name in enumerate(names):
-        if name is not None and name in names[:index]:
-            fields.problems.error(node.items[index].place, f"topics of {fields.what} names '{name}' twice", "keep one")
-    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def parse_start(fields: Fields, topics: tuple[str, ...]) -> Start:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import Fields, text_of
 from odradek.pipelines.definition.model import (
     Changes,
     Expectation,
@@ -26,7 +27,6 @@ from odradek.pipelines.definition.operations import (
     Window,
 )
 from odradek.pipelines.definition.parsing_changes import parse_changes
-from odradek.pipelines.definition.parsing_fields import Fields, text_of
 from odradek.pipelines.definition.schemas import read_columns
 from odradek.pipelines.definition.vocabulary import (
     Duration,

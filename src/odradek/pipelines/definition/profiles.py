@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened
-from odradek.pipelines.definition.parsing_fields import Fields
-from odradek.pipelines.definition.parsing_values import NAME
+from odradek.pipelines.definition.vocabulary import NAME
 from odradek.pipelines.definition.yaml_values import resolve
 
 if TYPE_CHECKING:

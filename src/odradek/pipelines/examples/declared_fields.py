@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import Fields, text_of
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe
-from odradek.pipelines.definition.parsing_fields import Fields, text_of
-from odradek.pipelines.definition.parsing_values import parse_duration
+from odradek.pipelines.definition.vocabulary import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

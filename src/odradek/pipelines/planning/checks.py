@@ -16,7 +16,7 @@ from odradek.pipelines.planning.stream_join_checks import check_stream_join
 from odradek.pipelines.planning.streams import Streams
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.parsing import Parsed
+    from odradek.pipelines.definition.model import Parsed
     from odradek.pipelines.definition.places import Problems
 
 

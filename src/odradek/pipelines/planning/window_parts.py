@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.parsing_values import parse_duration
+from odradek.pipelines.definition.vocabulary import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.parsing_values import parse_moment
+from odradek.pipelines.definition.vocabulary import parse_moment
 from odradek.pipelines.trial.model import Outlet
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.choices import NO_CHOICES
+from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.loading import load_file
 from odradek.pipelines.definition.nodes import MappingNode, describe
-from odradek.pipelines.definition.parsing_fields import Fields
 from odradek.pipelines.definition.places import Place, ProblemList, Problems
 from odradek.pipelines.definition.text_files import read_text
 from odradek.pipelines.definition.yaml_nodes import read_yaml

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.pipelines.definition.avro_writers import HEADER_BYTES, MAGIC, DeclaredSchemas
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
-from odradek.pipelines.definition.parsing_values import parse_moment
-from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.definition.vocabulary import Encoding, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, TreeTooLarge, describe, to_plain
-from odradek.pipelines.definition.parsing_fields import Fields
 from odradek.pipelines.definition.vocabulary import Duration, Engine
 from odradek.pipelines.trial.model import (
     Advance,

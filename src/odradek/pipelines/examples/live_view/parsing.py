@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import text_of, topic_of
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar
-from odradek.pipelines.definition.parsing_fields import text_of, topic_of
 from odradek.pipelines.examples.declared_fields import DeclaredFields
 from odradek.pipelines.examples.live_view.definition import (
     Chart,

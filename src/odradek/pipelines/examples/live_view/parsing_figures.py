@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.fields import topic_of
 from odradek.pipelines.definition.nearest import suggestion
-from odradek.pipelines.definition.parsing_fields import topic_of
-from odradek.pipelines.definition.parsing_values import is_topic_name
+from odradek.pipelines.definition.vocabulary import is_topic_name
 from odradek.pipelines.examples.declared_fields import DeclaredFields
 from odradek.pipelines.examples.live_view.definition import Figures, Lag, Latency, States, StateValue, Total
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
-from odradek.pipelines.definition.parsing_values import IMPORT_PATH, is_topic_name, parse_duration
 from odradek.pipelines.definition.references import NamedExpression, PythonReference
+from odradek.pipelines.definition.vocabulary import IMPORT_PATH, is_topic_name, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.vocabulary import Duration
@@ -115,23 +115,33 @@ class Fields:
         self.wrong(key, "a positive integer")
         return None
 
-    def choice(self, key: str, words: type[Word], default: Word) -> Word:
+    def choice(self, key: str, words: Iterable[Word], default: Word) -> Word:
         text = self.text(key)
         if text is None:
             return default
-        try:
-            return words(text)
-        except ValueError:
-            known = [str(each) for each in words]
-            self.problems.error(
-                self.place_of(key),
-                f"{key} of {self.what} cannot be '{shortened(text)}'",
-                suggestion(text, known, what="one of"),
-            )
-            return default
+        known = {str(each): each for each in words}
+        if text not in known:
+            message = f"{key} of {self.what} cannot be '{shortened(text)}'"
+            self.problems.error(self.place_of(key), message, suggestion(text, known, what="one of"))
+        return known.get(text, default)
 
     def topic(self, key: str) -> str | None:
         return topic_of(self._values.get(key), f"{key} of {self.what}", self.problems)
+
+    def topics(self, key: str) -> tuple[str, ...]:
+        """A list of topics."""
+        node = self._values.get(key)
+        if node is None:
+            return ()
+        if not isinstance(node, ListNode) or not node.items:
+            self.wrong(key, "a list of topics", f"write {key}: [one, another]")
+            return ()
+        names = [topic_of(item, f"{key} of {self.what}", self.problems) for item in node.items]
+        for index, name in enumerate(names):
+            if name is not None and name in names[:index]:
+                place = node.items[index].place
+                self.problems.error(place, f"{key} of {self.what} names '{name}' twice", "keep one")
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def duration(self, key: str, *, required: str = "") -> Duration | None:
         text = self.text(key, required=required, loose=True)
