@@ -42,7 +42,7 @@ DOORS = (
     "server/main.py",
 )
 
-KNOTTED_ROOMS = ("odradek.console", "odradek.pipelines")
+KNOTTED_ROOMS = ("odradek.pipelines",)
 """Rooms whose packages import each other both ways."""
 
 
