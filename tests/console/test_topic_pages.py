@@ -115,6 +115,15 @@ def test_an_unknown_topic_leads_to_similar_ones_and_to_its_creation(visitor: Vis
     assert "/new-topic?name" not in visitor.get("/topics/no%20name").text
 
 
+@pytest.mark.parametrize("name", ["%FF", "no%20name", "a" * 250])
+def test_a_name_that_no_topic_can_have_is_not_found(visitor: Visitor, name: str) -> None:
+    for page in ("", "/partitions", "/settings", "/groups", "/record?partition=0&offset=0", "/search?text=x"):
+        answer = visitor.get(f"/topics/{name}{page}")
+        assert answer.status == 404, page
+        assert "There is no topic " in answer.text
+        assert "All topics" in answer.text
+
+
 def test_the_groups_of_a_topic_are_shown_with_their_lag(
     visitor: Visitor, bootstrap_server: str, topic: str, produce: Callable[..., None], new_name: Callable[[], str]
 ) -> None:

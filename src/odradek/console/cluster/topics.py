@@ -19,7 +19,7 @@ from odradek.admin.settings import (
     read_settings,
     suggesting_names,
 )
-from odradek.console.cluster.connection import CLUSTER, needs
+from odradek.console.cluster.connection import CLUSTER, NoSuchTopic, needs
 from odradek.conventions.failures import Failure
 from odradek.security import authorizer
 
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from odradek.admin.cluster import Cluster
 
-__all__ = ["Setting"]
+__all__ = ["Move", "Setting"]
 
-__all__ = ["Move"]
 Targets = dict[tuple[str, int], tuple[int, ...]]
 
 
@@ -56,10 +55,14 @@ def delete_topic(cluster: Cluster, name: str) -> None:
                 raise failure
 
 
-def check_topic(cluster: Cluster, name: str) -> None:
-    """Failure if the user may not see the topic, or if it does not exist."""
-    with needs("Describe", f"topic {name}"):
-        cluster.describe_topic(name)
+def has_topic(cluster: Cluster, name: str) -> bool:
+    """Failure if the user may not see the topic."""
+    try:
+        with needs("Describe", f"topic {name}"):
+            cluster.describe_topic(name)
+    except NoSuchTopic:
+        return False
+    return True
 
 
 def topic_settings(cluster: Cluster, name: str) -> list[Setting]:

@@ -22,7 +22,7 @@ from odradek.console.cluster.writing import CHOSEN_BY_KEY, NewRecord, replay, wr
 from odradek.console.context import console_of
 from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit, parse_positions
 from odradek.console.pages.listing import parse_pairs
-from odradek.console.pages.topics import find_topic
+from odradek.console.pages.topics import checked_name, find_topic
 from odradek.console.records.json_path import PathError
 from odradek.console.records.record import json_line
 from odradek.console.records.record_filter import RecordFilter, parse_filter
@@ -111,7 +111,7 @@ def parse_offsets(text: str) -> tuple[int, dict[int, int]]:
 
 
 def query_of(request: Request) -> RecordsQuery:
-    return parse_records_query(request.path_params["name"], request.query_params, int(time.time() * 1000))
+    return parse_records_query(checked_name(request), request.query_params, int(time.time() * 1000))
 
 
 async def show(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
@@ -317,7 +317,7 @@ def record_address(request: Request) -> RecordAddress:
     fields = request.query_params
     form = fields.get("format", "auto")
     return RecordAddress(
-        request.path_params["name"],
+        checked_name(request),
         parse_number(fields.get("partition", ""), "partition", 0, INT32_MAX),
         parse_number(fields.get("offset", ""), "offset", 0, INT64_MAX),
         form if form in FORMATS else "auto",

@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from odradek.console.cluster.connection import NoSuchTopic
+from odradek.console.cluster import topics
 from odradek.console.cluster.groups import MOST_GROUPS_OF_TOPIC, TopicGroups, groups_of_topic
 from odradek.console.cluster.snapshot import is_internal
-from odradek.console.cluster.topics import (
-    alter_topic_setting,
-    check_topic,
-    create_topic,
-    delete_topic,
-    grow_topic,
-    may_alter_settings,
-    topic_settings,
-)
 from odradek.console.context import console_of
 from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
 from odradek.console.pages.listing import list_or_denial, page_number, parse_pairs, search_text
@@ -44,16 +35,28 @@ if TYPE_CHECKING:
 MOST_PARTITIONS = 10_000
 LONGEST_NAME = 249
 LARGEST_VALUE = 10_000
-TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class MissingTopic(HTTPException):
     """`similar` are the names of topics that may be meant."""
 
-    def __init__(self, name: str, similar: Sequence[str]) -> None:
+    def __init__(self, name: str, similar: Sequence[str] = ()) -> None:
         super().__init__(404, f"There is no topic {shown_name(name)}.")
-        self.name = name if TOPIC_NAME.fullmatch(name) else ""  # that can be created
+        self.name = name if is_topic_name(name) else ""  # that can be created
         self.similar = similar
+
+
+def is_topic_name(text: str) -> bool:
+    """Whether a topic may have the name. Of others, brokers answer that the request is invalid."""
+    return re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", text) is not None
+
+
+def checked_name(request: Request) -> str:
+    """The topic of the address; MissingTopic unless a topic may have the name."""
+    name: str = request.path_params["name"]
+    if not is_topic_name(name):
+        raise MissingTopic(name)
+    return name
 
 
 def shown_name(name: str) -> str:
@@ -68,12 +71,10 @@ async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
     if name not in snapshot.topics:
         snapshot = await console.run(console.watch.look_again)
     if name not in snapshot.topics:
-        try:
-            await console.call(check_topic, name)
-        except NoSuchTopic:
-            known = [each for each in snapshot.topics if not is_internal(each)]
-            raise MissingTopic(name, await console.run(lambda: similar_names(name, known))) from None
-        raise HTTPException(404, f"The topic {shown_name(name)} is new; open this page again.")
+        if is_topic_name(name) and await console.call(topics.has_topic, name):
+            raise HTTPException(404, f"The topic {shown_name(name)} is new; open this page again.")
+        known = [each for each in snapshot.topics if not is_internal(each)]
+        raise MissingTopic(name, await console.run(lambda: similar_names(name, known)))
     return snapshot, snapshot.topics[name]
 
 
@@ -111,7 +112,7 @@ async def create(request: Request, form: Form) -> Response:
     replicas = form.number("replicas", 1, 100, -1)
     configs = dict(parse_pairs(form.text("settings"), "setting"))
     change = f"create topic {name} ({partitions} partitions, {replicas} replicas, {configs})"
-    await make_change(request, change, create_topic, name, partitions, replicas, configs)
+    await make_change(request, change, topics.create_topic, name, partitions, replicas, configs)
     snapshot = await console.run(console.watch.look_again)
     topic = snapshot.topics.get(name)
     with_partitions = f" with {count_text(topic.partitions, 'partition')}" if topic is not None else ""
@@ -140,7 +141,7 @@ async def grow(request: Request, form: Form) -> Response:
     name = request.path_params["name"]
     partitions = form.number("partitions", 1, MOST_PARTITIONS)
     counted = count_text(partitions, "partition")
-    await make_change(request, f"topic {name}: {counted}", grow_topic, name, partitions)
+    await make_change(request, f"topic {name}: {counted}", topics.grow_topic, name, partitions)
     await console.run(console.watch.look_again)
     return redirect(request, f"/topics/{name}/partitions", f"{name} now has {counted}.")
 
@@ -151,7 +152,7 @@ async def delete(request: Request, form: Form) -> Response:
     name = request.path_params["name"]
     if form.text("confirmation") != name:
         raise FormError(f"nothing was deleted: type the name of the topic, {name}, to confirm")
-    await make_change(request, f"delete topic {name}", delete_topic, name)
+    await make_change(request, f"delete topic {name}", topics.delete_topic, name)
     await console.run(console.watch.look_again)
     return redirect(request, "/topics", f"Deleted topic {name}.")
 
@@ -160,8 +161,8 @@ async def show_settings(request: Request, _form: Form = NO_FORM, error: str = ""
     console = console_of(request)
     _snapshot, topic = await find_topic(request)
     search = search_text(request)
-    settings = order_settings(await console.call(topic_settings, topic.name), search)
-    may_alter = not console.settings.is_read_only and await console.call(may_alter_settings, topic.name)
+    settings = order_settings(await console.call(topics.topic_settings, topic.name), search)
+    may_alter = not console.settings.is_read_only and await console.call(topics.may_alter_settings, topic.name)
     return render(
         request,
         "topic_settings.html",
@@ -183,7 +184,7 @@ async def change_setting(request: Request, form: Form) -> Response:
     setting = form.text("setting")[:200]
     value = None if form.has("reset") else form.text("value")[:LARGEST_VALUE]
     change = f"{setting} has its default value again" if value is None else f"{setting} = {value}"
-    await make_change(request, f"topic {name}: {change}", alter_topic_setting, name, setting, value)
+    await make_change(request, f"topic {name}: {change}", topics.alter_topic_setting, name, setting, value)
     return redirect(request, f"/topics/{name}/settings", f"{name}: {change}.")
 
 
