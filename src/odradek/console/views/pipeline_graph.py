@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.console.views.figures import compact, rate
-from odradek.pipelines.definition.layout import lay_out
+from odradek.pipelines.definition.layout import lay_out, place_columns, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,8 +39,7 @@ class Drawing:
     width: float
     height: float
     boxes: tuple[Box, ...]
-    edges: tuple[str, ...]  # paths
-    tips: tuple[str, ...]
+    edges: tuple[tuple[str, str], ...]  # paths of lines and of their tips
 
 
 def draw(known: KnownPipeline, topics: Mapping[str, TopicSummary]) -> Drawing | None:
@@ -50,38 +49,31 @@ def draw(known: KnownPipeline, topics: Mapping[str, TopicSummary]) -> Drawing | 
         return None
     figures = {node.id: figure_of(node, known, topics) for node in nodes.values()}
     layout = lay_out({node.id: node.inputs for node in nodes.values()}, dict.fromkeys(nodes, HEIGHT), GAP)
-    widths = [
-        max((width_of(nodes[each], figures[each][0]) for each in layer if each in nodes), default=0.0)
-        for layer in layout.layers
-    ]
-    lefts = [MARGIN + sum(widths[:level]) + level * LAYER_GAP for level in range(len(widths))]
-    level_of = {each: level for level, layer in enumerate(layout.layers) for each in layer}
+    widths = {each: width_of(node, figures[each][0]) for each, node in nodes.items()}
+    columns = place_columns(layout, widths, MARGIN, LAYER_GAP)
     middles = {each: MARGIN + height for each, height in layout.heights.items()}
     boxes = []
     for name, node in nodes.items():
-        level = level_of[name]
+        level = columns.level_of[name]
+        width = columns.widths[level]
         figure, tone = figures[name]
         boxes.append(
             Box(
-                lefts[level],
+                columns.lefts[level],
                 middles[name] - HEIGHT / 2,
-                widths[level],
+                width,
                 node.kind,
-                fitted(node.name, widths[level] - 26, NAME_WIDTH),
-                fitted(node.detail, widths[level] - 26, DETAIL_WIDTH),
+                shortened(node.name, width - 26, NAME_WIDTH),
+                shortened(node.detail, width - 26, DETAIL_WIDTH),
                 figure,
                 tone,
                 f"{node.kind} {node.name}: {node.detail}",
                 node.topics[0] if len(node.topics) == 1 and node.topics[0] in topics else "",
             )
         )
-    edges, tips = [], []
-    for route in layout.routes.values():
-        path, tip = edge(route, middles, lefts, widths, level_of)
-        edges.append(path)
-        tips.append(tip)
+    edges = tuple(columns.edge(route, middles) for route in layout.routes.values())
     lowest = max(middles[each] + (HEIGHT / 2 if each in nodes else 0.0) for each in middles)
-    return Drawing(lefts[-1] + widths[-1] + MARGIN, lowest + MARGIN, tuple(boxes), tuple(edges), tuple(tips))
+    return Drawing(columns.right + MARGIN, lowest + MARGIN, tuple(boxes), edges)
 
 
 def crossed_layers(nodes: Sequence[GraphNode]) -> int:
@@ -112,29 +104,3 @@ def figure_of(node: GraphNode, known: KnownPipeline, topics: Mapping[str, TopicS
 def width_of(node: GraphNode, figure: str) -> float:
     wanted = max(len(node.name) * NAME_WIDTH, len(node.detail) * DETAIL_WIDTH, len(figure) * DETAIL_WIDTH) + 28
     return min(max(wanted, NARROWEST), WIDEST)
-
-
-def fitted(text: str, room: float, character: float) -> str:
-    most = max(int(room / character), 3)
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def edge(
-    route: tuple[str, ...], middles: Mapping[str, float], lefts: list[float], widths: list[float],
-    level_of: Mapping[str, int],
-) -> tuple[str, str]:  # fmt: skip
-    """A curve from the right of one node to the left of another, horizontal where it crosses a layer."""
-    level = level_of[route[0]]
-    x, y = lefts[level] + widths[level], middles[route[0]]
-    path = [f"M{x:.1f} {y:.1f}"]
-    for each in route[1:]:
-        level = level_of[each]
-        is_last = each == route[-1]
-        end, height = lefts[level] - (6 if is_last else 0), middles[each]
-        bend = (end - x) / 2
-        path.append(f"C{x + bend:.1f} {y:.1f} {end - bend:.1f} {height:.1f} {end:.1f} {height:.1f}")
-        x, y = end, height
-        if not is_last:
-            x += widths[level]
-            path.append(f"L{x:.1f} {y:.1f}")
-    return " ".join(path), f"M{x + 6:.1f} {y:.1f}l-8-4.500v9z"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.layout import lay_out
+from odradek.pipelines.definition.layout import lay_out, place_columns, shortened
 from odradek.pipelines.definition.lineage import Kind, LineageNode, facts_of, lineage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.pipelines.definition.model import Pipeline
 
 NODE_HEIGHT = 46.0
@@ -65,17 +62,18 @@ def colours(palette: Palette) -> str:
 def draw_svg(pipeline: Pipeline) -> str:
     nodes = {node.id: node for node in lineage_of(pipeline)}
     layout = lay_out({node.id: node.inputs for node in nodes.values()}, dict.fromkeys(nodes, NODE_HEIGHT), NODE_GAP)
-    widths = [max((node_width(nodes[each]) for each in layer if each in nodes), default=0) for layer in layout.layers]
-    lefts = [MARGIN + sum(widths[:level]) + level * LAYER_GAP for level in range(len(widths))]
-    layers = Layers(lefts, widths, {each: level for level, layer in enumerate(layout.layers) for each in layer})
+    columns = place_columns(layout, {each: node_width(node) for each, node in nodes.items()}, MARGIN, LAYER_GAP)
     heights = {each: TITLE_HEIGHT + MARGIN + height for each, height in layout.heights.items()}
     lowest = max((heights[each] + (NODE_HEIGHT / 2 if each in nodes else 0) for each in heights), default=TITLE_HEIGHT)
-    width = max(lefts[-1] + widths[-1] if lefts else 0.0, NARROWEST_DRAWING) + MARGIN
+    width = max(columns.right, NARROWEST_DRAWING) + MARGIN
     height = lowest + LEGEND_HEIGHT + MARGIN
-    edges = [edge(route, heights, layers) for route in layout.routes.values()]
+    edges = [
+        f'<path class="edge" d="{line}"/><path class="tip" d="{tip}"/>'
+        for line, tip in (columns.edge(route, heights) for route in layout.routes.values())
+    ]
     shapes = [
-        shape(nodes[each], lefts[level], heights[each], widths[level])
-        for each, level in layers.level_of.items()
+        shape(nodes[each], columns.lefts[level], heights[each], columns.widths[level])
+        for each, level in columns.level_of.items()
         if each in nodes
     ]
     title = escape(pipeline.name)
@@ -108,39 +106,12 @@ def node_width(node: LineageNode) -> float:
     return min(max(wanted, NARROWEST), WIDEST)
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
-    """The left edge and the width of each layer, and the layer of each id."""
-
-    lefts: list[float]
-    widths: list[float]
-    level_of: dict[str, int]
-
-
-def edge(route: tuple[str, ...], heights: Mapping[str, float], layers: Layers) -> str:
-    """A curve from the right of one node to the left of another, horizontal where it crosses a layer."""
-    level = layers.level_of[route[0]]
-    x, y = layers.lefts[level] + layers.widths[level], heights[route[0]]
-    path = [f"M {x:.1f} {y:.1f}"]
-    for each in route[1:]:
-        level = layers.level_of[each]
-        is_last = each == route[-1]
-        end, height = layers.lefts[level] - (6 if is_last else 0), heights[each]
-        bend = (end - x) / 2
-        path.append(f"C {x + bend:.1f} {y:.1f} {end - bend:.1f} {height:.1f} {end:.1f} {height:.1f}")
-        x, y = end, height
-        if not is_last:
-            x += layers.widths[level]
-            path.append(f"L {x:.1f} {y:.1f}")
-    tip = f'<path class="tip" d="M {x + 6:.1f} {y:.1f} l -8 -4.5 v 9 z"/>'
-    return f'<path class="edge" d="{" ".join(path)}"/>{tip}'
-
-
 def shape(node: LineageNode, x: float, middle: float, width: float) -> str:
     text_x = x + 14 + (6 if node.kind is Kind.SOURCE else 0)
     room = width - 28 - (SLANT if node.kind in {Kind.SOURCE, Kind.SINK} else 0)
     drop = 2.5 if node.kind is Kind.VIEW else 0.0  # below the header line of the table shape
-    name, detail = fitted(node.name, room, NAME_WIDTH), fitted(node.detail, room, DETAIL_WIDTH)
+    name = escape(shortened(node.name, room, NAME_WIDTH))
+    detail = escape(shortened(node.detail, room, DETAIL_WIDTH))
     return "\n".join(
         [
             f"<g><title>{escape(f'{node.kind} {node.name}: {node.detail}')}</title>",
@@ -170,11 +141,6 @@ def outline(kind: Kind, x: float, y: float, width: float, height: float = NODE_H
     if kind is Kind.VIEW:
         return f'<rect {style} {box}/><path {line} d="M {x:.1f} {y + height * 0.14:.1f} h {width:.1f}"/>'
     return f'<rect {style} {box} rx="{height / 5:.1f}"/>'
-
-
-def fitted(text: str, room: float, character: float) -> str:
-    most = max(int(room / character), 3)
-    return escape(text if len(text) <= most else text[: most - 1] + "…")
 
 
 def legend(nodes: dict[str, LineageNode], bottom: float) -> list[str]:

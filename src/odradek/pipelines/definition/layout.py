@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ROUNDS = 12
+TIP = 6  # length of an arrow's tip beyond the end of its line
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,49 @@ def lay_out(inputs: Mapping[str, Sequence[str]], size: Mapping[str, float], gap:
             right[each].append(node)
     sort_layers(layers, left, right)
     return Layout(tuple(map(tuple, layers)), place_heights(layers, left, right, size, gap), routes)
+
+
+class Columns(NamedTuple):
+    """The left edge and the width of each layer, and the layer of each id."""
+
+    lefts: list[float]
+    widths: list[float]
+    level_of: dict[str, int]
+
+    @property
+    def right(self) -> float:
+        return self.lefts[-1] + self.widths[-1] if self.lefts else 0.0
+
+    def edge(self, route: Sequence[str], heights: Mapping[str, float]) -> tuple[str, str]:
+        """SVG paths of an edge's line and of its tip: a curve from the right of one node to the left of another,
+        horizontal where it crosses a layer."""
+        level = self.level_of[route[0]]
+        x, y = self.lefts[level] + self.widths[level], heights[route[0]]
+        line = [f"M {x:.1f} {y:.1f}"]
+        for each in route[1:]:
+            level = self.level_of[each]
+            is_last = each == route[-1]
+            end, height = self.lefts[level] - (TIP if is_last else 0), heights[each]
+            bend = (end - x) / 2
+            line.append(f"C {x + bend:.1f} {y:.1f} {end - bend:.1f} {height:.1f} {end:.1f} {height:.1f}")
+            x, y = end, height
+            if not is_last:
+                x += self.widths[level]
+                line.append(f"L {x:.1f} {y:.1f}")
+        return " ".join(line), f"M {x + TIP:.1f} {y:.1f} l -8 -4.5 v 9 z"
+
+
+def place_columns(layout: Layout, widths: Mapping[str, float], margin: float, gap: float) -> Columns:
+    """Each layer is as wide as its widest node; virtual nodes have no width."""
+    widest = [max((widths[each] for each in layer if each in widths), default=0.0) for layer in layout.layers]
+    lefts = [margin + sum(widest[:level]) + level * gap for level in range(len(widest))]
+    return Columns(lefts, widest, {each: level for level, layer in enumerate(layout.layers) for each in layer})
+
+
+def shortened(text: str, room: float, character: float) -> str:
+    """The text, cut to the width of a node; `character` is the average width of one."""
+    most = max(int(room / character), 3)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def sort_layers(layers: list[list[str]], left: Mapping[str, list[str]], right: Mapping[str, list[str]]) -> None:
