@@ -30,7 +30,7 @@ COMMANDS = {
     "transaction": ("odradek.cli.transaction:transaction", "List, describe and abort transactions; find hanging ones."),
     "config": ("odradek.cli.config:config", "Show and change settings of topics, brokers and groups."),
     "quota": ("odradek.cli.quota:quota", "Set, list and remove quotas of users, client ids and addresses."),
-    "console": ("odradek.cli.console.command:console", "Serve the web console of a cluster."),
+    "console": ("odradek.cli.console:console", "Serve the web console of a cluster."),
     "acl": ("odradek.cli.acl:acl", "Add, list, remove and check access control lists."),
     "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
     "client": ("odradek.cli.telemetry:client", "Show the metrics that clients push, and choose which."),
