@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from starlette.routing import Route
-
 from odradek.console.cluster import access
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
 from odradek.console.pages.listing import list_or_denial, page_number, search_text
 from odradek.console.views import access as views
 from odradek.console.views.figures import FormError
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
     from odradek.console.login.logins import Logins
 
+ROUTES = Routes()
 LARGEST_NAME = 255
 LARGEST_PASSWORD = 4096
 LARGEST_FIELD = 500
@@ -33,6 +32,7 @@ FILTERS = ("kind", "name", "applies", "principal")
 QUESTION = ("principal", "operation", "kind", "name", "host")
 
 
+@ROUTES.page("/access")
 async def show_users(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     search = search_text(request)
@@ -54,6 +54,7 @@ async def show_users(request: Request, _form: Form = NO_FORM, error: str = "") -
     )
 
 
+@ROUTES.page("/access/user")
 async def show_user(request: Request) -> Response:
     """The forms for one user."""
     name = parse_name(request.query_params.get("name", ""))
@@ -76,7 +77,7 @@ def parse_password(form: Form) -> str:
     return password
 
 
-@on_submit(show_users)
+@ROUTES.form("/access/users", show_users)
 async def add_user(request: Request, form: Form) -> Response:
     name, password = parse_name(form.text("name")), parse_password(form)
     mechanisms = [each for each in access.MECHANISMS if form.has(each)]
@@ -87,7 +88,7 @@ async def add_user(request: Request, form: Form) -> Response:
     return redirect(request, "/access", f"Added user {name}.")
 
 
-@on_submit(show_users)
+@ROUTES.form("/access/users/password", show_users)
 async def change_password(request: Request, form: Form) -> Response:
     """The user logs in again everywhere: the connections of the sessions have the former password."""
     name, password = parse_name(form.text("name")), parse_password(form)
@@ -97,7 +98,7 @@ async def change_password(request: Request, form: Form) -> Response:
     return redirect(request, "/access", f"Changed the password of user {name}.")
 
 
-@on_submit(show_users)
+@ROUTES.form("/access/users/remove", show_users)
 async def remove_user(request: Request, form: Form) -> Response:
     name = form.text("name")
     if form.text("confirmation") != name:
@@ -116,6 +117,7 @@ def _end_sessions(request: Request, user: str) -> bool:
     return bool(user) and getattr(request.state, "user", "") == user
 
 
+@ROUTES.page("/access/rules")
 async def show_rules(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     fields = {name: request.query_params.get(name, "")[:LARGEST_FIELD] for name in FILTERS}
@@ -152,6 +154,7 @@ def parse_question(fields: Mapping[str, str]) -> access.AccessQuestion:
     return access.AccessQuestion(principal, operation, kind, name, fields.get("host", "").strip()[:100])
 
 
+@ROUTES.page("/access/check")
 async def show_check(request: Request) -> Response:
     """Without fields: the form alone."""
     error = ""
@@ -188,7 +191,7 @@ def parse_new_rules(form: Form) -> list[access.AclBinding]:
     )
 
 
-@on_submit(show_rules)
+@ROUTES.form("/access/rules", show_rules)
 async def add_rules(request: Request, form: Form) -> Response:
     rules = parse_new_rules(form)
     sentences = "; ".join(map(access.describe, rules))
@@ -197,7 +200,7 @@ async def add_rules(request: Request, form: Form) -> Response:
     return redirect(request, "/access/rules", notice)
 
 
-@on_submit(show_rules)
+@ROUTES.form("/access/rules/remove", show_rules)
 async def remove_rules(request: Request, form: Form) -> Response:
     """First the rules are shown, then exactly those are removed."""
     rules = views.parse_rules(form.all("rule"), MOST_RULES)
@@ -209,6 +212,7 @@ async def remove_rules(request: Request, form: Form) -> Response:
     return redirect(request, "/access/rules", f"Removed {count_text(count, 'rule')}.")
 
 
+@ROUTES.page("/access/quotas")
 async def show_quotas(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     search = search_text(request)
@@ -239,7 +243,7 @@ def parse_limit(text: str) -> float:
         raise FormError(f"{text[:60]!r} is not a number") from None
 
 
-@on_submit(show_quotas)
+@ROUTES.form("/access/quotas", show_quotas)
 async def set_quota(request: Request, form: Form) -> Response:
     kinds = [kind for kind, _ in views.ENTITY_TYPES]
     names = {kind: form.text(kind)[:LARGEST_NAME] for kind in kinds}
@@ -251,25 +255,9 @@ async def set_quota(request: Request, form: Form) -> Response:
     return redirect(request, "/access/quotas", notice)
 
 
-@on_submit(show_quotas)
+@ROUTES.form("/access/quotas/remove", show_quotas)
 async def remove_quota(request: Request, form: Form) -> Response:
     entity, key = views.parse_entity(form.text("entity")), form.text("key")
     change = f"remove quota {key} of {access.entity_text(entity)}"
     await make_change(request, change, access.set_quota, entity, key, None)
     return redirect(request, "/access/quotas", f"Removed {key} of {access.entity_text(entity)}.")
-
-
-ROUTES = [
-    Route("/access", show_users),
-    Route("/access/user", show_user),
-    Route("/access/users", add_user, methods=["POST"]),
-    Route("/access/users/password", change_password, methods=["POST"]),
-    Route("/access/users/remove", remove_user, methods=["POST"]),
-    Route("/access/rules", show_rules),
-    Route("/access/rules", add_rules, methods=["POST"]),
-    Route("/access/rules/remove", remove_rules, methods=["POST"]),
-    Route("/access/check", show_check),
-    Route("/access/quotas", show_quotas),
-    Route("/access/quotas", set_quota, methods=["POST"]),
-    Route("/access/quotas/remove", remove_quota, methods=["POST"]),
-]

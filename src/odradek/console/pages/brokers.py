@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from starlette.routing import Route
-
 from odradek.console.cluster import topics
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
 from odradek.console.views.brokers import broker_rows, used_percent
 from odradek.console.views.figures import FormError, parse_number
 from odradek.console.web.rendering import redirect, render
@@ -19,9 +17,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+ROUTES = Routes()
 MOST_MOVES = 10_000
 
 
+@ROUTES.page("/brokers")
 async def show(
     request: Request, form: Form = NO_FORM, error: str = "", planned: list[topics.Move] | None = None
 ) -> Response:
@@ -59,7 +59,7 @@ def parse_goal(form: Form) -> topics.MoveGoal:
     )
 
 
-@on_submit(show)
+@ROUTES.form("/brokers/preview", show)
 async def preview(request: Request, form: Form) -> Response:
     planned = await console_of(request).call(topics.plan_moves, parse_goal(form))
     return await show(request, form, planned=planned)
@@ -78,7 +78,7 @@ def parse_plan(text: str) -> tuple[topics.Targets, topics.Targets]:
     return after, before
 
 
-@on_submit(show)
+@ROUTES.form("/brokers/move", show)
 async def begin(request: Request, form: Form) -> Response:
     console = console_of(request)
     after, before = parse_plan(form.text("plan"))
@@ -89,7 +89,7 @@ async def begin(request: Request, form: Form) -> Response:
     return redirect(request, "/brokers", f"Began to move {counted}.")
 
 
-@on_submit(show)
+@ROUTES.form("/brokers/cancel", show)
 async def cancel(request: Request, _form: Form) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.look_again)
@@ -99,11 +99,3 @@ async def cancel(request: Request, _form: Form) -> Response:
     await make_change(request, f"cancel {len(running)} moves", topics.cancel_moves, running)
     await console.run(console.watch.look_again)
     return redirect(request, "/brokers", f"Cancelled {count_text(len(running), 'move')}.")
-
-
-ROUTES = [
-    Route("/brokers", show),
-    Route("/brokers/preview", preview, methods=["POST"]),
-    Route("/brokers/move", begin, methods=["POST"]),
-    Route("/brokers/cancel", cancel, methods=["POST"]),
-]

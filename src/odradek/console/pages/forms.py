@@ -1,4 +1,4 @@
-"""Forms: read within bounds, and what they change.
+"""Routes and forms: read within bounds, and what they change.
 
 The token of a form is checked before anything is read from it, and each change is logged with its outcome, those that
 fail or time out included.
@@ -18,6 +18,7 @@ from urllib.parse import parse_qs
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from odradek.console import context
 from odradek.console.context import console_of
@@ -39,6 +40,7 @@ AUDIT = logging.getLogger("odradek.console.audit")
 
 P = ParamSpec("P")
 T = TypeVar("T")
+H = TypeVar("H", bound=Callable[..., Awaitable[Response]])
 
 
 class Forbidden(Exception):
@@ -70,25 +72,36 @@ class Form:
 
 NO_FORM = Form({})
 ShowForm = Callable[[Request, Form, str], Awaitable[Response]]
+Handle = Callable[[Request], Awaitable[Response]]
 HandleForm = Callable[[Request, Form], Awaitable[Response]]
 
 
-def on_submit(show: ShowForm) -> Callable[[HandleForm], Callable[[Request], Awaitable[Response]]]:
-    """Decorates a function that handles a form, once its token is checked. If it raises a Failure or a FormError, the
-    page of the form is shown again, with the message."""
+class Routes(list[Route]):
+    """The routes of a section, each declared at its function."""
 
-    def decorate(handle: HandleForm) -> Callable[[Request], Awaitable[Response]]:
-        @functools.wraps(handle)
-        async def respond(request: Request) -> Response:
-            form = await checked_form(request)
-            try:
-                return await handle(request, form)
-            except (Failure, FormError) as problem:
-                return await show(request, form, str(problem))
+    def page(self, *paths: str, method: str = "GET") -> Callable[[H], H]:
+        def add(handle: H) -> H:
+            self.extend(Route(path, handle, methods=[method]) for path in paths)
+            return handle
 
-        return respond
+        return add
 
-    return decorate
+    def form(self, path: str, show: ShowForm) -> Callable[[HandleForm], Handle]:
+        """Decorates a function that handles a form, once its token is checked. If it raises a Failure or a FormError,
+        the page of the form is shown again, with the message."""
+
+        def decorate(handle: HandleForm) -> Handle:
+            @functools.wraps(handle)
+            async def respond(request: Request) -> Response:
+                form = await checked_form(request)
+                try:
+                    return await handle(request, form)
+                except (Failure, FormError) as problem:
+                    return await show(request, form, str(problem))
+
+            return self.page(path, method="POST")(respond)
+
+        return decorate
 
 
 async def checked_form(request: Request) -> Form:

@@ -7,13 +7,11 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from starlette.routing import Route
-
 from odradek.console.cluster import groups
 from odradek.console.cluster.rounds import OLD_AFTER
 from odradek.console.cluster.watch import GROUP_SERIES, LAGS_S
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
 from odradek.console.pages.listing import page_number, search_text
 from odradek.console.views.figures import FormError, parse_number
 from odradek.console.views.groups import group_row, group_view, tone_of
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+ROUTES = Routes()
 WAYS = (
     ("earliest", "the earliest record"),
     ("latest", "the end: only new records"),
@@ -35,6 +34,7 @@ WAYS = (
 MOST_MOVES = 10_000
 
 
+@ROUTES.page("/groups")
 async def show_list(request: Request) -> Response:
     console = console_of(request)
     search = search_text(request)
@@ -67,6 +67,7 @@ def name_of(request: Request) -> str:
     return name
 
 
+@ROUTES.page("/group")
 async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
@@ -106,6 +107,7 @@ def parse_goal(form: Form) -> groups.ResetGoal:
     return groups.ResetGoal(way, number, topics)
 
 
+@ROUTES.page("/group/reset")
 async def show_reset(
     request: Request, form: Form = NO_FORM, error: str = "", moves: list[groups.Move] | None = None
 ) -> Response:
@@ -123,7 +125,7 @@ async def show_reset(
     )
 
 
-@on_submit(show_reset)
+@ROUTES.form("/group/reset/preview", show_reset)
 async def preview_reset(request: Request, form: Form) -> Response:
     moves = await console_of(request).call(groups.plan_reset, name_of(request), parse_goal(form))
     return await show_reset(request, form, moves=moves)
@@ -141,7 +143,7 @@ def parse_plan(text: str) -> list[groups.Move]:
     return moves
 
 
-@on_submit(show_reset)
+@ROUTES.form("/group/reset", show_reset)
 async def apply_reset(request: Request, form: Form) -> Response:
     name = name_of(request)
     try:
@@ -153,20 +155,10 @@ async def apply_reset(request: Request, form: Form) -> Response:
     return redirect(request, f"/group?{urlencode({'name': name})}", f"Reset {counted} of group {name}.")
 
 
-@on_submit(show)
+@ROUTES.form("/group/delete", show)
 async def delete(request: Request, form: Form) -> Response:
     name = name_of(request)
     if form.text("confirmation") != name.strip():
         raise FormError(f"nothing was deleted: type the name of the group, {name}, to confirm")
     await make_change(request, f"delete group {name}", groups.delete_group, name)
     return redirect(request, "/groups", f"Deleted group {name}.")
-
-
-ROUTES = [
-    Route("/groups", show_list),
-    Route("/group", show),
-    Route("/group/reset", show_reset),
-    Route("/group/reset/preview", preview_reset, methods=["POST"]),
-    Route("/group/reset", apply_reset, methods=["POST"]),
-    Route("/group/delete", delete, methods=["POST"]),
-]

@@ -14,13 +14,12 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
-from starlette.routing import Route
 
 from odradek.console.cluster import connection as identity
 from odradek.console.login.logins import LOGIN_PATH, LOGINS_AT_ONCE, TooManyIdentities, local_path
 from odradek.console.login.oidc import LoginRefused, authorization_address
 from odradek.console.login.sessions import TooManySessions
-from odradek.console.pages.forms import checked_form, client_address, log_change
+from odradek.console.pages.forms import Routes, checked_form, client_address, log_change
 from odradek.console.settings import OidcLogin, SaslLogin
 from odradek.console.web.rendering import redirect, render
 from odradek.conventions.failures import Failure
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.console.login.logins import Logins
     from odradek.console.login.oidc import TokenGrant
 
+ROUTES = Routes()
 T = TypeVar("T")
 
 LARGEST_USER = 255
@@ -71,6 +71,7 @@ def _page(request: Request, error: str = "", status: int = 200, *, user: str = "
     )
 
 
+@ROUTES.page("/login")
 async def show(request: Request) -> Response:
     next_path = local_path(request.query_params.get("next", "/"))
     if getattr(request.state, "user", ""):
@@ -95,6 +96,7 @@ async def _run(logins: Logins, function: Callable[[], T]) -> T:
         return await asyncio.shield(future)
 
 
+@ROUTES.page("/login", method="POST")
 async def log_in(request: Request) -> Response:
     logins = _logins_of(request)
     method = logins.method
@@ -144,6 +146,7 @@ def _begin(
     return RedirectResponse(next_path, 303)
 
 
+@ROUTES.page("/login/oidc")
 async def begin_oidc(request: Request) -> Response:
     logins = _logins_of(request)
     if logins.provider is None:
@@ -163,6 +166,7 @@ async def begin_oidc(request: Request) -> Response:
     return RedirectResponse(authorization_address(provider, logins.provider.login, state, pending), 303)
 
 
+@ROUTES.page("/login/callback")
 async def finish_oidc(request: Request) -> Response:
     logins = _logins_of(request)
     provider = logins.provider
@@ -187,6 +191,7 @@ async def finish_oidc(request: Request) -> Response:
     return _begin(request, grant.user, grant.access_token, cluster, pending.next, grant)
 
 
+@ROUTES.page("/logout", method="POST")
 async def log_out(request: Request) -> Response:
     await checked_form(request)
     logins = _logins_of(request)
@@ -195,12 +200,3 @@ async def log_out(request: Request) -> Response:
     request.state.session = request.app.state.tokens.new_session()
     request.state.user = ""
     return redirect(request, LOGIN_PATH, "You are logged out.")
-
-
-ROUTES = [
-    Route("/login", show),
-    Route("/login", log_in, methods=["POST"]),
-    Route("/login/oidc", begin_oidc),
-    Route("/login/callback", finish_oidc),
-    Route("/logout", log_out, methods=["POST"]),
-]

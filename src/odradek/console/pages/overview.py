@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from starlette.routing import Route
-
 from odradek.console.context import console_of
+from odradek.console.pages.forms import Routes
 from odradek.console.pages.listing import stream_samples
 from odradek.console.views.overview import CHARTS, MEASURED_CHARTS, overview
 from odradek.console.views.pipelines import pipeline_rows
@@ -23,9 +22,11 @@ if TYPE_CHECKING:
     from odradek.console.models.history import Sample
     from odradek.console.views.pipelines import PipelineRow
 
+ROUTES = Routes()
 FIRST_READ_S = 1.0  # of the statuses of pipelines, by the first page
 
 
+@ROUTES.page("/", "/overview/panel")
 async def show(request: Request) -> Response:
     console = console_of(request)
     watch = console.watch
@@ -49,6 +50,7 @@ async def show(request: Request) -> Response:
     )
 
 
+@ROUTES.page("/events/samples")
 async def stream(request: Request) -> Response:
     watch = console_of(request).watch
 
@@ -57,6 +59,3 @@ async def stream(request: Request) -> Response:
         return watch.samples.since(seen), watch.samples.count
 
     return stream_samples(request, MEASURED_CHARTS, read)
-
-
-ROUTES = [Route("/", show), Route("/overview/panel", show), Route("/events/samples", stream)]

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 
 from odradek.console.cluster import letters
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, log_change, make_change, on_submit, parse_positions
+from odradek.console.pages.forms import NO_FORM, Form, Routes, log_change, make_change, parse_positions
 from odradek.console.pages.listing import stream_samples
 from odradek.console.records.record import Record
 from odradek.console.views.figures import FormError
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.console.models.pipelines import KnownPipeline
     from odradek.console.views.pipelines import PipelineRow
 
+ROUTES = Routes()
 LETTER_FILTERS = ("pipeline", "step", "reason")
 LONGEST_FILTER = 300
 
@@ -45,6 +45,7 @@ async def read_pipelines(
         return pipeline_rows(choose(pipelines.all()), time.time(), is_masked=console.settings.is_masked)
 
 
+@ROUTES.page("/pipelines", "/pipelines/table")
 async def show_list(request: Request) -> Response:
     console = console_of(request)
     rows = await read_pipelines(console)
@@ -52,6 +53,7 @@ async def show_list(request: Request) -> Response:
     return render(request, template, section="pipelines", rows=rows, trouble=console.pipelines.trouble)
 
 
+@ROUTES.page("/pipeline", "/pipeline/panel")
 async def show(request: Request) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
@@ -66,6 +68,7 @@ async def show(request: Request) -> Response:
     return render(request, template, section="pipelines", view=view, charts=CHARTS, trouble=trouble)
 
 
+@ROUTES.page("/events/pipeline")
 async def stream(request: Request) -> Response:
     console = console_of(request)
     key = request.query_params.get("key", "")
@@ -91,6 +94,7 @@ def address_of(selection: letters.Selection) -> str:
     return f"/dead-letters?{urlencode({name: value for name, value in fields.items() if value})}"
 
 
+@ROUTES.page("/dead-letters")
 async def show_letters(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     selection = selection_of(request.query_params)
@@ -118,7 +122,7 @@ def _record_of(listed: letters.ListedLetter, topic: str) -> Record:
     return Record(name, found.position[0], found.position[1], found.timestamp_ms, found.key, found.value)
 
 
-@on_submit(show_letters)
+@ROUTES.form("/dead-letters/preview", show_letters)
 async def preview_redrive(request: Request, form: Form) -> Response:
     """What would be written: the selected letters, or all that the filter matches."""
     selection = selection_of(request.query_params)
@@ -152,7 +156,7 @@ def _planned(selection: letters.Selection, text: str) -> letters.Selection:
     return replace(selection, ends=ends, limit=max(limit, 1))
 
 
-@on_submit(show_letters)
+@ROUTES.form("/dead-letters/redrive", show_letters)
 async def redrive(request: Request, form: Form) -> Response:
     selection = selection_of(request.query_params)
     planned = _planned(selection, form.text("bounds"))
@@ -174,15 +178,3 @@ def _redrive(cluster: Cluster, request: Request, selection: letters.Selection, *
 
 def _targets(done: letters.Redrive) -> str:
     return ", ".join(f"{count:,} to {topic}" for topic, count in done.topics.most_common())
-
-
-ROUTES = [
-    Route("/pipelines", show_list),
-    Route("/pipelines/table", show_list),
-    Route("/pipeline", show),
-    Route("/pipeline/panel", show),
-    Route("/events/pipeline", stream),
-    Route("/dead-letters", show_letters),
-    Route("/dead-letters/preview", preview_redrive, methods=["POST"]),
-    Route("/dead-letters/redrive", redrive, methods=["POST"]),
-]

@@ -8,11 +8,10 @@ import re
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 from odradek.console.cluster import feeds
 from odradek.console.cluster.connection import NotAllowed
@@ -20,7 +19,7 @@ from odradek.console.cluster.feeds import Feed
 from odradek.console.cluster.records import PageRead, Reading, joined, read_page, read_record
 from odradek.console.cluster.writing import CHOSEN_BY_KEY, NewRecord, replay, write_records
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit, parse_positions
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change, parse_positions
 from odradek.console.pages.listing import parse_pairs
 from odradek.console.pages.topics import checked_name, find_topic
 from odradek.console.records.json_path import PathError
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from odradek.console.context import Console
     from odradek.console.records.record import Record
 
+ROUTES = Routes()
 STARTS = {"newest": "newest", "oldest": "oldest", "offset": "offset", "before": "before offset", "time": "time"}
 LIMITS = (25, 50, 100, 200)
 POLL_S = 0.3
@@ -114,6 +114,7 @@ def query_of(request: Request) -> RecordsQuery:
     return parse_records_query(checked_name(request), request.query_params, int(time.time() * 1000))
 
 
+@ROUTES.page("/topics/{name}")
 async def show(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
     """With a filter the page comes without records: the browser requests the stream of the search. `form` is that of a
     record that was not written."""
@@ -180,10 +181,12 @@ def attachment(name: str) -> str:
     return f'attachment; filename="{re.sub("[^A-Za-z0-9._-]", "_", name)}"'
 
 
+@ROUTES.page("/topics/{name}/search")
 async def stream_search(request: Request) -> Response:
     return _stream(request, feeds.search, Feed(feeds.MOST_MATCHES), is_newest_first=False)
 
 
+@ROUTES.page("/topics/{name}/tail")
 async def stream_tail(request: Request) -> Response:
     return _stream(request, feeds.tail, Feed(), is_newest_first=True)
 
@@ -234,6 +237,7 @@ def _nothing_found(request: Request, query: RecordsQuery, taken: Taken) -> str:
     )
 
 
+@ROUTES.page("/topics/{name}/export")
 async def export(request: Request) -> Response:
     console = console_of(request)
     query = query_of(request)
@@ -277,7 +281,7 @@ def new_record(form: Form) -> NewRecord:
     return NewRecord(key.encode() if key else None, value, headers, partition)
 
 
-@on_submit(show)
+@ROUTES.form("/topics/{name}", show)
 async def produce(request: Request, form: Form) -> Response:
     console = console_of(request)
     name = request.path_params["name"]
@@ -287,7 +291,7 @@ async def produce(request: Request, form: Form) -> Response:
     return redirect(request, f"/topics/{name}", notice)
 
 
-@on_submit(show)
+@ROUTES.form("/topics/{name}/replay", show)
 async def replay_selection(request: Request, form: Form) -> Response:
     console = console_of(request)
     name, target = request.path_params["name"], form.text("target")
@@ -300,15 +304,10 @@ async def replay_selection(request: Request, form: Form) -> Response:
     return redirect(request, f"/topics/{target}", f"Copied {count_text(count, 'record')} of {name} to {target}.")
 
 
-class Part(NamedTuple):
-    suffix: str  # of a downloaded file
-    read: Callable[[Record], bytes | None]
-
-
-PARTS = {
-    "key": Part(".key", lambda record: record.key),
-    "value": Part(".value", lambda record: record.value),
-    "json": Part(".json", json_line),
+PARTS: Mapping[str, Callable[[Record], bytes | None]] = {
+    "key": lambda record: record.key,
+    "value": lambda record: record.value,
+    "json": json_line,
 }
 
 
@@ -330,6 +329,7 @@ async def read_prepared(request: Request, at: RecordAddress) -> Record:
     return await console.run(lambda: console.settings.decode_and_mask(record))
 
 
+@ROUTES.page("/topics/{name}/record")
 async def show_record(request: Request) -> Response:
     console = console_of(request)
     at = record_address(request)
@@ -339,9 +339,11 @@ async def show_record(request: Request) -> Response:
     return render(request, template, section="topics", view=view, formats=FORMATS, at=at)
 
 
-async def step(request: Request, *, is_forward: bool) -> Response:
+@ROUTES.page("/topics/{name}/record/previous", "/topics/{name}/record/next")
+async def step(request: Request) -> Response:
     """To the previous or the next record of the partition: some offsets have none."""
     console = console_of(request)
+    is_forward = request.url.path.endswith("/next")
     at = record_address(request)
     start, word = ("offset", "after") if is_forward else ("before", "before")
     reading = Reading(at.topic, at.partition, start, limit=1, offsets={at.partition: at.offset + is_forward})
@@ -352,22 +354,11 @@ async def step(request: Request, *, is_forward: bool) -> Response:
     return redirect(request, at.address(), joined(missing, page.notice))
 
 
-async def download_record(request: Request, *, part: str) -> Response:
+@ROUTES.page(*(f"/topics/{{name}}/record/{part}" for part in PARTS))
+async def download_record(request: Request) -> Response:
     """The value, the key, or the line of an export: decoded and masked as the page shows it, whole."""
+    part = request.url.path.rpartition("/")[2]
     at = record_address(request)
     record = await read_prepared(request, at)
-    headers = {"content-disposition": attachment(f"{at.topic}-{at.partition}-{at.offset}{PARTS[part].suffix}")}
-    return Response(PARTS[part].read(record) or b"", headers=headers, media_type="application/octet-stream")
-
-
-ROUTES = [
-    Route("/topics/{name}", show),
-    Route("/topics/{name}", produce, methods=["POST"]),
-    Route("/topics/{name}/replay", replay_selection, methods=["POST"]),
-    Route("/topics/{name}/search", stream_search),
-    Route("/topics/{name}/tail", stream_tail),
-    Route("/topics/{name}/export", export),
-    Route("/topics/{name}/record", show_record),
-    *(Route(f"/topics/{{name}}/record/{way}", partial(step, is_forward=way == "next")) for way in ("previous", "next")),
-    *(Route(f"/topics/{{name}}/record/{part}", partial(download_record, part=part)) for part in PARTS),
-]
+    headers = {"content-disposition": attachment(f"{at.topic}-{at.partition}-{at.offset}.{part}")}
+    return Response(PARTS[part](record) or b"", headers=headers, media_type="application/octet-stream")

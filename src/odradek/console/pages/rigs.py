@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
-from starlette.routing import Route
 
 from odradek.console.context import console_of, has_console
 from odradek.console.models.rigs import READINGS
+from odradek.console.pages.forms import Routes
 from odradek.console.views import rigs
 from odradek.console.web.rendering import event, render, render_fragment
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from odradek.console.context import Console
 
+ROUTES = Routes()
 TURN_S = 1.0
 LONGEST_NAME = 80
 
@@ -38,6 +39,7 @@ def has_rigs(request: Request) -> bool:
     return console.rigs.has_topic
 
 
+@ROUTES.page("/rigs")
 async def show(request: Request) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
@@ -58,6 +60,7 @@ def _pipeline_trouble(console: Console, now_s: float) -> rigs.Trouble:
         return rigs.pipeline_trouble(pipelines.all(), now_s, is_masked=console.settings.is_masked)
 
 
+@ROUTES.page("/events/rigs")
 async def stream(request: Request) -> Response:
     console = console_of(request)
     await console.run(console.rigs.load_view)
@@ -92,6 +95,3 @@ async def _turns(request: Request, console: Console) -> AsyncIterator[bytes]:
         }
         yield event("turn", {**always, **changed})
         await asyncio.sleep(TURN_S)
-
-
-ROUTES = [Route("/rigs", show), Route("/events/rigs", stream)]

@@ -6,13 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
 
 from odradek.console.cluster import topics
 from odradek.console.cluster.groups import MOST_GROUPS_OF_TOPIC, TopicGroups, groups_of_topic
 from odradek.console.cluster.snapshot import is_internal
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
 from odradek.console.pages.listing import list_or_denial, page_number, parse_pairs, search_text
 from odradek.console.pages.pipelines import read_pipelines
 from odradek.console.views.figures import FormError, sparkline
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from odradek.console.cluster.snapshot import Snapshot, TopicSummary
 
+ROUTES = Routes()
 MOST_PARTITIONS = 10_000
 LONGEST_NAME = 249
 LARGEST_VALUE = 10_000
@@ -78,6 +78,7 @@ async def find_topic(request: Request) -> tuple[Snapshot, TopicSummary]:
     return snapshot, snapshot.topics[name]
 
 
+@ROUTES.page("/topics")
 async def show_list(request: Request) -> Response:
     console = console_of(request)
     snapshot = await console.run(console.watch.snapshot)
@@ -94,6 +95,7 @@ async def show_list(request: Request) -> Response:
     )
 
 
+@ROUTES.page("/new-topic")
 async def show_new(request: Request, form: Form = NO_FORM, error: str = "") -> Response:
     if form is NO_FORM:
         form = Form({"name": [request.query_params.get("name", "")[:LONGEST_NAME]]})
@@ -102,7 +104,7 @@ async def show_new(request: Request, form: Form = NO_FORM, error: str = "") -> R
     return render(request, "topic_new.html", section="topics", form=form, error=error, brokers=brokers)
 
 
-@on_submit(show_new)
+@ROUTES.form("/new-topic", show_new)
 async def create(request: Request, form: Form) -> Response:
     console = console_of(request)
     name = form.text("name")
@@ -119,6 +121,7 @@ async def create(request: Request, form: Form) -> Response:
     return redirect(request, f"/topics/{name}", f"Created topic {name}{with_partitions}.")
 
 
+@ROUTES.page("/topics/{name}/partitions")
 async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     snapshot, topic = await find_topic(request)
@@ -135,7 +138,7 @@ async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Resp
     )
 
 
-@on_submit(show)
+@ROUTES.form("/topics/{name}/partitions", show)
 async def grow(request: Request, form: Form) -> Response:
     console = console_of(request)
     name = request.path_params["name"]
@@ -146,7 +149,7 @@ async def grow(request: Request, form: Form) -> Response:
     return redirect(request, f"/topics/{name}/partitions", f"{name} now has {counted}.")
 
 
-@on_submit(show)
+@ROUTES.form("/topics/{name}/delete", show)
 async def delete(request: Request, form: Form) -> Response:
     console = console_of(request)
     name = request.path_params["name"]
@@ -157,6 +160,7 @@ async def delete(request: Request, form: Form) -> Response:
     return redirect(request, "/topics", f"Deleted topic {name}.")
 
 
+@ROUTES.page("/topics/{name}/settings")
 async def show_settings(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     _snapshot, topic = await find_topic(request)
@@ -178,7 +182,7 @@ async def show_settings(request: Request, _form: Form = NO_FORM, error: str = ""
     )
 
 
-@on_submit(show_settings)
+@ROUTES.form("/topics/{name}/settings", show_settings)
 async def change_setting(request: Request, form: Form) -> Response:
     name = request.path_params["name"]
     setting = form.text("setting")[:200]
@@ -188,6 +192,7 @@ async def change_setting(request: Request, form: Form) -> Response:
     return redirect(request, f"/topics/{name}/settings", f"{name}: {change}.")
 
 
+@ROUTES.page("/topics/{name}/groups")
 async def show_groups(request: Request) -> Response:
     """The groups and pipelines that read the topic."""
     console = console_of(request)
@@ -206,16 +211,3 @@ async def show_groups(request: Request) -> Response:
         tone_of=tone_of,
         denial=denial,
     )
-
-
-ROUTES = [
-    Route("/topics", show_list),
-    Route("/new-topic", show_new),
-    Route("/new-topic", create, methods=["POST"]),
-    Route("/topics/{name}/partitions", show),
-    Route("/topics/{name}/partitions", grow, methods=["POST"]),
-    Route("/topics/{name}/settings", show_settings),
-    Route("/topics/{name}/settings", change_setting, methods=["POST"]),
-    Route("/topics/{name}/delete", delete, methods=["POST"]),
-    Route("/topics/{name}/groups", show_groups),
-]

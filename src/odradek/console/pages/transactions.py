@@ -6,11 +6,9 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from starlette.routing import Route
-
 from odradek.console.cluster import transactions
 from odradek.console.context import console_of
-from odradek.console.pages.forms import NO_FORM, Form, make_change, on_submit
+from odradek.console.pages.forms import NO_FORM, Form, Routes, make_change
 from odradek.console.pages.listing import page_number, search_text
 from odradek.console.views.figures import FormError
 from odradek.console.views.paging import has_words, page_of
@@ -21,9 +19,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+ROUTES = Routes()
 TONES = {"Ongoing": "good", "PrepareCommit": "warn", "PrepareAbort": "warn", "PrepareEpochFence": "warn"}
 
 
+@ROUTES.page("/transactions")
 async def show_list(request: Request) -> Response:
     console = console_of(request)
     search = search_text(request)
@@ -44,6 +44,7 @@ async def show_list(request: Request) -> Response:
     )
 
 
+@ROUTES.page("/transaction")
 async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Response:
     console = console_of(request)
     name = request.query_params.get("id", "")
@@ -62,7 +63,7 @@ async def show(request: Request, _form: Form = NO_FORM, error: str = "") -> Resp
     )
 
 
-@on_submit(show)
+@ROUTES.form("/transaction/abort", show)
 async def abort(request: Request, form: Form) -> Response:
     name, topic = request.query_params.get("id", ""), form.text("topic")
     if form.text("confirmation") != name.strip():
@@ -73,10 +74,3 @@ async def abort(request: Request, form: Form) -> Response:
     await make_change(request, change, transactions.abort_in_partition, topic, partition, start_offset)
     notice = f"Wrote an abort marker to {topic}-{partition}."
     return redirect(request, f"/transaction?{urlencode({'id': name})}", notice)
-
-
-ROUTES = [
-    Route("/transactions", show_list),
-    Route("/transaction", show),
-    Route("/transaction/abort", abort, methods=["POST"]),
-]
