@@ -8,8 +8,8 @@ from collections import Counter
 
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import ControllerLookup, read_state
-from odradek.admin.doctor.cluster.registry import CHECKS
-from odradek.admin.doctor.finding import exit_code, run_checks
+from odradek.admin.doctor.cluster_rules import CHECKS
+from odradek.admin.doctor.findings import exit_code, run_checks
 from odradek.protocol.messages.describe_quorum import DescribeQuorumRequest
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tests.admin.doctor.cluster_facts import healthy

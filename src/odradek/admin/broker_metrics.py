@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.admin.errors import check
-from odradek.admin.wire import call
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_broker_metrics import (
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.admin.broker_requests import BrokerRequests, KnownBroker
-    from odradek.admin.wire import SecuredAddress
 
 SOFTWARE_NAME = "odradek"
 KINDS = ("counter", "gauge", "histogram")
 VERSION = 0
-API_VERSIONS_VERSION = 3
 
 
 class MetricPoint(NamedTuple):
@@ -101,19 +98,12 @@ def metrics_of_all(
     return found, missing
 
 
-def serves_metrics(address: tuple[str, int] | SecuredAddress, timeout_s: float = 15.0) -> bool:
-    """Whether the broker at this address has the API; Failure if it does not answer."""
-    return _lists_metrics(call(address, _versions_request(), ApiVersionsResponse, API_VERSIONS_VERSION, timeout_s))
+def serves_metrics(requests: BrokerRequests, broker: KnownBroker) -> bool:
+    """Whether the broker has the API; Failure if it does not answer."""
+    return DescribeBrokerMetricsRequest.api_key in listed_apis(requests, broker)
 
 
-def broker_serves_metrics(requests: BrokerRequests, broker: KnownBroker) -> bool:
-    """The same of a broker that is known."""
-    return _lists_metrics(requests.ask(broker, _versions_request(), ApiVersionsResponse, API_VERSIONS_VERSION))
-
-
-def _versions_request() -> ApiVersionsRequest:
-    return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="1")
-
-
-def _lists_metrics(response: ApiVersionsResponse) -> bool:
-    return any(each.api_key == DescribeBrokerMetricsRequest.api_key for each in response.api_keys)
+def listed_apis(requests: BrokerRequests, broker: KnownBroker) -> set[int]:
+    """The keys of the APIs that a broker lists to clients of Odradek, which learn of Odradek's own."""
+    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="1")
+    return {each.api_key for each in requests.ask(broker, request, ApiVersionsResponse, 3).api_keys}

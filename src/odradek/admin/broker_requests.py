@@ -15,19 +15,25 @@ from odradek.admin.errors import (
     reason_of,
     unreachable,
 )
-from odradek.admin.request_parts import in_parts
+from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.admin.wire import TIMEOUT_S
 from odradek.conventions.addresses import split_addresses
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from odradek.admin.wire import Call, KeptConnections, SecuredAddress, Versions
+    from odradek.protocol.messages.describe_configs import DescribeConfigsResult
     from odradek.protocol.schema import Request, Response
 
 R = TypeVar("R", bound="Response")
@@ -70,6 +76,11 @@ class DescribedCluster(NamedTuple):
     controller_id: int | None
     brokers: dict[int, KnownBroker]
     knows_controller: bool = True
+
+
+def live(brokers: Mapping[int, KnownBroker]) -> list[KnownBroker]:
+    """Those that the cluster has not fenced."""
+    return [each for each in brokers.values() if not each.is_fenced]
 
 
 def retry_while_loading(ask: Callable[[], T], error_of: Callable[[T], int]) -> T:
@@ -180,7 +191,7 @@ class BrokerRequests:
             each.broker_id: KnownBroker(each.broker_id, each.host, each.port, each.rack, each.is_fenced)
             for each in sorted(described.brokers, key=lambda each: each.broker_id)
         }
-        self._learn(broker for broker in brokers.values() if not broker.is_fenced)
+        self._learn(live(brokers))
         controller = brokers.get(described.controller_id)
         is_live = controller is not None and not controller.is_fenced
         self._controller = controller.address if controller is not None and is_live else None
@@ -209,3 +220,15 @@ class BrokerRequests:
         }
         self._learn(brokers.values())
         return brokers, answer
+
+
+def describe_resources(
+    requests: BrokerRequests, kind: int, names: Iterable[str], settings: Sequence[str] | None = None
+) -> Iterator[DescribeConfigsResult]:
+    """What any broker returns for each of the resources: these settings, or all. Kinds are those of DescribeConfigs."""
+    keys = None if settings is None else list(settings)
+    for some in in_parts(names, TOPICS_PER_REQUEST):
+        resources = [
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in some
+        ]
+        yield from requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4).results

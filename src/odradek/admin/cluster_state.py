@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from odradek.admin.broker_requests import describe_resources, live
 from odradek.admin.errors import AnswerTimeout, NotAuthorized, check
-from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
 from odradek.conventions.failures import Failure
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumPartition,
@@ -40,7 +35,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from odradek.admin.broker_requests import BrokerRequests, DescribedCluster, KnownBroker
 
@@ -151,6 +146,19 @@ class BrokerCounts:
     preferred: Counter[int] = field(default_factory=Counter)
 
 
+def led_partitions(
+    brokers: Mapping[int, KnownBroker], partitions: Iterable[PartitionState]
+) -> Iterator[tuple[KnownBroker, list[PartitionState]]]:
+    """The partitions of each leader that runs."""
+    by_leader: dict[int, list[PartitionState]] = defaultdict(list)
+    for each in partitions:
+        by_leader[each.leader].append(each)
+    for leader, led in by_leader.items():
+        broker = brokers.get(leader)
+        if broker is not None and not broker.is_fenced:
+            yield broker, led
+
+
 class MinInSync:
     """`min.insync.replicas` of topics, asked once for each."""
 
@@ -160,17 +168,9 @@ class MinInSync:
 
     def of(self, topics: Iterable[str]) -> Mapping[str, int]:
         missing = [topic for topic in topics if topic not in self._known]
-        for names in in_parts(missing, TOPICS_PER_REQUEST):
-            resources = [
-                DescribeConfigsResource(
-                    resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[MIN_IN_SYNC]
-                )
-                for topic in names
-            ]
-            answer = self._requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
-            for result in answer.results:
-                values = [each.value for each in result.configs if each.name == MIN_IN_SYNC]
-                self._known[result.resource_name] = int(values[0] or 1) if values else 1
+        for result in describe_resources(self._requests, TOPIC_RESOURCE, missing, [MIN_IN_SYNC]):
+            values = [each.value for each in result.configs if each.name == MIN_IN_SYNC]
+            self._known[result.resource_name] = int(values[0] or 1) if values else 1
         return self._known
 
     def forget(self) -> None:
@@ -307,9 +307,7 @@ def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
     sizes: dict[tuple[int, str, int], int] = {}
     directories: list[LogDirectory] = []
     is_denied = False
-    for broker in state.brokers.values():
-        if broker.is_fenced:
-            continue
+    for broker in live(state.brokers):
         try:
             answer = requests.ask(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
         except Failure:

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.admin.cluster_state import led_partitions
 from odradek.admin.errors import AnswerTimeout, LostConnection, NoAnswer, broker_failure
 from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, TOPICS_PER_REQUEST, by_topic, in_parts
 from odradek.conventions.failures import Failure
@@ -116,16 +117,9 @@ def read_offsets_of(
     requests: BrokerRequests, brokers: Mapping[int, KnownBroker], partitions: Iterable[PartitionState], time_ms: int
 ) -> dict[Key, int]:
     """The same, of some partitions."""
-    by_leader: dict[int, list[Key]] = defaultdict(list)
-    for partition in partitions:
-        if not partition.is_offline:
-            by_leader[partition.leader].append((partition.topic, partition.index))
     found: dict[Key, int] = {}
-    for leader, keys in by_leader.items():
-        broker = brokers.get(leader)
-        if broker is None or broker.is_fenced:
-            continue
-        for some in in_parts(keys, 5_000):
+    for broker, led in led_partitions(brokers, partitions):
+        for some in in_parts(((each.topic, each.index) for each in led), 5_000):
             try:
                 answers = list(_ask_leader(requests, broker, some, time_ms, reads_committed=False))
             except Failure:

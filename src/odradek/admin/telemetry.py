@@ -6,10 +6,10 @@ import base64
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.broker_metrics import listed_apis
+from odradek.admin.broker_requests import BrokerRequests, live
 from odradek.admin.errors import NoAnswer, check
 from odradek.conventions.failures import Failure
-from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_client_telemetry import (
     DescribeClientTelemetryRequest,
     DescribeClientTelemetryResponse,
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
 
 ID_BYTES = 16
-OWN_SOFTWARE_NAME = "odradek"  # with which brokers list the APIs of Odradek's own
-API_KEY = DescribeClientTelemetryRequest.api_key
 
 
 class FoundInstance(NamedTuple):
@@ -52,20 +50,13 @@ def read_instances(cluster: Cluster, wanted: UUID | None = None) -> tuple[list[F
     )
     found = []
     missing: dict[int, str] = {}
-    for broker in requests.describe().brokers.values():
-        if broker.is_fenced:
-            continue
+    for broker in live(requests.describe().brokers):
         try:
-            versions = requests.ask(
-                broker,
-                ApiVersionsRequest(client_software_name=OWN_SOFTWARE_NAME, client_software_version="1"),
-                ApiVersionsResponse,
-                3,
-            )
+            apis = listed_apis(requests, broker)
         except NoAnswer as failure:
             missing[broker.broker_id] = failure.message
             continue
-        if API_KEY not in {each.api_key for each in versions.api_keys}:
+        if DescribeClientTelemetryRequest.api_key not in apis:
             raise Failure(f"broker {broker.broker_id} does not show client telemetry: only brokers of Odradek do")
         answer = requests.ask(broker, request, DescribeClientTelemetryResponse, 0)
         check(answer.error_code, answer.error_message, f"client telemetry of broker {broker.broker_id}")

@@ -6,14 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from odradek.admin.broker_requests import TRANSACTION, retry_while_loading
+from odradek.admin.broker_requests import TRANSACTION, live, retry_while_loading
 from odradek.admin.errors import NoAnswer, broker_failure, check
 from odradek.admin.request_parts import PARTITIONS_PER_REQUEST, by_topic, in_parts
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
-    ProducerState,
     TopicRequest,
 )
 from odradek.protocol.messages.describe_transactions import (
@@ -61,7 +60,7 @@ class OpenTransaction:
 
 
 def live_brokers(requests: BrokerRequests) -> dict[int, KnownBroker]:
-    return {number: each for number, each in requests.describe().brokers.items() if not each.is_fenced}
+    return {each.broker_id: each for each in live(requests.describe().brokers)}
 
 
 def list_transactions(
@@ -144,37 +143,33 @@ def read_open_transactions(requests: BrokerRequests, leaders: Mapping[Key, Known
 def _open_transactions_of(
     requests: BrokerRequests, broker: KnownBroker, partitions: Iterable[Key]
 ) -> Iterator[OpenTransaction]:
-    request = describe_producers_request(partitions)
-    for described in requests.ask(broker, request, DescribeProducersResponse, 0).topics:
-        for each in described.partitions:
-            check(each.error_code, None, f"producers of {described.name}-{each.partition_index}")
-            yield from open_transactions_in(described.name, each, broker)
+    for topic, described in read_producers(requests, broker, partitions):
+        check(described.error_code, None, f"producers of {topic}-{described.partition_index}")
+        yield from open_transactions_in(topic, described, broker)
 
 
-def describe_producers_request(partitions: Iterable[Key]) -> DescribeProducersRequest:
-    topics = by_topic(partitions)
-    return DescribeProducersRequest(
-        topics=[TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
-    )
+def read_producers(
+    requests: BrokerRequests, leader: KnownBroker, partitions: Iterable[Key]
+) -> Iterator[tuple[str, PartitionResponse]]:
+    """What a leader returns for each of its partitions, with the topic."""
+    topics = [TopicRequest(name=name, partition_indexes=indexes) for name, indexes in by_topic(partitions).items()]
+    for topic in requests.ask(leader, DescribeProducersRequest(topics=topics), DescribeProducersResponse, 0).topics:
+        yield from ((topic.name, each) for each in topic.partitions)
 
 
 def open_transactions_in(topic: str, partition: PartitionResponse, leader: KnownBroker) -> Iterator[OpenTransaction]:
     for producer in partition.active_producers:
         if producer.current_txn_start_offset >= 0:
-            yield _open_transaction(topic, partition.partition_index, leader, producer)
-
-
-def _open_transaction(topic: str, partition: int, leader: KnownBroker, producer: ProducerState) -> OpenTransaction:
-    return OpenTransaction(
-        topic,
-        partition,
-        leader,
-        producer.producer_id,
-        producer.producer_epoch,
-        producer.coordinator_epoch,
-        producer.current_txn_start_offset,
-        producer.last_timestamp,
-    )
+            yield OpenTransaction(
+                topic,
+                partition.partition_index,
+                leader,
+                producer.producer_id,
+                producer.producer_epoch,
+                producer.coordinator_epoch,
+                producer.current_txn_start_offset,
+                producer.last_timestamp,
+            )
 
 
 def abort_transaction(requests: BrokerRequests, found: OpenTransaction) -> None:

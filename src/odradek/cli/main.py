@@ -34,7 +34,7 @@ COMMANDS = {
     "acl": ("odradek.cli.acl:acl", "Add, list, remove and check access control lists."),
     "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
     "client": ("odradek.cli.telemetry:client", "Show the metrics that clients push, and choose which."),
-    "doctor": ("odradek.cli.doctor.command:doctor", "Check a cluster or its security, and say what to do."),
+    "doctor": ("odradek.cli.doctor:doctor", "Check a cluster or its security, and say what to do."),
     "partition": ("odradek.cli.partition:partition", "Move replicas of partitions, and elect leaders."),
     "user": ("odradek.cli.user:user", "Add, list and remove users, and change their passwords."),
     "metrics": ("odradek.cli.metrics:metrics", "Print a Grafana dashboard and alert rules for brokers."),

@@ -6,7 +6,7 @@ from typing import Any
 
 from odradek.admin.broker_requests import DescribedCluster, KnownBroker
 from odradek.admin.cluster_state import ClusterState, Disks, LogDirectory, PartitionState
-from odradek.admin.doctor.cluster.facts import ClusterFacts, Contact
+from odradek.admin.doctor.cluster_facts import ClusterFacts, Contact
 
 GB = 10**9
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import odradek.console
-from odradek.admin.doctor.security.consoles import TITLE, open_console
+from odradek.admin.doctor.security_facts import TITLE, open_console
 from tests.commands import run_odradek
 
 if TYPE_CHECKING:

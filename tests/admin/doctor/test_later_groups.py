@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from odradek.admin.doctor.cluster import reading
-from odradek.admin.doctor.cluster.facts import GroupFacts, Limits
-from odradek.admin.doctor.cluster.registry import CHECKS
-from odradek.admin.doctor.finding import exit_code, run_checks
-from odradek.admin.doctor.reading import OutOfTime, Reader
+from odradek.admin.doctor import cluster_facts
+from odradek.admin.doctor.cluster_facts import GroupFacts, Limits
+from odradek.admin.doctor.cluster_rules import CHECKS
+from odradek.admin.doctor.findings import exit_code, run_checks
+from odradek.admin.doctor.reader import OutOfTime, Reader
 
 
 @pytest.mark.parametrize(("state", "skipped"), [("Stable", True), ("Dead", False)])
@@ -27,11 +27,11 @@ def test_groups_whose_lag_is_not_read_again_are_not_examined_for_growth(
         return sample
 
     for name in ("BrokerRequests", "read_state", "contact_all", "read_disks", "read_hanging", "read_open_files"):
-        monkeypatch.setattr(reading, name, lambda *_: SimpleNamespace())
-    monkeypatch.setattr(reading, "newest_internal_records", lambda *_: {})
-    monkeypatch.setattr(reading, "read_groups", read_sample)
+        monkeypatch.setattr(cluster_facts, name, lambda *_: SimpleNamespace())
+    monkeypatch.setattr(cluster_facts, "newest_internal_records", lambda *_: {})
+    monkeypatch.setattr(cluster_facts, "read_groups", read_sample)
     cluster: Any = SimpleNamespace(bootstrap_servers="127.0.0.1:9092")
-    facts = reading.read_cluster(cluster, Reader(10), 0.001, Limits())
+    facts = cluster_facts.read_cluster(cluster, Reader(10), 0.001, Limits())
     results = {each.name: each for each in run_checks([each for each in CHECKS if "groups" in each.needs], facts)}
     assert results["group-lag-growing"].skipped == "60 s were over"
     assert results["group-lag"].skipped is None

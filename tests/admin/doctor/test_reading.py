@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from odradek.admin.cluster_state import PartitionState
-from odradek.admin.doctor.cluster import groups
-from odradek.admin.doctor.cluster.facts import GroupFacts
-from odradek.admin.doctor.cluster.reading_groups import compare, read_groups
-from odradek.admin.doctor.reading import Reader
+from odradek.admin.doctor.cluster_facts import GroupFacts, compare, read_groups
+from odradek.admin.doctor.cluster_rules import CHECKS
+from odradek.admin.doctor.findings import exit_code, run_checks
+from odradek.admin.doctor.reader import Reader
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from odradek.protocol.messages.list_offsets import (
@@ -104,7 +104,6 @@ def test_the_lag_of_a_group_is_unknown_while_a_partition_has_no_leader() -> None
     (group,) = read_groups(requests, state, reader)
     assert group.lag is None
     assert reader.reasons == {"groups": "lag of 1 groups: the leader of a partition does not answer"}
-    (compared,) = compare([GroupFacts("billing", "Stable", 4_000)], [group], 1.0)
-    assert (compared.lag, compared.growth) == (None, 0)
-    facts = healthy(groups=[compared])
-    assert not [*groups.large_lag(facts), *groups.growing_lag(facts), *groups.abandoned(facts)]
+    (compared,), changes = compare([GroupFacts("billing", "Stable", 4_000)], [group], 1.0)
+    assert (compared.lag, changes["billing"].growth) == (None, 0)
+    assert exit_code(run_checks(CHECKS, healthy(groups=[compared], group_changes=changes))) == 0

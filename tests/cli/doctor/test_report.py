@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 import pytest
 
-from odradek.admin.doctor.finding import Result, problem, warning
-from odradek.cli.doctor.report import report_lines, report_object
+from odradek.admin.doctor.findings import Result, problem, warning
+from odradek.cli.doctor import report_lines, report_object
 
 RESULTS = [
-    Result("first", "the first", (warning("something may fail", [f"place {each}" for each in range(8)], "Look: cmd"),)),
-    Result("second", "the second", (problem("something fails", ["here"], "Repair: cmd"),)),
-    Result("third", "the third"),
-    Result("fourth", "the fourth", skipped="not authorized"),
-    Result("fifth", "the fifth", skipped="not authorized"),
+    Result("first", (warning("something may fail", [f"place {each}" for each in range(8)], "Look: cmd"),)),
+    Result("second", (problem("something fails", ["here"], "Repair: cmd"),)),
+    Result("third"),
+    Result("fourth", skipped="not authorized"),
+    Result("fifth", skipped="not authorized"),
 ]
 
 
@@ -55,7 +55,7 @@ def test_object_has_status_findings_and_counts() -> None:
         (RESULTS[3:], "incomplete"),
         ([RESULTS[0], RESULTS[2]], "warnings"),
         ([RESULTS[2]], "ok"),
-        ([RESULTS[2], Result("fourth", "the fourth", skipped="give --config", is_requested=False)], "ok"),
+        ([RESULTS[2], Result("fourth", skipped="give --config", is_requested=False)], "ok"),
     ],
 )
 def test_status_says_whether_all_checks_were_made(results: list[Result], status: str) -> None:

@@ -171,8 +171,9 @@ def test_everything_that_is_exposed_is_in_the_catalog(broker: RunningBroker) -> 
 
 
 def test_the_same_metrics_come_over_the_wire(broker: RunningBroker) -> None:
-    assert serves_metrics((broker.host, broker.port))
-    found, missing = metrics_of_all(BrokerRequests(Cluster(broker.bootstrap_servers, {})), ["odradek_topic"])
+    requests = BrokerRequests(Cluster(broker.bootstrap_servers, {}))
+    assert all(serves_metrics(requests, each) for each in requests.describe().brokers.values())
+    found, missing = metrics_of_all(requests, ["odradek_topic"])
     assert missing == {}
     (metrics,) = found
     page_now = exposed(broker)

@@ -115,7 +115,11 @@ def _binding(
     )
 
 
+class NoAuthorizer(Failure):
+    """The brokers have no access control lists."""
+
+
 def _check(error_code: int, message: str | None, operation: str) -> None:
     if error_code == ErrorCode.SECURITY_DISABLED:
-        raise Failure("the brokers have no access control lists (SECURITY_DISABLED); set authorizer.class.name")
+        raise NoAuthorizer("the brokers have no access control lists (SECURITY_DISABLED); set authorizer.class.name")
     check(error_code, message, "acl", operation)

@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from odradek.admin.broker_requests import describe_resources
 from odradek.admin.errors import check
 from odradek.admin.request_parts import TOPICS_PER_REQUEST, in_parts
-from odradek.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -68,19 +64,11 @@ def remove_throttle_of(requests: BrokerRequests, moves: Sequence[Move]) -> None:
 
 def _throttled_topics(requests: BrokerRequests, topics: Iterable[str]) -> list[str]:
     """Those of the topics that have a throttle, so that the others are not changed."""
-    found: list[str] = []
-    for names in in_parts(sorted(topics), TOPICS_PER_REQUEST):
-        resources = [
-            DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=[LEADERS, FOLLOWERS])
-            for topic in names
-        ]
-        answer = requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
-        found += [
-            each.resource_name
-            for each in answer.results
-            if any(config.config_source == DYNAMIC_TOPIC_CONFIG for config in each.configs)
-        ]
-    return found
+    return [
+        each.resource_name
+        for each in describe_resources(requests, TOPIC, sorted(topics), [LEADERS, FOLLOWERS])
+        if any(config.config_source == DYNAMIC_TOPIC_CONFIG for config in each.configs)
+    ]
 
 
 def _alter_topics(requests: BrokerRequests, changes: Mapping[str, Values]) -> None:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.admin.broker_metrics import broker_serves_metrics, metrics_of
+from odradek.admin.broker_metrics import metrics_of, serves_metrics
 from odradek.admin.errors import NotAuthorized
 from odradek.conventions.failures import Failure
 
@@ -184,7 +184,7 @@ class TrafficReader:
         if time.monotonic() - self._asked_at.get(broker_id, -math.inf) < ASK_AGAIN_S:
             return False
         try:
-            is_served = broker_serves_metrics(requests, broker)
+            is_served = serves_metrics(requests, broker)
         except Failure:
             return False
         self._asked_at[broker_id] = time.monotonic()

@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from odradek.admin.doctor.findings import Result, Severity, exit_code, problem, run_checks
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.output import print_json, say, shows_progress
+from odradek.cli.framework.output import faint, print_json, say, shows_progress, strong
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 from odradek.conventions.failures import Failure
+from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.doctor.finding import Result
-    from odradek.admin.doctor.reading import Reader
+    from odradek.admin.doctor.findings import Finding
+    from odradek.admin.doctor.reader import Reader
 
 CLUSTER, SECURITY = "cluster", "security"
 LONGEST_COUNT = 2**53
+SHOWN_PLACES = 5
+LABELS = {Severity.PROBLEM: ("PROBLEM", "red"), Severity.WARNING: ("WARNING", "yellow")}
+STATUS = ("ok", "warnings", "problems", "incomplete")  # by exit code
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
@@ -131,8 +136,7 @@ def doctor(
     was found, 1 after warnings, 2 after problems (and for wrong usage), 3 if checks could not be made, such as those
     that the user has no right to make, and no problem was found.
     """
-    from odradek.admin.doctor.finding import exit_code
-    from odradek.admin.doctor.reading import Reader
+    from odradek.admin.doctor.reader import Reader
 
     if config_file is not None and subject != SECURITY:
         raise click.UsageError("--config belongs to `odradek doctor security`")
@@ -141,7 +145,12 @@ def doctor(
         cluster_id, results = examine_security(cluster, reader, config_file)
     else:
         cluster_id, results = examine_cluster(cluster, reader, interval_s, most_lag, most_partitions)
-    show(subject, cluster, cluster_id, results, shows_all=shows_all, as_json=as_json)
+    limit = None if shows_all else SHOWN_PLACES
+    if as_json:
+        print_json(report_object(subject, cluster_id, results, limit))
+    else:
+        heading = f"{subject} {cluster_id or ''} at {cluster.bootstrap_servers}".replace("  ", " ")
+        say("\n".join(report_lines(heading, results, limit)))
     return exit_code(results)
 
 
@@ -154,10 +163,8 @@ def show_step(words: str) -> None:
 def examine_cluster(
     cluster: Cluster, reader: Reader, interval_s: float, most_lag: int, most_partitions: int
 ) -> tuple[str | None, list[Result]]:
-    from odradek.admin.doctor.cluster.facts import Limits
-    from odradek.admin.doctor.cluster.reading import read_cluster
-    from odradek.admin.doctor.cluster.registry import CHECKS
-    from odradek.admin.doctor.finding import run_checks
+    from odradek.admin.doctor.cluster_facts import Limits, read_cluster
+    from odradek.admin.doctor.cluster_rules import CHECKS
 
     facts = read_cluster(cluster, reader, interval_s, Limits(most_lag, most_partitions))
     cluster_id = facts.state.cluster.cluster_id if facts.state is not None else None
@@ -165,27 +172,76 @@ def examine_cluster(
 
 
 def examine_security(cluster: Cluster, reader: Reader, config_file: str | None) -> tuple[str | None, list[Result]]:
-    from odradek.admin.doctor.finding import Result, problem, run_checks
-    from odradek.admin.doctor.security.reading import read_security
-    from odradek.admin.doctor.security.registry import CHECKS
+    from odradek.admin.doctor.security_facts import read_security
+    from odradek.admin.doctor.security_rules import CHECKS
 
     facts = read_security(cluster, reader, config_file)
     results = run_checks(CHECKS, facts)
     if facts.cluster_id is None:
         advice = "Check the address and the credentials: odradek cluster info -b HOST:PORT"
         found = problem("the cluster does not answer", [facts.reasons["brokers"]], advice)
-        results.insert(0, Result("no-broker", "the cluster answers", (found,)))
+        results.insert(0, Result("no-broker", (found,)))
     return facts.cluster_id, results
 
 
-def show(
-    subject: str, cluster: Cluster, cluster_id: str | None, results: list[Result], *, shows_all: bool, as_json: bool
-) -> None:
-    from odradek.cli.doctor.report import SHOWN_PLACES, report_lines, report_object
+def report_object(subject: str, cluster_id: str | None, results: Sequence[Result], limit: int | None) -> dict[str, Any]:
+    return {
+        "subject": subject,
+        "cluster_id": cluster_id,
+        "status": STATUS[exit_code(results)],
+        "findings": [
+            {
+                "check": result.name,
+                "severity": finding.severity.name.lower(),
+                "what": finding.what,
+                "where": list(finding.where[:limit]),
+                "where_count": len(finding.where),
+                "advice": finding.advice,
+            }
+            for result, finding in _by_severity(results)
+        ],
+        "passed": [result.name for result in results if not result.findings and result.skipped is None],
+        "not_examined": [
+            {"check": result.name, "reason": result.skipped} for result in results if result.skipped is not None
+        ],
+    }
 
-    limit = None if shows_all else SHOWN_PLACES
-    if as_json:
-        print_json(report_object(subject, cluster_id, results, limit))
-        return
-    heading = f"{subject} {cluster_id or ''} at {cluster.bootstrap_servers}".replace("  ", " ")
-    say("\n".join(report_lines(heading, results, limit)))
+
+def report_lines(heading: str, results: Sequence[Result], limit: int | None) -> list[str]:
+    lines = [strong(heading)]
+    for result, finding in _by_severity(results):
+        label, color = LABELS[finding.severity]
+        lines += ["", f"{click.style(label, fg=color, bold=True)}  {finding.what}  {faint(f'[{result.name}]')}"]
+        lines += [f"  {place}" for place in finding.where[:limit]]
+        hidden = len(finding.where) - (len(finding.where) if limit is None else limit)
+        lines += [faint(f"  and {hidden:,} more; --all shows them")] if hidden > 0 else []
+        lines += [f"  {click.style('→', bold=True)} {finding.advice}"]
+    return [*lines, *_skipped_lines(results), "", _summary(results)]
+
+
+def _skipped_lines(results: Sequence[Result]) -> list[str]:
+    """Checks that share a reason share a line."""
+    by_reason: dict[str, list[str]] = {}
+    for result in results:
+        if result.skipped is not None:
+            by_reason.setdefault(result.skipped, []).append(result.name)
+    lines = [f"not examined ({reason}): {', '.join(names)}" for reason, names in by_reason.items()]
+    return ["", *map(faint, lines)] if lines else []
+
+
+def _summary(results: Sequence[Result]) -> str:
+    findings = [finding.severity for result in results for finding in result.findings]
+    passed = sum(not result.findings and result.skipped is None for result in results)
+    found = [
+        count_text(findings.count(severity), severity.name.lower())
+        for severity in sorted(LABELS, reverse=True)
+        if severity in findings
+    ]
+    skipped = sum(result.skipped is not None for result in results)
+    rest = f", {skipped} not examined" if skipped else ""
+    return f"{', '.join(found) or 'nothing found'}; {passed} of {len(results)} checks passed{rest}"
+
+
+def _by_severity(results: Sequence[Result]) -> list[tuple[Result, Finding]]:
+    found = [(result, finding) for result in results for finding in result.findings]
+    return sorted(found, key=lambda each: -each[1].severity)

@@ -9,14 +9,14 @@ import pytest
 
 from odradek.admin.broker_requests import KnownBroker
 from odradek.admin.cluster_state import Disks
-from odradek.admin.doctor.cluster.facts import GroupFacts, Limits
-from odradek.admin.doctor.cluster.registry import CHECKS
-from odradek.admin.doctor.finding import Severity, exit_code, run_checks
+from odradek.admin.doctor.cluster_facts import GroupChange, GroupFacts, Limits
+from odradek.admin.doctor.cluster_rules import CHECKS
+from odradek.admin.doctor.findings import Severity, exit_code, run_checks
 from odradek.admin.transactions import OpenTransaction
 from tests.admin.doctor.cluster_facts import GB, contact, directory, healthy, partition, state
 
 if TYPE_CHECKING:
-    from odradek.admin.doctor.cluster.facts import ClusterFacts
+    from odradek.admin.doctor.cluster_facts import ClusterFacts
 
 HANGING = OpenTransaction("orders", 0, KnownBroker(1, "kafka-1", 9092, None, is_fenced=False), 7, 0, 0, 42, 0)
 CASES: dict[str, tuple[ClusterFacts, Severity, str]] = {
@@ -82,13 +82,19 @@ CASES: dict[str, tuple[ClusterFacts, Severity, str]] = {
     "retention": (healthy(topic_settings={"orders": {"retention.bytes": str(99 * GB)}}), Severity.WARNING, "retention"),
     "group-lag": (healthy(groups=[GroupFacts("billing", "Stable", 100_001)]), Severity.WARNING, "describe billing"),
     "group-lag-growing": (
-        healthy(groups=[GroupFacts("billing", "Stable", 5_000, 4_000, 2.0, "Stable")]),
+        healthy(
+            groups=[GroupFacts("billing", "Stable", 5_000)],
+            group_changes={"billing": GroupChange("Stable", 4_000, 2_000.0)},
+        ),
         Severity.WARNING,
         "describe billing",
     ),
     "group-abandoned": (healthy(groups=[GroupFacts("old", "Empty", 5)]), Severity.WARNING, "group delete old"),
     "group-unstable": (
-        healthy(groups=[GroupFacts("billing", "PreparingRebalance", later_state="CompletingRebalance")]),
+        healthy(
+            groups=[GroupFacts("billing", "PreparingRebalance")],
+            group_changes={"billing": GroupChange("CompletingRebalance")},
+        ),
         Severity.WARNING,
         "max.poll.interval.ms",
     ),
