@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.checked import Definition, finished
 from odradek.pipelines.definition.choices import NO_CHOICES
-from odradek.pipelines.definition.including import with_includes
+from odradek.pipelines.definition.including import with_includes, with_relative_paths
 from odradek.pipelines.definition.nodes import MappingNode
 from odradek.pipelines.definition.parsing import parse_pipeline
 from odradek.pipelines.definition.profiles import parameters_of, with_profile
-from odradek.pipelines.definition.relative_paths import with_relative_paths
 from odradek.pipelines.definition.substituting import Substitution
 
 if TYPE_CHECKING:

@@ -1,15 +1,19 @@
 """`include:` of a definition: the parts of a pipeline in several YAML files.
 
-Sections are merged by name. Every value keeps its place, so that errors and relative paths belong to its own file. Only
-the environment is available in `include` itself, because parameters may be declared in an included file.
+Sections are merged by name. Every value keeps its place, so that errors belong to its own file. Relative paths start at
+the folder of their file, too, and are rewritten to start at the definition's. Only the environment is available in
+`include` itself, because parameters may be declared in an included file.
 """
 
 from __future__ import annotations
 
 import glob
+import posixpath
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.keys import PIPELINE, Key, Kind
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
 from odradek.pipelines.definition.substituting import Substitution
 from odradek.pipelines.definition.text_files import read_text
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 MERGED = frozenset({"sources", "steps", "sinks", "views", "functions", "parameters", "profiles", "kafka", "spark"})
 HINT = "write include: [sources.yml, more/*.yml]"
+SQLITE = ("jdbc:sqlite:", "sqlite:///")
 RELATIVE = "relative paths start at the folder of the file that includes it"
 
 
@@ -111,3 +116,38 @@ class Inclusion:
             else:
                 names[name.text] = (name, each)
         entries[key.text] = (first[0], MappingNode(tuple(names.values()), before.place))
+
+
+def with_relative_paths(root: MappingNode) -> MappingNode:
+    """The definition with every relative path written from the definition's folder."""
+    made = relative(root, PIPELINE, Path(root.place.file).parent.absolute())
+    assert isinstance(made, MappingNode)
+    return made
+
+
+def relative(node: Node, key: Key, home: Path) -> Node:
+    if isinstance(node, Scalar):
+        is_path = key.kind in {Kind.PATH, Kind.URL}
+        return relocated(node, home, is_url=key.kind is Kind.URL) if is_path else node
+    if not isinstance(node, MappingNode):
+        return node
+    keys = {each.name: each for each in key.keys}
+    within = replace(key, kind=Kind.KEYS) if key.kind is Kind.NAMED else None  # a declaration, by any name
+    entries = []
+    for name, value in node.entries:
+        inner = within or keys.get(name.text)
+        entries.append((name, value if inner is None else relative(value, inner, home)))
+    return MappingNode(tuple(entries), node.place)
+
+
+def relocated(scalar: Scalar, home: Path, *, is_url: bool) -> Scalar:
+    folder = Path(scalar.place.file).parent.absolute()
+    if folder == home or not isinstance(scalar.value, str) or not scalar.value:
+        return scalar
+    prefix = next((each for each in SQLITE if scalar.value.startswith(each)), "") if is_url else ""
+    rest = scalar.value.removeprefix(prefix)
+    is_elsewhere = is_url and (not prefix or rest.startswith((":", "file:")))
+    if is_elsewhere or "://" in rest or not rest or Path(rest).is_absolute():
+        return scalar
+    text = prefix + posixpath.join(posixpath.relpath(folder, home), rest)
+    return Scalar(text, text, scalar.place, scalar.is_plain)

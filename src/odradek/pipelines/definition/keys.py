@@ -82,11 +82,17 @@ class Key:
     keys: tuple[Key, ...] = ()  # of KEYS, and of each value of NAMED and EXPECTATIONS
     one_of: tuple[str, ...] = ()  # of these keys exactly one is written
     hint: str = ""  # how to choose one of them
-    former: Mapping[str, str] = field(default_factory=dict)  # former names of keys, for the message
+    former: Mapping[str, str] = field(default_factory=dict, hash=False)  # former names of keys, for the message
 
     def belongs_to(self, chosen: str | None) -> bool:
         """Whether it applies beside the key that is chosen."""
         return not self.owners or chosen in self.owners
+
+    @property
+    def description(self) -> str:
+        """Its text, and its default."""
+        shown = str(self.default).lower() if isinstance(self.default, bool) else self.default
+        return self.text if shown is None else f"{self.text} Default: {shown}."
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.fields import Fields
+from odradek.pipelines.definition.keys import SETTINGS
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened
 from odradek.pipelines.definition.vocabulary import NAME
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.places import Problems
 
-PROFILE_KEYS = (
-    "parameters", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger", "share_reads",
-    "dead_letters", "warehouse", "checkpoints", "master", "spark", "connector",
-)  # fmt: skip
+PROFILE_KEYS = ("parameters", *(each.name for each in SETTINGS))
 
 
 def with_profile(root: MappingNode, name: str | None, problems: Problems) -> MappingNode:
