@@ -14,7 +14,7 @@ from hypothesis import given
 from odradek.pipelines.definition.parsing import parse_pipeline as parse_as_before
 from odradek.pipelines.definition.parsing_planned import parse_pipeline
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.definition.yaml_nodes import read_yaml
+from odradek.pipelines.definition.substituting import read_yaml
 from tests.pipelines.both_parsers import parse_by_both
 from tests.pipelines.definition.test_parsing import TREES, as_node
 

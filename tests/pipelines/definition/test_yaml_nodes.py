@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, to_plain
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.definition.yaml_nodes import read_yaml
+from odradek.pipelines.definition.substituting import read_yaml
 from tests.pipelines.definition.definitions import define, mappings, reported
 
 
@@ -81,6 +81,29 @@ def test_a_variable_that_is_not_set_is_reported_where_it_stands() -> None:
     assert read("a: |\n  one\n  two ${NAME}\n")[1] == [
         "f:3:7: error: the environment variable NAME is not set; set it, or give a default: ${NAME:-…}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("a: ${VAR:-x", 4),
+        ("a: ${VAR", 4),
+        ("a: 'x ${file:secret'", 7),
+        ("a: ${B} and ${VAR:-x", 13),
+        ("a: ${VAR:-x and ${B}", 4),
+        ("a: ${VAR:-${B}}", 4),
+        ("a: ${VAR and ${B}", 4),
+    ],
+)
+def test_a_variable_without_its_brace_is_reported(text: str, column: int) -> None:
+    (problem,) = read(text, VAR="1", B="2")[1]
+    assert problem.startswith(f"f:1:{column}: error: '${{"), problem
+    assert "has no closing brace; write ${NAME} or ${NAME:-default}" in problem
+
+
+def test_other_dollars_and_braces_are_text() -> None:
+    text = r"{a: '$${VAR', b: '^a${', c: '${1', d: 'b} ${}', e: '$VAR {'}"
+    assert plain(text) == {"a": "$${VAR", "b": "^a${", "c": "${1", "d": "b} ${}", "e": "$VAR {"}
 
 
 def test_places_after_a_variable_are_right() -> None:

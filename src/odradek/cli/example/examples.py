@@ -20,8 +20,8 @@ from odradek.conventions.figures import INT64_MAX
 from odradek.local.executable import command_name
 from odradek.pipelines.definition.nodes import MappingNode, Scalar
 from odradek.pipelines.definition.places import ProblemList, Problems
+from odradek.pipelines.definition.substituting import read_yaml
 from odradek.pipelines.definition.text_files import read_text
-from odradek.pipelines.definition.yaml_nodes import read_yaml
 from odradek.pipelines.examples.folders import Example, NoSuchExample, copy_example, find_example, packaged_examples
 from odradek.pipelines.examples.live_view.loading import load_view
 from odradek.pipelines.examples.simulator.loading import load_simulation

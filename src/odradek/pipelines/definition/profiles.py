@@ -13,7 +13,7 @@ from odradek.pipelines.definition.keys import SETTINGS
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened
 from odradek.pipelines.definition.vocabulary import NAME
-from odradek.pipelines.definition.yaml_values import resolve
+from odradek.pipelines.definition.yaml_nodes import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,16 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.nearest import nearest
-from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe
+from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
 from odradek.pipelines.definition.places import Place
-from odradek.pipelines.definition.yaml_text import VARIABLE, substitute
-from odradek.pipelines.definition.yaml_values import resolve
+from odradek.pipelines.definition.yaml_nodes import read_raw_yaml, resolve
+from odradek.pipelines.definition.yaml_text import VARIABLE, line_and_column, substitute, unclosed
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Mapping
 
     from odradek.pipelines.definition.places import Problems
+
+
+def read_yaml(text: str, file: str, environment: Mapping[str, str], problems: Problems) -> Node | None:
+    """The single document of a file with its variables replaced from the environment; None as for `read_raw_yaml`."""
+    root = read_raw_yaml(text, file, problems)
+    return None if root is None else Substitution({}, environment, problems).of(root)
 
 
 class Substitution:
@@ -49,6 +55,11 @@ class Substitution:
 
     def _scalar(self, scalar: Scalar) -> Node:
         if not isinstance(scalar.value, str) or "${" not in scalar.text:
+            return scalar
+        if (wrong := unclosed(scalar.text)) is not None:
+            where = scalar.place.inside(*line_and_column(scalar.text, wrong.start()))
+            hint = "write ${NAME} or ${NAME:-default}; a default has no variable in it"
+            self._problems.error(where, f"'{shortened(wrong.group())}' has no closing brace", hint)
             return scalar
         alone = VARIABLE.fullmatch(scalar.text)
         name = None if alone is None else alone["name"]
@@ -79,11 +90,8 @@ class Substitution:
         if name in self._parameters and name not in self._open:
             found = self._parameter(name)
             if not isinstance(found, Scalar):
-                self._problems.error(
-                    place,
-                    f"the parameter '{name}' is {describe(found)} and cannot be a part of a text",
-                    f"write ${{{name}}} alone",
-                )
+                message = f"the parameter '{name}' is {describe(found)} and cannot be a part of a text"
+                self._problems.error(place, message, f"write ${{{name}}} alone")
                 return ""
             if found.value is None and not has_default:
                 hint = f"give it one: --set {name}=…, in the profile, or a default: ${{{name}:-…}}"

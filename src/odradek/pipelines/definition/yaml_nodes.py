@@ -6,29 +6,26 @@ variables in the nodes.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import yaml
 
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, ScalarValue, shortened
 from odradek.pipelines.definition.places import Place
-from odradek.pipelines.definition.substituting import Substitution
 from odradek.pipelines.definition.yaml_text import scalar_segments
-from odradek.pipelines.definition.yaml_values import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.pipelines.definition.places import Problems
 
 YAML_TAG = "tag:yaml.org,2002:"
 KNOWN_TAGS = frozenset(YAML_TAG + name for name in ("str", "int", "float", "bool", "null", "seq", "map", "merge"))
 
-
-def read_yaml(text: str, file: str, environment: Mapping[str, str], problems: Problems) -> Node | None:
-    """The single document of a file with its variables replaced from the environment; None as for `read_raw_yaml`."""
-    root = read_raw_yaml(text, file, problems)
-    return None if root is None else Substitution({}, environment, problems).of(root)
+INTEGER = re.compile(r"[-+]?[0-9]{1,40}\Z")
+PREFIXED_INTEGER = re.compile(r"0(x[0-9a-fA-F]{1,40}|o[0-7]{1,40})\Z")
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
+TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
 def read_raw_yaml(text: str, file: str, problems: Problems) -> Node | None:
@@ -119,12 +116,9 @@ class NodeReader:
             if key.text == "<<" and key_node.style is None:
                 merged.update(self._merged(value))
             elif key.text in entries:
-                first = entries[key.text][0].place
-                self._problems.error(
-                    key.place,
-                    f"duplicate key '{shortened(key.text)}', first in line {first.line}",
-                    "keep one of the two",
-                )
+                line = entries[key.text][0].place.line
+                message = f"duplicate key '{shortened(key.text)}', first in line {line}"
+                self._problems.error(key.place, message, "keep one of the two")
             else:
                 entries[key.text] = (key, value)
         return MappingNode(tuple({**merged, **entries}.values()), place)
@@ -143,3 +137,18 @@ class NodeReader:
         is_plain = node.style is None and node.tag == YAML_TAG + "str"
         value: ScalarValue = resolve(node.value) if is_plain else node.value
         return Scalar(value, node.value, Place(place.file, place.line, place.column, segments), is_plain)
+
+
+def resolve(text: str) -> ScalarValue:
+    """The value of an unquoted scalar, by the rules of YAML 1.2's core schema."""
+    if text in NOTHING:
+        return None
+    if text in TRUTH:
+        return TRUTH[text]
+    if INTEGER.match(text):
+        return int(text)
+    if PREFIXED_INTEGER.match(text):
+        return int(text, 0)
+    if FLOAT.match(text):
+        return float(text)
+    return text

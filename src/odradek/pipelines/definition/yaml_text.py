@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 VARIABLE = re.compile(
     r"\$(\$\{[^}]*\}|\{((?P<name>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<file>[^}]+?))(:-(?P<default>[^}]*))?\})"
 )
+UNCLOSED = re.compile(r"(?<!\$)\$\{(?:[A-Za-z_]|file:)[^}]*\Z")
 
 
 def scalar_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, ...]:
@@ -37,12 +38,9 @@ def literal_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, 
     begin = node.start_mark.line + 1
     content = node.value.split("\n")
     taken = lines[begin : begin + len(content)]
-    indents = [
-        len(line) - len(value)
-        for line, value in zip(taken, content, strict=False)
-        if value.strip() and line.endswith(value)
-    ]
-    indent = indents[0] if indents else 0
+    pairs = zip(taken, content, strict=False)
+    indents = (len(line) - len(value) for line, value in pairs if value.strip() and line.endswith(value))
+    indent = next(indents, 0)
     return tuple(Segment(i + 1, 1, begin + i + 1, indent + 1) for i in range(len(taken)))
 
 
@@ -73,36 +71,27 @@ def line_and_column(text: str, position: int) -> tuple[int, int]:
 def substitute(
     raw: str, place: Place, value_of: Callable[[re.Match[str], Place], str]
 ) -> tuple[str, tuple[Segment, ...]]:
-    """The text with its variables replaced, and its segments."""
-    out: list[str] = []
-    length = 0
-    cursor = 0
-    kept: list[tuple[int, int]] = [(0, 0)]  # corresponding positions in the raw and in the new text
-
-    def add(piece: str) -> None:
-        nonlocal length
-        out.append(piece)
-        length += len(piece)
-
+    """The text with its variables replaced, and its segments: one at each line of the raw text, and one after each
+    variable."""
+    text, cursor = "", 0
+    kept = [(0, 0)]  # corresponding positions in the raw and in the new text
     for match in VARIABLE.finditer(raw):
-        add(raw[cursor : match.start()])
-        cursor = match.end()
         is_literal = match["name"] is None and match["file"] is None
         where = place.inside(*line_and_column(raw, match.start()))
-        add(match.group()[1:] if is_literal else value_of(match, where))
-        kept.append((cursor, length))
-    add(raw[cursor:])
-    text = "".join(out)
-    return text, tuple(moved_segments(raw, text, place, kept))
-
-
-def moved_segments(raw: str, text: str, place: Place, kept: list[tuple[int, int]]) -> list[Segment]:
-    """The segments of the new text: one at each line start of the raw text, and one after each variable."""
-    starts = [position + 1 for position, character in enumerate(raw) if character == "\n"]
+        text += raw[cursor : match.start()] + (match.group()[1:] if is_literal else value_of(match, where))
+        cursor = match.end()
+        kept.append((cursor, len(text)))
+    text += raw[cursor:]
+    starts = {position + 1 for position, character in enumerate(raw) if character == "\n"}
     segments = []
-    for raw_position in sorted({0, *starts, *(each for each, _ in kept)}):
-        anchor, new_anchor = max(pair for pair in kept if pair[0] <= raw_position)
-        new_position = new_anchor + raw_position - anchor
-        where = place.inside(*line_and_column(raw, raw_position))
-        segments.append(Segment(*line_and_column(text, new_position), where.line, where.column))
-    return segments
+    for position in sorted({*starts, *(each for each, _ in kept)}):
+        anchor, new_anchor = max(pair for pair in kept if pair[0] <= position)
+        where = place.inside(*line_and_column(raw, position))
+        segments.append(Segment(*line_and_column(text, new_anchor + position - anchor), where.line, where.column))
+    return text, tuple(segments)
+
+
+def unclosed(raw: str) -> re.Match[str] | None:
+    """The first variable without its closing brace, or with that of another one."""
+    nested = next((each for each in VARIABLE.finditer(raw) if "${" in (each["default"] or "")), None)
+    return nested or UNCLOSED.search(VARIABLE.sub(lambda each: " " * len(each.group()), raw))

@@ -10,8 +10,8 @@ from odradek.pipelines.definition.fields import Fields
 from odradek.pipelines.definition.loading import load_file
 from odradek.pipelines.definition.nodes import MappingNode, describe
 from odradek.pipelines.definition.places import Place, ProblemList, Problems
+from odradek.pipelines.definition.substituting import read_yaml
 from odradek.pipelines.definition.text_files import read_text
-from odradek.pipelines.definition.yaml_nodes import read_yaml
 from odradek.pipelines.trial.given import check_given
 from odradek.pipelines.trial.model import CaseFile
 from odradek.pipelines.trial.parsing import FILE_KEYS, parse_cases

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.definition.yaml_nodes import read_yaml
+from odradek.pipelines.definition.substituting import read_yaml
 from odradek.pipelines.examples.live_view.definition import Side
 from odradek.pipelines.examples.live_view.parsing import parse_view
 from tests.pipelines.examples.live_view.seen import CARDS, RIGS

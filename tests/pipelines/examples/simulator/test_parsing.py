@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.definition.yaml_nodes import read_yaml
+from odradek.pipelines.definition.substituting import read_yaml
 from odradek.pipelines.examples.simulator.parsing import parse_simulation
 
 GOOD = """\
