@@ -31,6 +31,7 @@ from odradek.protocol.varints import SINGLE_BYTE_LIMIT, SINGLE_BYTE_VARINTS, Byt
 # Length, attributes, timestamp delta, offset delta, key length, value length, header count: at least a byte each.
 SMALLEST_RECORD_BYTES = 7
 SMALLEST_HEADER_BYTES = 2
+NULL = 1  # the length -1 as a varint
 LARGEST_TIMESTAMP = 2**63 - 1
 NO_LIMIT = 2**31
 
@@ -173,6 +174,9 @@ def read_fields(  # noqa: C901, PLR0912, PLR0915 - unrolled: readers spend most 
                 start = position + 1
                 position = start + (length >> 1)
                 key = data[start:position]
+            elif length == NULL:
+                key = None
+                position += 1
             else:
                 key, position = _read_nullable_bytes(data, position, end)
             value: bytes | None
@@ -185,6 +189,9 @@ def read_fields(  # noqa: C901, PLR0912, PLR0915 - unrolled: readers spend most 
                 start = position + 2
                 position = start + (length + (data[position + 1] - 1) * SINGLE_BYTE_LIMIT >> 1)
                 value = data[start:position]
+            elif length == NULL:
+                value = None
+                position += 1
             else:
                 value, position = _read_nullable_bytes(data, position, end)
             headers: Sequence[tuple[str, bytes | None]] = ()
@@ -363,7 +370,7 @@ def _append_record(parts: list[bytes], record: Record, timestamp_delta: int, off
 
 def _append_nullable_bytes(fields: list[bytes], value: bytes | None) -> None:
     if value is None:
-        fields.append(SINGLE_BYTE_VARINTS[1])
+        fields.append(SINGLE_BYTE_VARINTS[NULL])
     else:
         fields.append(encode_varlong(len(value)))
         fields.append(value)

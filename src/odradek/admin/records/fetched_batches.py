@@ -62,6 +62,11 @@ class FetchedRecord(tuple["Fields", tuple[str, int, int]]):
         return list(self[0][4])
 
 
+def values_of(records: Iterable[FetchedRecord]) -> list[bytes]:
+    """The values, empty for null: without a method call for each record, which takes twice as long."""
+    return [record[0][3] or b"" for record in records]
+
+
 @dataclass(frozen=True, slots=True)
 class UnreadableBatch:
     """`is_last` if no batch can be found after it."""

@@ -161,7 +161,7 @@ def consume(
         left = max_records
         for batch in reader.batches():
             records = batch if left is None else batch[:left]
-            output.write(b"".join(map(write, records)))
+            output.write(write(records))
             output.flush()
             reader.mark_written(records)
             if left is not None:

@@ -15,11 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from odradek.admin.records.fetched_batches import values_of
 from odradek.cli.framework.parameter_types import readable
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, iso_text, parse_time_ms
 from odradek.record_text import text_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.admin.records.fetched_batches import FetchedRecord
 
 
@@ -242,78 +245,78 @@ def header_name(name: str) -> str:
     return name
 
 
-_encode_json = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":")
-).encode  # `json.dumps` would build one each time
+_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # json.dumps builds one per call
 
-RecordWriter = Callable[["FetchedRecord"], bytes]
+RecordWriter = Callable[["Sequence[FetchedRecord]"], bytes]  # of the records of a batch
+Part = Callable[["FetchedRecord"], bytes]
 
 
 def format_writer(output_format: str, null_marker: bytes = b"", *, is_for_terminal: bool = False) -> RecordWriter:
-    """A function that renders a record by a format string; FormatError if it is invalid."""
+    """A function that renders records by a format string; FormatError if it is invalid."""
     pieces = parse_format(output_format, OUTPUT_VERBS)
     if pieces == ["v", b"\n"] and not null_marker and not is_for_terminal:
-        return lambda record: (record.value() or b"") + b"\n"
+        return lambda records: b"\n".join([*values_of(records), b""])
     parts = [_part(piece, null_marker, escape_controls if is_for_terminal else bytes) for piece in pieces]
-    return lambda record: b"".join([part(record) for part in parts])
+    return lambda records: b"".join([part(record) for record in records for part in parts])
 
 
 def escape_controls(data: bytes) -> bytes:
     """Text for a terminal, which takes control characters of a record for commands. Newlines and tabs stay."""
-    return _CONTROLS.sub(_escaped, data.decode(errors="backslashreplace")).encode()
+    text = data.decode(errors="backslashreplace")
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text).encode()
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
-
-
-def _part(piece: Piece, null_marker: bytes, shown: Callable[[bytes], bytes]) -> RecordWriter:
+def _part(piece: Piece, null_marker: bytes, shown: Callable[[bytes], bytes]) -> Part:
     if isinstance(piece, bytes):
         return lambda _record: piece
 
     def or_null(value: bytes | None) -> bytes:
         return null_marker if value is None else shown(value)
 
-    writers: dict[str, RecordWriter] = {
+    def headers_text(record: FetchedRecord) -> bytes:
+        pairs = [name.encode() if value is None else name.encode() + b"=" + value for name, value in record.headers()]
+        return shown(b",".join(pairs))
+
+    parts: dict[str, Part] = {
         "t": lambda record: record.topic().encode(),
         "p": lambda record: b"%d" % record.partition(),
         "o": lambda record: b"%d" % record.offset(),
         "k": lambda record: or_null(record.key()),
         "v": lambda record: or_null(record.value()),
         "s": lambda record: or_null(record.value()),
-        "h": lambda record: shown(b",".join(_header_text(name, value) for name, value in record.headers())),
+        "h": headers_text,
         "T": lambda record: b"%d" % record.timestamp()[1],
         "D": lambda record: iso_text(record.timestamp()[1]).encode(),
-        "K": lambda record: b"%d" % _length(record.key()),
-        "S": lambda record: b"%d" % _length(record.value()),
+        "K": lambda record: _size_text(record.key()),
+        "S": lambda record: _size_text(record.value()),
     }
-    return writers[piece]
+    return parts[piece]
 
 
-def _length(value: bytes | None) -> int:
-    return -1 if value is None else len(value)
+def _size_text(value: bytes | None) -> bytes:
+    return b"-1" if value is None else b"%d" % len(value)
 
 
-def _header_text(name: str, value: bytes | None) -> bytes:
-    return name.encode() if value is None else name.encode() + b"=" + value
+def json_writer(records: Sequence[FetchedRecord]) -> bytes:
+    """A line for each record: strings where the bytes are UTF-8, base64 (and `..._encoding`) where they are not."""
+    return "".join([_encode_json(_json_fields(record)) + "\n" for record in records]).encode()
 
 
-def json_writer(record: FetchedRecord) -> bytes:
-    """One line: strings where the bytes are UTF-8, base64 (and `..._encoding`) where they are not."""
+def _json_fields(record: FetchedRecord) -> dict[str, Any]:
     kind, timestamp_ms = record.timestamp()
-    fields: dict[str, Any] = {
+    return {
         "topic": record.topic(),
         "partition": record.partition(),
         "offset": record.offset(),
         "timestamp": timestamp_ms if kind else None,
         "timestamp_type": TIMESTAMP_TYPES.get(kind),
+        **text_fields("key", record.key()),
+        **text_fields("value", record.value()),
+        "headers": [{"key": name, **text_fields("value", value)} for name, value in record.headers()],
     }
-    fields.update(text_fields("key", record.key()))
-    fields.update(text_fields("value", record.value()))
-    fields["headers"] = [{"key": name, **text_fields("value", value)} for name, value in record.headers()]
-    return _encode_json(fields).encode() + b"\n"
 
 
-def terminal_json_writer(record: FetchedRecord) -> bytes:
+def terminal_json_writer(records: Sequence[FetchedRecord]) -> bytes:
     """The same, with escapes for the control characters that JSON allows in strings."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_writer(record)[:-1].decode()).encode() + b"\n"
+    text = json_writer(records).decode()
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
