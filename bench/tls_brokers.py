@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.brokers import BrokerKind, RunningBroker, free_port, running
-from odradek.cli.secure.authority import CertificateAuthority
+from odradek.cli.certificate_authority import CertificateAuthority
 
 HOSTS = ("localhost", "127.0.0.1")
 

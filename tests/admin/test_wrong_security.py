@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from odradek.cli.secure.authority import CertificateAuthority
+from odradek.cli.certificate_authority import CertificateAuthority
 from odradek.testing import broker
 from tests.commands import run_odradek
 

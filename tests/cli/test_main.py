@@ -228,7 +228,7 @@ def test_a_reader_that_leaves_is_no_error(odradek: Run, topic: str, bootstrap_se
 
 @pytest.mark.parametrize(
     "program",
-    ["import odradek.cli.main, odradek.cli.broker.command", "from odradek.cli.main import run; run(['--help'])"],
+    ["import odradek.cli.main, odradek.cli.broker", "from odradek.cli.main import run; run(['--help'])"],
 )
 def test_broker_and_help_start_without_rich_and_clients(program: str) -> None:
     listing = "import sys; print([name for name in ('rich', 'confluent_kafka', 'asyncio') if name in sys.modules])"

@@ -11,7 +11,7 @@ import promql_parser
 import pytest
 import yaml
 
-from odradek.cli.metrics.files import COLUMNS, asset, build_dashboard
+from odradek.cli.metrics import COLUMNS, asset, build_dashboard
 from odradek.metrics.catalog import CATALOG
 from odradek.metrics.samples import Kind
 

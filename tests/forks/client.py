@@ -38,7 +38,7 @@ OF_COMMANDS = (
     "odradek.pipelines.planning.checks",
     "sqlglot.dialects.databricks",
 )
-OF_BROKERS = ("odradek.cli.main", "odradek.cli.broker.command", "odradek.server.main", "uvloop")
+OF_BROKERS = ("odradek.cli.main", "odradek.cli.broker", "odradek.server.main", "uvloop")
 
 
 class ForkServer:

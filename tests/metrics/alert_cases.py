@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from odradek.cli.metrics.files import asset
+from odradek.cli.metrics import asset
 from odradek.metrics.broker_metrics import LAG_BOUNDS
 from odradek.metrics.histogram import LATENCY_BOUNDS
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from odradek.cli.metrics.files import asset
+from odradek.cli.metrics import asset
 from odradek.local.ports import find_stable_port
 from tests.console.waiting import wait_for
 

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in __all__
 
-from odradek.cli.metrics.files import asset, build_dashboard
+from odradek.cli.metrics import asset, build_dashboard
 from tests.console.waiting import wait_for
 from tests.metrics.alert_cases import CASES, RULES, promtool_file
 from tests.metrics.exposed import page

@@ -14,15 +14,15 @@ from typing import NoReturn
 
 import click
 
-from odradek.cli.client.profile_option import remember_profile
+from odradek.cli.client.chosen_cluster import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.interrupt import interrupt, interrupts
 from odradek.cli.framework.output import report_error
 from odradek.conventions.failures import Failure
 
 COMMANDS = {
-    "broker": ("odradek.cli.broker.command:broker", "Run a broker in the foreground."),
-    "zookeeper": ("odradek.cli.zookeeper.command:zookeeper", "Run a ZooKeeper for development in the foreground."),
+    "broker": ("odradek.cli.broker:broker", "Run a broker in the foreground."),
+    "zookeeper": ("odradek.cli.zookeeper:zookeeper", "Run a ZooKeeper for development in the foreground."),
     "topic": ("odradek.cli.topic:topic", "Create, list, describe, alter, trim and delete topics."),
     "produce": ("odradek.cli.records.produce:produce", "Write records to a topic."),
     "consume": ("odradek.cli.records.consume:consume", "Read records from a topic."),
@@ -48,7 +48,7 @@ COMMANDS = {
     "demo": ("odradek.cli.demo.command:demo", "Run a broker, a producer and a consumer, and show the records."),
     "up": ("odradek.cli.example.up:up", "Run an example: broker, simulated records, pipeline, live view."),
     "example": ("odradek.cli.example:example", "List, copy, simulate and watch examples."),
-    "completion": ("odradek.cli.completion.command:completion", "Print the completion script for a shell."),
+    "completion": ("odradek.cli.completion:completion", "Print the completion script for a shell."),
 }
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from odradek.cli.secure.authority import CertificateAuthority
+from odradek.cli.certificate_authority import CertificateAuthority
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
 

@@ -16,7 +16,6 @@ from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.workload import (
     ProduceWorkload,
     batch_options,
-    batch_size_option,
     bench_topic,
     payload,
     size_option,
@@ -57,17 +56,7 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
     help="How long to measure.",
 )
 @size_option
-@click.option(
-    "--linger",
-    "linger_ms",
-    type=DurationType(),
-    default="0ms",
-    show_default=True,
-    metavar="DURATION",
-    help="How long a batch waits for more records.",
-)
-@batch_size_option
-@batch_options
+@batch_options(linger="0ms")
 @cluster_options
 def latency(cluster: Cluster, as_json: bool, topic: str, partitions: int, size: int, **options: Any) -> None:
     """Measure the time from the producer's call until a consumer receives the record, at a given rate.

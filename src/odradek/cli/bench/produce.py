@@ -13,7 +13,6 @@ from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.workload import (
     ProduceWorkload,
     batch_options,
-    batch_size_option,
     bench_topic,
     check_plaintext,
     payload,
@@ -25,7 +24,6 @@ from odradek.cli.bench.workload import (
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.parameter_types import POSITIVE, RECORD_COUNT
-from odradek.cli.framework.times import DurationType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
@@ -59,17 +57,7 @@ SETTLE_S = 10.0
     help="Records to write. Default: a million, unless --duration is given.",
 )
 @size_option
-@batch_size_option
-@click.option(
-    "--linger",
-    "linger_ms",
-    type=DurationType(),
-    default="5ms",
-    show_default=True,
-    metavar="DURATION",
-    help="Time that a batch waits for more records.",
-)
-@batch_options
+@batch_options(linger="5ms")
 @click.option("--rate", type=POSITIVE, metavar="N", help="Records per second. Default: no limit.")
 @run_options
 @click.option(

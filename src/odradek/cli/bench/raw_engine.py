@@ -12,18 +12,18 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
+from odradek.admin.errors import check
 from odradek.cli.bench.results import Result, Tick
 from odradek.conventions.failures import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.compression import Compression
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import encode_request_frame
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from odradek.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from odradek.admin.cluster import TopicDescription
     from odradek.admin.records.record_reader import PartitionRange
@@ -111,16 +111,19 @@ class RawConnection:
                 self._received.extend(bytes(needed - len(self._received)))
 
 
-def by_leader(description: TopicDescription, partitions: Sequence[int]) -> dict[tuple[str, int], list[int]]:
-    """Partitions by the address of their leader."""
-    leaders = {partition.id: partition.leader for partition in description.partitions}
-    found: dict[tuple[str, int], list[int]] = {}
-    for index in partitions:
-        leader = leaders[index]
-        if leader is None:
-            raise Failure(f"topic {description.name}, partition {index} has no leader")
-        found.setdefault((leader.host, leader.port), []).append(index)
-    return found
+def spread(
+    description: TopicDescription, partitions: Collection[int], connections: int
+) -> Iterator[tuple[str, int, list[int]]]:
+    """Yields host, port and partitions of each connection: at most `connections` to each leader."""
+    led: dict[tuple[str, int], list[int]] = {}
+    for partition in description.partitions:
+        if partition.id in partitions:
+            if partition.leader is None:
+                raise Failure(f"topic {description.name}, partition {partition.id} has no leader")
+            led.setdefault((partition.leader.host, partition.leader.port), []).append(partition.id)
+    for (host, port), ids in led.items():
+        for first in range(min(connections, len(ids))):
+            yield host, port, ids[first::connections]
 
 
 class ProduceConnection(RawConnection):
@@ -145,15 +148,16 @@ def batch_of(workload: ProduceWorkload) -> tuple[bytes, int]:
 def open_connections(description: TopicDescription, workload: ProduceWorkload, batch: bytes) -> list[ProduceConnection]:
     """Open `connections` to each leader, and distribute its partitions among them."""
     connections = []
-    for (host, port), partitions in by_leader(description, [each.id for each in description.partitions]).items():
-        for first in range(min(workload.connections, len(partitions))):
-            connection = ProduceConnection(host, port)
-            for index in partitions[first :: workload.connections]:
-                data = PartitionProduceData(index=index, records=memoryview(batch))
-                topics = [TopicProduceData(name=description.name, partition_data=[data])]
-                request = ProduceRequest(acks=ACKS[workload.acks], timeout_ms=30_000, topic_data=topics)
-                connection.frames.append(encode_request_frame(request, PRODUCE_VERSION, CLIENT_ID))
-            connections.append(connection)
+    for host, port, partitions in spread(
+        description, {each.id for each in description.partitions}, workload.connections
+    ):
+        connection = ProduceConnection(host, port)
+        for index in partitions:
+            data = PartitionProduceData(index=index, records=memoryview(batch))
+            topics = [TopicProduceData(name=description.name, partition_data=[data])]
+            request = ProduceRequest(acks=ACKS[workload.acks], timeout_ms=30_000, topic_data=topics)
+            connection.frames.append(encode_request_frame(request, PRODUCE_VERSION, CLIENT_ID))
+        connections.append(connection)
     return connections
 
 
@@ -223,10 +227,8 @@ class RawProducer:
 
 def check_response(response: memoryview) -> None:
     for topic in ProduceResponse.decode(response, RESPONSE_HEADER_BYTES, PRODUCE_VERSION).responses:
-        for partition in topic.partition_responses:
-            if partition.error_code:
-                name = ErrorCode(partition.error_code).name
-                raise Failure(f"{topic.name}, partition {partition.index}: {partition.error_message or name} ({name})")
+        for each in topic.partition_responses:
+            check(each.error_code, each.error_message, f"{topic.name}, partition {each.index}")
 
 
 def produce_raw(
@@ -251,14 +253,12 @@ def produce_raw(
 class FetchConnection(RawConnection):
     """One connection with its partitions, their next offsets and their ends. One fetch is in flight."""
 
-    def __init__(
-        self, host: str, port: int, topic: str, fetch_size: int, offsets: dict[int, int], ends: Mapping[int, int]
-    ) -> None:
+    def __init__(self, host: str, port: int, topic: str, fetch_size: int, ranges: Sequence[PartitionRange]) -> None:
         super().__init__(host, port)
         self.topic = topic
         self.fetch_size = fetch_size
-        self.offsets = offsets
-        self.ends = ends
+        self.offsets = {each.partition: each.start_offset for each in ranges}
+        self.ends = {each.partition: each.end_offset for each in ranges}
         self.records = 0
         self.size_bytes = 0
 
@@ -270,22 +270,21 @@ class FetchConnection(RawConnection):
         ]
         first = next(iter(self.offsets))
         self.offsets[first] = self.offsets.pop(first)
-        request = FetchRequest(
-            max_wait_ms=MAX_WAIT_MS,
-            min_bytes=1,
-            max_bytes=MAX_BYTES,
-            topics=[FetchTopic(topic=self.topic, partitions=partitions)],
-        )
+        topics = [FetchTopic(topic=self.topic, partitions=partitions)]
+        request = FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=MAX_BYTES, topics=topics)
         self.send(encode_request_frame(request, FETCH_VERSION, CLIENT_ID))
 
-    def take(self, frame: memoryview) -> None:
-        response = FetchResponse.decode(frame, RESPONSE_HEADER_BYTES, FETCH_VERSION)
-        check(response.error_code, self.topic)
-        for topic in response.responses:
-            for partition in topic.partitions:
-                check(partition.error_code, f"{self.topic}, partition {partition.partition_index}")
+    def serve(self) -> None:
+        """Take the response if it is complete, and send the next fetch until every partition is at its end."""
+        for frame in self.responses():
+            response = FetchResponse.decode(frame, RESPONSE_HEADER_BYTES, FETCH_VERSION)
+            check(response.error_code, None, self.topic)
+            for partition in (each for topic in response.responses for each in topic.partitions):
+                check(partition.error_code, None, f"{self.topic}, partition {partition.partition_index}")
                 if partition.records is not None:
                     self._count(partition.partition_index, cast("memoryview", partition.records))
+            if self.offsets:
+                self.send_fetch()
 
     def _count(self, partition: int, records: memoryview) -> None:
         """Count the complete batches of a response by their headers. An incomplete last batch is fetched again."""
@@ -304,11 +303,6 @@ class FetchConnection(RawConnection):
             del self.offsets[partition]
 
 
-def check(error_code: int, subject: str) -> None:
-    if error_code:
-        raise Failure(f"{subject}: {ErrorCode(error_code).name}")
-
-
 def consume_raw(
     description: TopicDescription,
     *,
@@ -320,19 +314,10 @@ def consume_raw(
     tick: Tick,
 ) -> Result:
     """Whole batches are counted, so that slightly more records than asked for may be read."""
-    offsets = {each.partition: each.start_offset for each in ranges}
-    ends = {each.partition: each.end_offset for each in ranges}
+    by_partition = {each.partition: each for each in ranges}
     connections = [
-        FetchConnection(
-            host,
-            port,
-            description.name,
-            fetch_size,
-            {each: offsets[each] for each in led[first::connection_count]},
-            ends,
-        )
-        for (host, port), led in by_leader(description, list(offsets)).items()
-        for first in range(min(connection_count, len(led)))
+        FetchConnection(host, port, description.name, fetch_size, [by_partition[each] for each in partitions])
+        for host, port, partitions in spread(description, by_partition.keys(), connection_count)
     ]
     began_at = time.perf_counter()
     count = 0
@@ -348,7 +333,9 @@ def consume_raw(
                 if not events:
                     raise Failure(f"the broker has not answered for {STALL_S:.0f} s")
                 for key, _mask in events:
-                    serve(key.data, selector)
+                    key.data.serve()
+                    if not key.data.offsets:
+                        selector.unregister(key.fileobj)
                 count = sum(connection.records for connection in connections)
                 tick(count)
         seconds = time.perf_counter() - began_at
@@ -356,12 +343,3 @@ def consume_raw(
         for connection in connections:
             connection.close()
     return Result("consume", "raw", count, sum(c.size_bytes for c in connections), seconds)
-
-
-def serve(connection: FetchConnection, selector: selectors.BaseSelector) -> None:
-    for response in connection.responses():
-        connection.take(response)
-        if connection.offsets:
-            connection.send_fetch()
-        else:
-            selector.unregister(connection)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from odradek.cli.client.name_completion import complete_topics
+from odradek.cli.client.options import acks_option, compression_option
+from odradek.cli.framework.options import with_options
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import PARTITION_COUNT, SIZE_BYTES, TOPIC_NAME, VALUE_SIZE_BYTES
 from odradek.cli.framework.times import DurationType
@@ -19,9 +19,9 @@ from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
-    from odradek.admin.cluster import Cluster, TopicDescription
+    from collections.abc import Callable
 
-F = TypeVar("F", bound=Callable[..., Any])
+    from odradek.admin.cluster import Cluster, TopicDescription
 
 BENCH_TOPIC = "odradek-bench"
 PAYLOAD_WORDS = 100_000  # a larger value repeats the text
@@ -37,19 +37,9 @@ size_option = click.option(
 batch_size_option = click.option(
     "--batch-size", type=SIZE_BYTES, default=1_000_000, show_default=True, metavar="BYTES", help="Largest batch."
 )
-BATCH_OPTIONS = (
-    click.option(
-        "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True,
-        help="Replicas to wait for: none, the leader, or all in-sync replicas.",
-    ),
-    click.option(
-        "--compression", "-z", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none",
-        show_default=True, help="Compression of the batches.",
-    ),
-    click.option(
-        "--partitions", "-p", type=PARTITION_COUNT, default=6, show_default=True, metavar="N",
-        help="Partitions of the topic if it has to be created.",
-    ),
+partitions_option = click.option(
+    "--partitions", "-p", type=PARTITION_COUNT, default=6, show_default=True, metavar="N",
+    help="Partitions of the topic if it has to be created.",
 )  # fmt: skip
 RUN_OPTIONS = (
     click.option(
@@ -67,12 +57,18 @@ RUN_OPTIONS = (
 )  # fmt: skip
 
 
-def batch_options(function: F) -> F:
-    return functools.reduce(lambda decorated, option: option(decorated), reversed(BATCH_OPTIONS), function)
+def batch_options(linger: str) -> Callable[[Any], Any]:
+    """The options that say how records become batches; `linger` is the default of `--linger`."""
+    linger_option = click.option(
+        "--linger", "linger_ms", type=DurationType(), default=linger, show_default=True, metavar="DURATION",
+        help="How long a batch waits for more records.",
+    )  # fmt: skip
+    options = (batch_size_option, linger_option, acks_option, compression_option, partitions_option)
+    return lambda function: with_options(function, *options)
 
 
-def run_options(function: F) -> F:
-    return functools.reduce(lambda decorated, option: option(decorated), reversed(RUN_OPTIONS), function)
+def run_options(function: Any) -> Any:
+    return with_options(function, *RUN_OPTIONS)
 
 
 def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
@@ -132,9 +128,8 @@ class ProduceWorkload:
     in_flight: int = 5
 
     def is_over(self, sent: int, seconds: float) -> bool:
-        if self.records is not None and sent >= self.records:
-            return True
-        return self.duration_ms is not None and seconds * 1000 >= self.duration_ms
+        has_all = self.records is not None and sent >= self.records
+        return has_all or (self.duration_ms is not None and seconds * 1000 >= self.duration_ms)
 
     def chunk_records(self, most: int) -> int:
         """Number of records to produce at once: at a low rate, those of one millisecond."""

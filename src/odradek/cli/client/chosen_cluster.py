@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from click.core import ParameterSource
 
-from odradek.cli.client.profile_option import PROFILE
-
 if TYPE_CHECKING:
     import click
 
@@ -15,7 +13,14 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 NAMING_A_CLUSTER = ("bootstrap_server", "secure", "command_config")
+PROFILE = "odradek.connection_profile"  # of the main command, in the context's meta
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+
+def remember_profile(context: click.Context, _parameter: click.Parameter, name: str | None) -> None:
+    """`odradek --profile NAME`, for the commands below it."""
+    if name is not None:
+        context.meta[PROFILE] = name
 
 
 def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluster:

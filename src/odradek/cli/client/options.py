@@ -83,6 +83,14 @@ def connection_options(function: F) -> F:
     )(decorated)
 
 
+acks_option = click.option(
+    "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True,
+    help="Replicas to wait for: none, the leader, or all in-sync replicas.",
+)  # fmt: skip
+compression_option = click.option(
+    "--compression", "-z", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none",
+    show_default=True, help="Compression of the batches.",
+)  # fmt: skip
 topic_argument = click.argument("topic", metavar="TOPIC", type=TOPIC_NAME, shell_complete=complete_topics)
 topics_argument = click.argument(
     "names", metavar="NAME...", nargs=-1, required=True, type=TOPIC_NAME, shell_complete=complete_topics

@@ -13,7 +13,7 @@ import click
 from confluent_kafka import KafkaException
 
 from odradek.admin.settings import Kind, read_settings
-from odradek.cli.client.options import cluster_options, topic_argument
+from odradek.cli.client.options import acks_option, cluster_options, compression_option, topic_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.output import note, print_json, say, shows_progress
 from odradek.cli.framework.parameter_types import BYTES, HEADER, PARTITION
@@ -249,21 +249,8 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
     metavar="TIME",
     help="Timestamp: ISO, epoch ms, or -1h. Default: now.",
 )
-@click.option(
-    "--acks",
-    type=click.Choice(["0", "1", "all"]),
-    default="all",
-    show_default=True,
-    help="Replicas to wait for: none, the leader, or all in-sync replicas.",
-)
-@click.option(
-    "--compression",
-    "-z",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
-    default="none",
-    show_default=True,
-    help="Compression of the batches.",
-)
+@acks_option
+@compression_option
 @click.option("--idempotent", is_flag=True, help="Write no duplicates when a request is retried (enable.idempotence).")
 @cluster_options
 def produce(

@@ -1,5 +1,5 @@
-"""`odradek secure init`: a CA, certificates of a broker, an admin and a client, and the properties that use them; and
-`odradek secure user`: a certificate for another user."""
+"""`odradek secure`: a CA, certificates of a broker, an admin, a client and further users, and properties that use
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.admin.profiles import CLIENT_FILE, SERVERS, read_kafka_file
-from odradek.cli.framework.commands import command
+from odradek.cli.framework.commands import group
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
@@ -21,7 +21,7 @@ from odradek.conventions.private_files import make_private_directory, write_priv
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.cli.secure.authority import CertificateAuthority
+    from odradek.cli.certificate_authority import CertificateAuthority
 
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -29,14 +29,26 @@ ADMIN, CLIENT, BROKER = "admin", "client", "broker"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-@command(
+@group(
+    examples=[
+        ("make them, and start a broker that uses them", "odradek secure init certs"),
+        ("", "odradek broker --secure certs"),
+        ("a client with the same flag", "odradek topic list --secure certs"),
+    ],
+)
+def secure() -> None:
+    """Make certificates and an admin user for development."""
+
+
+@secure.command(
+    short_help="Make a CA, certificates and client configurations.",
     examples=[
         ("for a broker on 127.0.0.1:9092", "odradek secure init certs"),
         ("then run it, and use it", "odradek broker --secure certs"),
         ("", "odradek topic create pump --secure certs"),
         ("with users and passwords instead of certificates of clients", "odradek secure init certs --sasl"),
         ("for another address, by which clients reach the broker", "odradek secure init certs --address kafka-1:9093"),
-    ]
+    ],
 )
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
 @click.option(
@@ -76,8 +88,8 @@ def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, a
     say(f"Other clients: {directory}/client.properties (Java, Kafka's tools), {directory}/librdkafka.properties.")
 
 
-@command(
-    "user",
+@secure.command(
+    short_help="Make a certificate for another user.",
     examples=[
         ("make alice.pem and alice.properties", "odradek secure user certs alice"),
         ("as alice", "odradek topic list --command-config certs/alice.properties"),
@@ -112,7 +124,7 @@ def user(directory: str, name: str, as_json: bool) -> None:
 
 def _authority_class() -> type[CertificateAuthority]:
     try:
-        from odradek.cli.secure.authority import CertificateAuthority
+        from odradek.cli.certificate_authority import CertificateAuthority
     except ImportError:
         raise Failure("making certificates needs `pip install 'odradek[security]'`") from None
     return CertificateAuthority

@@ -1,4 +1,4 @@
-"""`odradek metadata migrate`: a single broker becomes the first broker of a cluster, with its logs where they are."""
+"""`odradek metadata`: a single broker becomes the first broker of a cluster, with its logs where they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.framework.commands import command
+from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.options import format_option, properties_argument
 from odradek.cli.framework.output import print_json, say
@@ -20,12 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@command(
+@group(
+    examples=[
+        (
+            "make a single broker the first broker of a cluster",
+            "odradek metadata migrate server.properties --to 127.0.0.1:2181/odradek",
+        )
+    ]
+)
+def metadata() -> None:
+    """Move the metadata of a broker on this machine."""
+
+
+@metadata.command(
+    short_help="Move a single broker's metadata into a cluster's ZooKeeper.",
     examples=[
         ("the broker of a properties file", "odradek metadata migrate server.properties --to zk:2181/odradek"),
         ("a broker without a file", "odradek metadata migrate --to zk:2181 --override log.dirs=data"),
         ("what would be moved", "odradek metadata migrate server.properties --to zk:2181/odradek --dry-run"),
-    ]
+    ],
 )
 @properties_argument
 @click.option(

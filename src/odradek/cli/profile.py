@@ -1,4 +1,4 @@
-"""`odradek profile add`, `list`, `show`, `use` and `remove`."""
+"""`odradek profile`: keep addresses and credentials of clusters under names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from odradek.admin.profiles import (
 )
 from odradek.cli.client.chosen_cluster import chosen_cluster
 from odradek.cli.client.options import connection_options
-from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
@@ -31,6 +31,21 @@ if TYPE_CHECKING:
 SERVERS = "bootstrap.servers"
 
 
+@group(
+    examples=[
+        ("keep what a file has, and use it", "odradek profile add prod --command-config client.properties"),
+        ("", "odradek --profile prod topic list"),
+    ],
+)
+def profile() -> None:
+    """Store addresses and credentials of clusters under names.
+
+    Profiles are files in the user's configuration directory that only the user can read. Every command that connects
+    to a cluster takes --profile NAME, before or after the command, or ODRADEK_PROFILE. `odradek profile use NAME` makes
+    a profile the default.
+    """
+
+
 def complete_profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
@@ -40,7 +55,7 @@ def complete_profiles(_context: click.Context, _parameter: click.Parameter, inco
 name_argument = click.argument("name", metavar="NAME", type=TEXT, shell_complete=complete_profiles)
 
 
-@command(
+@profile.command(
     examples=[
         ("what a file of Kafka's tools has", "odradek profile add prod --command-config client.properties"),
         ("an address alone", "odradek profile add test -b kafka-1:9092"),
@@ -63,7 +78,7 @@ def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
         say(f"profile {name} is stored in {path}; use it with `odradek --profile {name} topic list`")
 
 
-@command("list", examples=[("all profiles and their addresses", "odradek profile list")])
+@profile.command("list", examples=[("all profiles and their addresses", "odradek profile list")])
 @format_option
 def list_profiles(as_json: bool) -> None:
     """List the profiles."""
@@ -90,7 +105,7 @@ def list_profiles(as_json: bool) -> None:
         say(f"no profiles in {profile_directory()}; `odradek profile add NAME` makes one")
 
 
-@command(examples=[("the properties of a profile", "odradek profile show prod")])
+@profile.command(examples=[("the properties of a profile", "odradek profile show prod")])
 @name_argument
 @format_option
 def show(name: str, as_json: bool) -> None:
@@ -102,7 +117,7 @@ def show(name: str, as_json: bool) -> None:
         print_columns(["PROPERTY", "VALUE"], list(shown.items()))
 
 
-@command(
+@profile.command(
     examples=[
         ("all following commands are for this cluster", "odradek profile use prod"),
         ("they are for the default address again", "odradek profile use --none"),
@@ -128,7 +143,7 @@ def use(name: str | None, is_none: bool, as_json: bool) -> None:
         say("no profile is the default" if name is None else f"profile {name} is the default")
 
 
-@command(examples=[("forget a cluster", "odradek profile remove test")])
+@profile.command(examples=[("forget a cluster", "odradek profile remove test")])
 @name_argument
 @format_option
 def remove(name: str, as_json: bool) -> None:

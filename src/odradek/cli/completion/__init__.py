@@ -1,1 +1,0 @@
-"""`odradek completion`, and the names that a shell completes."""
