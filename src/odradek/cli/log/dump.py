@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -97,11 +98,15 @@ def dump_file(path: str, wanted: Dump) -> None:
         for row in rows:
             print_json({**row, "file": path})
         return
-    say(f"{strong(path)}  {kind} · {len(rows):,} {'entry' if len(rows) == 1 else 'entries'}")
+    say(f"{strong(path)}  {kind} · {entries_text(rows)}")
     if rows:
         names = [name for name in rows[0] if name != "kind"]
         titles = [name.upper().replace("_", " ") for name in names]
         print_columns(titles, [[row[name] for name in names] for row in rows], indent="  ")
+
+
+def entries_text(rows: Sequence[Row]) -> str:
+    return f"{len(rows):,} {'entry' if len(rows) == 1 else 'entries'}"
 
 
 def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
@@ -127,11 +132,11 @@ def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
 
 
 def dump_segment(path: str, wanted: Dump) -> None:
-    base_offset_of(path)
+    base_offset = base_offset_of(path)
     with mapped(path) as data:
         summary = summarise(data, verify=wanted.verify)
         if wanted.as_json:
-            print_json({"kind": "segment", "file": path, **summary_row(path, summary)})
+            print_json({"kind": "segment", "file": path, "base_offset": base_offset, **summary_row(summary)})
         else:
             say(f"{strong(path)}  {summary_text(summary)}")
         batches = (item for item in scan_segment(data, verify=False) if not isinstance(item, TornTail))
@@ -144,22 +149,11 @@ def dump_segment(path: str, wanted: Dump) -> None:
             for item in batches:
                 print_batch_line(item)
                 print_records(list(record_rows(path, data, item, wanted)), with_values=wanted.show_values)
-        else:
-            print_in_chunks(batches)
+        else:  # in groups: the widths of columns are computed for each, because a segment may have millions of batches
+            while group := list(itertools.islice(batches, BATCHES_AT_ONCE)):
+                print_batches(group)
     for problem in summary.problems:
         wanted.report(path, problem)
-
-
-def print_in_chunks(batches: Iterator[BatchAt]) -> None:
-    """Print batches in groups: the widths of columns are computed per group, because a segment may have millions."""
-    chunk: list[BatchAt] = []
-    for item in batches:
-        chunk.append(item)
-        if len(chunk) == BATCHES_AT_ONCE:
-            print_batches(chunk)
-            chunk = []
-    if chunk:
-        print_batches(chunk)
 
 
 def record_rows(path: str, data: memoryview, item: BatchAt, wanted: Dump) -> Iterator[dict[str, Any]]:
@@ -186,33 +180,32 @@ def dump_directory(path: str, wanted: Dump) -> None:
     for segment in segments:
         with mapped(segment) as data:
             summaries[segment] = summarise(data, verify=wanted.verify)
-    say(f"{strong(path)}  {directory_text(list(summaries.values()))}")
+    records, size_bytes = (
+        sum(getattr(each, name) for each in summaries.values()) for name in ("records", "size_bytes")
+    )
+    facts = [count_text(len(segments), "segment"), count_text(records, "record"), size_text(size_bytes)]
+    say(f"{strong(path)}  {' · '.join(facts)}")
     print_segments(summaries)
     for segment, summary in summaries.items():
         for problem in summary.problems:
             wanted.report(segment, problem)
-    counts = []
-    for other in others:
-        kind, rows = read_side_file(other, wanted)
-        counts.append((os.path.basename(other), kind, len(rows)))
+    contents = [read_side_file(other, wanted) for other in others]
     say()
-    width = max((len(name) for name, _kind, _count in counts), default=0)
-    for name, kind, count in counts:
-        entries = f"{kind}, {count:,} {'entry' if count == 1 else 'entries'}"
-        say(f"  {name.ljust(width)}  {faint(entries)}")
+    width = max((len(os.path.basename(other)) for other in others), default=0)
+    for other, (kind, rows) in zip(others, contents, strict=True):
+        say(f"  {os.path.basename(other).ljust(width)}  {faint(f'{kind}, {entries_text(rows)}')}")
 
 
-def summary_row(path: str, summary: SegmentSummary) -> dict[str, Any]:
+def summary_row(summary: SegmentSummary) -> dict[str, Any]:
     return {
-        "base_offset": base_offset_of(path),
         "first_offset": summary.first_offset,
         "last_offset": summary.last_offset,
         "batches": summary.batches,
         "records": summary.records,
         "size_bytes": summary.size_bytes,
         "codecs": dict(summary.codecs),
-        "min_time": None if summary.min_timestamp_ms is None else iso_text(summary.min_timestamp_ms),
-        "max_time": None if summary.max_timestamp_ms is None else iso_text(summary.max_timestamp_ms),
+        "min_time": summary.min_time,
+        "max_time": summary.max_time,
     }
 
 
@@ -225,15 +218,11 @@ def summary_text(summary: SegmentSummary) -> str:
             f"{summary.batches:,} batch{'' if summary.batches == 1 else 'es'}",
             " ".join(f"{codec}×{count}" for codec, count in summary.codecs.items()),
         ]
-    if summary.min_timestamp_ms is not None and summary.max_timestamp_ms is not None:
-        facts.append(f"{iso_text(summary.min_timestamp_ms)} to {iso_text(summary.max_timestamp_ms)}")
-    return " · ".join(facts if summary.batches else [*facts, "no batches"])
-
-
-def directory_text(summaries: Sequence[SegmentSummary]) -> str:
-    records = sum(summary.records for summary in summaries)
-    size_bytes = sum(summary.size_bytes for summary in summaries)
-    return f"{count_text(len(summaries), 'segment')} · {count_text(records, 'record')} · {size_text(size_bytes)}"
+    else:
+        facts.append("no batches")
+    if summary.min_time is not None:
+        facts.append(f"{summary.min_time} to {summary.max_time}")
+    return " · ".join(facts)
 
 
 def print_segments(summaries: Mapping[str, SegmentSummary]) -> None:
@@ -247,8 +236,8 @@ def print_segments(summaries: Mapping[str, SegmentSummary]) -> None:
             summary.records,
             size_text(summary.size_bytes),
             ",".join(summary.codecs) or "–",
-            "–" if summary.min_timestamp_ms is None else iso_text(summary.min_timestamp_ms),
-            "–" if summary.max_timestamp_ms is None else iso_text(summary.max_timestamp_ms),
+            summary.min_time or "–",
+            summary.max_time or "–",
         )
         for path, summary in summaries.items()
     ]
@@ -280,21 +269,12 @@ def batch_row(item: BatchAt) -> dict[str, Any]:
 
 def print_batches(items: Sequence[BatchAt]) -> None:
     titles = ["POSITION", "FIRST", "LAST", "RECORDS", "BYTES", "CODEC", "EPOCH", "MAX TIMESTAMP", "PRODUCER", "FLAGS"]
-    rows = [
-        (
-            item.position,
-            item.header.base_offset,
-            item.header.last_offset,
-            item.header.record_count,
-            item.header.size_bytes,
-            codec_name(item.header),
-            item.header.partition_leader_epoch,
-            iso_text(item.header.max_timestamp),
-            producer_text(item),
-            ", ".join(flags_of(item)),
-        )
-        for item in items
-    ]
+    fields = ("position", "base_offset", "last_offset", "records", "size_bytes", "codec", "leader_epoch")
+    rows = []
+    for item in items:
+        row = batch_row(item)
+        last = (iso_text(item.header.max_timestamp), producer_text(item), ", ".join(flags_of(item)))
+        rows.append([*(row[name] for name in fields), *last])
     print_columns(titles, rows, indent="  ")
 
 
@@ -347,13 +327,11 @@ def flags_of(item: BatchAt) -> list[str]:
 
 
 def print_records(rows: Sequence[dict[str, Any]], *, with_values: bool) -> None:
-    titles = ["OFFSET", "TIMESTAMP", "KEY BYTES", "VALUE BYTES"]
-    cells: list[list[object]] = [
-        [row["offset"], row["time"], row["key_size_bytes"], row["value_size_bytes"]] for row in rows
-    ]
-    if with_values:
-        titles += ["KEY", "VALUE", "HEADERS"]
-        for row, cell in zip(rows, cells, strict=True):
+    titles = ["OFFSET", "TIMESTAMP", "KEY BYTES", "VALUE BYTES", *(["KEY", "VALUE", "HEADERS"] if with_values else [])]
+    cells: list[list[object]] = []
+    for row in rows:
+        cells.append([row["offset"], row["time"], row["key_size_bytes"], row["value_size_bytes"]])
+        if with_values:
             headers = ",".join(f"{header['key']}={header['value']}" for header in row["headers"])
-            cell += [one_line(row["key"]), one_line(row["value"]), one_line(headers)]
+            cells[-1] += [one_line(row["key"]), one_line(row["value"]), one_line(headers)]
     print_columns(titles, cells, indent="    ")

@@ -115,6 +115,14 @@ class SegmentSummary:
     codecs: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def min_time(self) -> str | None:
+        return None if self.min_timestamp_ms is None else iso_text(self.min_timestamp_ms)
+
+    @property
+    def max_time(self) -> str | None:
+        return None if self.max_timestamp_ms is None else iso_text(self.max_timestamp_ms)
+
     def add(self, item: BatchAt | TornTail) -> None:
         if item.problem is not None:
             self.problems.append(f"position {item.position}: {item.problem}")
@@ -193,15 +201,9 @@ def time_index_rows(path: str, data: bytes) -> Iterator[Row]:
 
 
 def transaction_index_rows(_path: str, data: bytes) -> Iterator[Row]:
-    for entry in _ABORTED_ENTRY.iter_unpack(data[: len(data) // _ABORTED_ENTRY.size * _ABORTED_ENTRY.size]):
-        _version, producer_id, first_offset, last_offset, last_stable_offset = entry
-        yield {
-            "kind": "aborted_transaction",
-            "producer_id": producer_id,
-            "first_offset": first_offset,
-            "last_offset": last_offset,
-            "last_stable_offset": last_stable_offset,
-        }
+    names = ("producer_id", "first_offset", "last_offset", "last_stable_offset")
+    for _version, *values in _ABORTED_ENTRY.iter_unpack(data[: len(data) // _ABORTED_ENTRY.size * _ABORTED_ENTRY.size]):
+        yield {"kind": "aborted_transaction", **dict(zip(names, values, strict=True))}
 
 
 def snapshot_rows(path: str, data: bytes) -> Iterator[Row]:
@@ -230,30 +232,24 @@ def snapshot_rows(path: str, data: bytes) -> Iterator[Row]:
 
 
 def leader_epoch_rows(path: str, data: bytes) -> Iterator[Row]:
-    for row in _checkpoint_rows(path, data, {"leader_epoch": int, "start_offset": int}):
-        yield {"kind": "leader_epoch", **row}
+    return _checkpoint_rows(path, data, "leader_epoch", {"leader_epoch": int, "start_offset": int})
 
 
 def offset_checkpoint_rows(path: str, data: bytes) -> Iterator[Row]:
-    for row in _checkpoint_rows(path, data, {"topic": str, "partition": int, "offset": int}):
-        if row.get("topic") != CHECKSUM_NAME:
-            yield {"kind": "checkpoint", **row}
+    rows = _checkpoint_rows(path, data, "checkpoint", {"topic": str, "partition": int, "offset": int})
+    return (row for row in rows if row.get("topic") != CHECKSUM_NAME)
 
 
-def _checkpoint_rows(path: str, data: bytes, columns: Mapping[str, type[int] | type[str]]) -> Iterator[Row]:
+def _checkpoint_rows(path: str, data: bytes, kind: str, columns: Mapping[str, type[int] | type[str]]) -> Iterator[Row]:
     """Kafka's checkpoint files: a version, a count, then as many lines. A malformed line is reported as a problem."""
     lines = data.decode(errors="replace").splitlines()
     entries = [line.split() for line in lines[2:]]
-    if (
-        len(lines) < 2
-        or lines[0] != "0"
-        or lines[1] != str(len(entries))
-        or any(len(e) != len(columns) for e in entries)
-    ):
+    if lines[:2] != ["0", str(len(entries))] or any(len(entry) != len(columns) for entry in entries):
         raise Failure(f"{path}: not a checkpoint file of version 0")
     for number, entry in enumerate(entries, start=3):
         try:
-            yield {name: kind(text) for (name, kind), text in zip(columns.items(), entry, strict=True)}
+            values = [read(text) for read, text in zip(columns.values(), entry, strict=True)]
+            yield {"kind": kind, **dict(zip(columns, values, strict=True))}
         except ValueError:
             yield {"kind": "problem", "problem": f"line {number}: {' '.join(entry)!r} is not {' '.join(columns)}"}
 
