@@ -1,4 +1,5 @@
-"""Reads client telemetry from all brokers (DescribeClientTelemetry, an API of Odradek's own)."""
+"""The metrics that clients push: reads them from all brokers (DescribeClientTelemetry, an API of Odradek's own), and
+reads and changes the subscriptions that ask clients for them."""
 
 from __future__ import annotations
 
@@ -9,17 +10,34 @@ from uuid import UUID
 from odradek.admin.broker_metrics import listed_apis
 from odradek.admin.broker_requests import BrokerRequests, live
 from odradek.admin.errors import NoAnswer, check
+from odradek.admin.settings import Operation
 from odradek.conventions.failures import Failure
 from odradek.protocol.messages.describe_client_telemetry import (
     DescribeClientTelemetryRequest,
     DescribeClientTelemetryResponse,
     TelemetryInstance,
 )
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.admin.cluster import Cluster
 
 ID_BYTES = 16
+CLIENT_METRICS = 16  # the code of subscriptions among resources with settings
+SUBSCRIPTION_SETTINGS = ("interval.ms", "metrics", "match")
 
 
 class FoundInstance(NamedTuple):
@@ -62,3 +80,31 @@ def read_instances(cluster: Cluster, wanted: UUID | None = None) -> tuple[list[F
         check(answer.error_code, answer.error_message, f"client telemetry of broker {broker.broker_id}")
         found += [FoundInstance(answer.broker_id, each) for each in answer.instances]
     return found, missing
+
+
+def read_subscriptions(cluster: Cluster) -> dict[str, dict[str, str]]:
+    """The settings of each subscription, by name."""
+    requests = BrokerRequests(cluster)
+    listed = requests.ask_any(ListConfigResourcesRequest(), ListConfigResourcesResponse, 0)
+    check(listed.error_code, None, "subscriptions")
+    resources = [
+        DescribeConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=None)
+        for name in sorted(each.resource_name for each in listed.config_resources)
+    ]
+    described = requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
+    found = {
+        result.resource_name: {each.name: each.value or "" for each in result.configs} for result in described.results
+    }
+    return {each.resource_name: found[each.resource_name] for each in resources}
+
+
+def alter_subscription(cluster: Cluster, name: str, settings: Mapping[str, str | None]) -> None:
+    """Change the settings of a subscription; None removes one. A subscription without settings does not exist."""
+    configs = [
+        AlterableConfig(name=key, config_operation=Operation.DELETE if value is None else Operation.SET, value=value)
+        for key, value in settings.items()
+    ]
+    resource = AlterConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    (result,) = BrokerRequests(cluster).ask_controller(request, IncrementalAlterConfigsResponse, 1).responses
+    check(result.error_code, result.error_message, f"subscription {name}")

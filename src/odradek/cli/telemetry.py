@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.errors import check
-from odradek.admin.telemetry import id_text, parse_id, read_instances
+from odradek.admin.telemetry import (
+    SUBSCRIPTION_SETTINGS,
+    alter_subscription,
+    id_text,
+    parse_id,
+    read_instances,
+    read_subscriptions,
+)
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.output import note_missing, print_columns, print_json, print_list, print_result, say, strong
@@ -18,29 +23,13 @@ from odradek.cli.framework.times import DurationType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
-from odradek.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from odradek.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.admin.cluster import Cluster
     from odradek.admin.telemetry import FoundInstance
-    from odradek.protocol.messages.describe_client_telemetry import TelemetryValue
+    from odradek.protocol.messages.describe_client_telemetry import TelemetryInstance, TelemetryValue
 
 KINDS = ("gauge", "sum", "histogram")
-CLIENT_METRICS = 16
-SETTINGS = ("interval.ms", "metrics", "match")
 
 
 @group(
@@ -78,20 +67,24 @@ def list_clients(cluster: Cluster, as_json: bool) -> None:
         ["INSTANCE", "CLIENT ID", "SOFTWARE", "ADDRESS", "BROKER", "PUSHES", "METRICS", "LAST PUSH"],
         [
             (
-                id_text(each.instance.instance_id),
-                each.instance.client_id or "",
-                f"{each.instance.software_name} {each.instance.software_version}",
-                f"{each.instance.host}:{each.instance.port}",
-                each.broker_id,
-                each.instance.pushes,
-                each.instance.series,
-                f"{age_text(max(now_ms - each.instance.last_push_ms, 0))} ago" if each.instance.pushes else "never",
+                id_text(each.instance_id),
+                each.client_id or "",
+                software_text(each),
+                f"{each.host}:{each.port}",
+                broker_id,
+                each.pushes,
+                each.series,
+                f"{age_text(max(now_ms - each.last_push_ms, 0))} ago" if each.pushes else "never",
             )
-            for each in found
+            for broker_id, each in found
         ],
         otherwise="no client has requested its subscription; clients do so some seconds after they have connected",
         as_json=as_json,
     )
+
+
+def software_text(instance: TelemetryInstance) -> str:
+    return f"{instance.software_name} {instance.software_version}"
 
 
 def as_object(found: FoundInstance) -> dict[str, Any]:
@@ -136,30 +129,22 @@ def describe(instance: str, name: str, cluster: Cluster, as_json: bool) -> None:
     if as_json:
         print_json({**as_object(latest), "values": [value_object(each) for each in values]})
         return
-    client = latest.instance
-    software = f"{client.software_name} {client.software_version}"
-    say(f"{strong(client.client_id or instance)}  {software}, broker {latest.broker_id}")
+    name_text = strong(latest.instance.client_id or instance)
+    say(f"{name_text}  {software_text(latest.instance)}, broker {latest.broker_id}")
     print_columns(
         ["METRIC", "VALUE", "KIND", "ATTRIBUTES"],
-        [(each.name, f"{each.value:g}", KINDS[each.kind], attributes_text(each)) for each in values],
+        [
+            (each.name, f"{each.value:g}", KINDS[each.kind], ", ".join(f"{a.name}={a.value}" for a in each.attributes))
+            for each in values
+        ],
     )
 
 
 def value_object(value: TelemetryValue) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "name": value.name,
-        "kind": KINDS[value.kind],
-        "value": value.value,
-        "attributes": {each.name: each.value for each in value.attributes},
-    }
-    return shown | ({"count": value.count} if KINDS[value.kind] == "histogram" else {})
-
-
-def attributes_text(value: TelemetryValue) -> str:
-    return ", ".join(f"{each.name}={each.value}" for each in value.attributes)
-
-
-SET, DELETE = 0, 1
+    kind = KINDS[value.kind]
+    attributes = {each.name: each.value for each in value.attributes}
+    shown: dict[str, Any] = {"name": value.name, "kind": kind, "value": value.value, "attributes": attributes}
+    return shown | ({"count": value.count} if kind == "histogram" else {})
 
 
 @client.command(
@@ -198,7 +183,7 @@ def subscribe(
 ) -> None:
     """Let clients push metrics. A subscription of the same name is replaced."""
     settings = {"metrics": metrics, "interval.ms": str(interval_ms), "match": ",".join(matches)}
-    alter(cluster, name, {key: value or None for key, value in settings.items()})
+    alter_subscription(cluster, name, {key: value or None for key, value in settings.items()})
     text = f"clients get the subscription {name} within 5 minutes; with the first one, when they connect again"
     print_result({"subscription": name, **settings}, text, as_json=as_json)
 
@@ -208,7 +193,7 @@ def subscribe(
 @cluster_options
 def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
     """Remove a subscription."""
-    alter(cluster, name, dict.fromkeys(SETTINGS))
+    alter_subscription(cluster, name, dict.fromkeys(SUBSCRIPTION_SETTINGS))
     print_result({"subscription": name, "removed": True}, f"removed the subscription {name}", as_json=as_json)
 
 
@@ -216,34 +201,11 @@ def unsubscribe(name: str, cluster: Cluster, as_json: bool) -> None:
 @cluster_options
 def subscriptions(cluster: Cluster, as_json: bool) -> None:
     """List the subscriptions."""
-    requests = BrokerRequests(cluster)
-    listed = requests.ask_any(ListConfigResourcesRequest(), ListConfigResourcesResponse, 0)
-    check(listed.error_code, None, "subscriptions")
-    names = sorted(each.resource_name for each in listed.config_resources)
-    resources = [
-        DescribeConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=None)
-        for name in names
-    ]
-    described = requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
-    found = {
-        result.resource_name: {each.name: each.value or "" for each in result.configs} for result in described.results
-    }
+    found = read_subscriptions(cluster)
     print_list(
-        [{"subscription": name, **found[name]} for name in names],
-        ["NAME", *map(str.upper, SETTINGS)],
-        [(name, *(found[name].get(each, "") for each in SETTINGS)) for name in names],
+        [{"subscription": name, **settings} for name, settings in found.items()],
+        ["NAME", *map(str.upper, SUBSCRIPTION_SETTINGS)],
+        [(name, *(settings.get(each, "") for each in SUBSCRIPTION_SETTINGS)) for name, settings in found.items()],
         otherwise="there are no subscriptions; `odradek client subscribe` adds one",
         as_json=as_json,
     )
-
-
-def alter(cluster: Cluster, name: str, settings: Mapping[str, str | None]) -> None:
-    """Set the settings of a subscription; None removes one. A subscription without settings does not exist."""
-    configs = [
-        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
-        for key, value in settings.items()
-    ]
-    resource = AlterConfigsResource(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=[resource])
-    (result,) = BrokerRequests(cluster).ask_controller(request, IncrementalAlterConfigsResponse, 1).responses
-    check(result.error_code, result.error_message, f"subscription {name}")
