@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,7 @@ from odradek.cli.client.name_completion import complete_groups, complete_topics,
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import with_options
+from odradek.cli.framework.options import repeatable_option, with_options
 from odradek.cli.framework.output import note, print_json, print_list, print_result, say
 from odradek.cli.framework.parameter_types import GROUP_NAME, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.figures import count_text
@@ -91,17 +92,11 @@ def resource_options(function: F) -> F:
 
     return with_options(  # type: ignore[no-any-return]  # a command keeps its type
         with_selection,
-        click.option(
-            "--topic", "topics", metavar="TOPIC", type=TOPIC_NAME, multiple=True, shell_complete=complete_topics,
-            help="A topic, or *. Repeatable.",
-        ),
-        click.option(
-            "--group", "groups", metavar="GROUP", type=GROUP_NAME, multiple=True, shell_complete=complete_groups,
-            help="A group, or *. Repeatable.",
-        ),
-        click.option(
-            "--transactional-id", "transactional_ids", metavar="ID", type=TRANSACTIONAL_ID, multiple=True,
-            shell_complete=complete_transactional_ids, help="A transactional id, or *. Repeatable.",
+        repeatable_option("--topic", "topics", "TOPIC", TOPIC_NAME, "A topic, or *.", shell_complete=complete_topics),
+        repeatable_option("--group", "groups", "GROUP", GROUP_NAME, "A group, or *.", shell_complete=complete_groups),
+        repeatable_option(
+            "--transactional-id", "transactional_ids", "ID", TRANSACTIONAL_ID, "A transactional id, or *.",
+            shell_complete=complete_transactional_ids,
         ),
         click.option("--cluster", "on_cluster", is_flag=True, help="The cluster itself."),
     )  # fmt: skip
@@ -120,6 +115,17 @@ def pattern_option(default: str, *choices: str, text: str) -> Callable[[F], F]:
     )
 
 
+def principal_option(name: str, parameter: str, text: str) -> Callable[[F], F]:
+    return repeatable_option(name, parameter, "TYPE:NAME", PRINCIPAL, text)
+
+
+def operation_option(text: str) -> Callable[[F], F]:
+    return repeatable_option("--operation", "operations", "OPERATION", OPERATION, text)
+
+
+wanted_principals = principal_option("--principal", "principals", "Only rules of this principal.")
+
+
 @acl.command(
     examples=[
         ("a producer", "odradek acl add --allow-principal User:alice --producer --topic orders"),
@@ -135,26 +141,17 @@ def pattern_option(default: str, *choices: str, text: str) -> Callable[[F], F]:
 @pattern_option(
     "literal", "literal", "prefixed", text="Whether the name is that of a resource, or the beginning of several names."
 )
-@click.option(
-    "--allow-principal", "allowed", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
-    help="Principal that is allowed, such as User:alice; User:* is every principal. Repeatable.",
-)  # fmt: skip
-@click.option(
-    "--deny-principal", "denied", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
-    help="Principal that is denied, whatever other rules allow. Repeatable.",
-)  # fmt: skip
-@click.option(
-    "--allow-host", "allowed_hosts", metavar="ADDRESS", type=TEXT, multiple=True,
-    help="Host from which it is allowed; every host by default. Repeatable.",
-)  # fmt: skip
-@click.option(
-    "--deny-host", "denied_hosts", metavar="ADDRESS", type=TEXT, multiple=True,
-    help="Host from which it is denied; every host by default. Repeatable.",
-)  # fmt: skip
-@click.option(
-    "--operation", "operations", metavar="OPERATION", type=OPERATION, multiple=True,
-    help=f"Operation: {', '.join(OPERATIONS)}. All by default. Repeatable.",
-)  # fmt: skip
+@principal_option(
+    "--allow-principal", "allowed", "Principal that is allowed, such as User:alice; User:* is every principal."
+)
+@principal_option("--deny-principal", "denied", "Principal that is denied, whatever other rules allow.")
+@repeatable_option(
+    "--allow-host", "allowed_hosts", "ADDRESS", TEXT, "Host from which it is allowed; every host by default."
+)
+@repeatable_option(
+    "--deny-host", "denied_hosts", "ADDRESS", TEXT, "Host from which it is denied; every host by default."
+)
+@operation_option(f"Operation: {', '.join(OPERATIONS)}. All by default.")
 @click.option(
     "--producer", is_flag=True, help="Write, Describe and Create on topics; Write and Describe on transactional ids."
 )
@@ -183,10 +180,7 @@ def add(
     problem = access.problem(selection) or unsupported_operation(access, selection)
     if problem is not None:
         raise click.UsageError(problem)
-    subjects = [
-        Subjects(allowed, allowed_hosts, Permission.ALLOW),
-        Subjects(denied, denied_hosts, Permission.DENY),
-    ]
+    subjects = [Subjects(allowed, allowed_hosts, Permission.ALLOW), Subjects(denied, denied_hosts, Permission.DENY)]
     rules = bindings(selection, access, subjects, pattern_type)
     create(cluster, rules)
     for rule in rules:
@@ -210,19 +204,18 @@ def add(
     "prefixed",
     text="`match` also lists the prefixes of a name and the wildcard; `any` the same name in every pattern.",
 )
-@click.option(
-    "--principal", "principals", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
-    help="Only rules of this principal. Repeatable.",
-)  # fmt: skip
+@wanted_principals
 @cluster_options
 def list_acls(
     *, selection: Selection, pattern_type: PatternType, principals: tuple[str, ...], cluster: Cluster, as_json: bool
 ) -> None:
     """List the rules of the cluster."""
-    wanted = filters(selection, pattern_type)
-    if principals:
-        wanted = [each._replace(principal=name) for each in wanted for name in principals]
-    print_rules(find(cluster, wanted), as_json=as_json)
+    print_rules(find(cluster, of_principals(filters(selection, pattern_type), principals)), as_json=as_json)
+
+
+def of_principals(wanted: list[AclFilter], principals: tuple[str, ...]) -> list[AclFilter]:
+    """The filters for the rules of these principals; of every principal if none is named."""
+    return [each._replace(principal=name) for each in wanted for name in principals or (None,)]
 
 
 def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
@@ -242,15 +235,9 @@ def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
 @pattern_option(
     "literal", "literal", "prefixed", "match", "any", text="Which patterns of the name; `match` includes the wildcard."
 )
-@click.option(
-    "--principal", "principals", metavar="TYPE:NAME", type=PRINCIPAL, multiple=True,
-    help="Only rules of this principal. Repeatable.",
-)  # fmt: skip
+@wanted_principals
 @click.option("--host", metavar="ADDRESS", type=TEXT, help="Only rules for this host.")
-@click.option(
-    "--operation", "operations", metavar="OPERATION", type=OPERATION, multiple=True,
-    help="Only rules for this operation. Repeatable.",
-)  # fmt: skip
+@operation_option("Only rules for this operation.")
 @click.option(
     "--permission", type=click.Choice(["allow", "deny"], case_sensitive=False), help="Only rules that allow, or deny."
 )
@@ -273,33 +260,22 @@ def remove(
     as_json: bool,
 ) -> None:
     """Remove rules. The rules that match are shown, and removed after confirmation."""
-    if not selection.resources:
-        pattern_type = PatternType.ANY  # all rules of the principals
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer)
     is_role = producer or consumer
     if not selection.resources and not principals:
         raise click.UsageError("name a resource (--topic, --group, --transactional-id, --cluster) or a --principal")
     if is_role and (problem := access.problem(selection)) is not None:
         raise click.UsageError(problem)
+    if not selection.resources:
+        pattern_type = PatternType.ANY  # all rules of the principals
     if is_role:
-        wanted = [
-            AclFilter(kind, name, pattern_type, operation=operation)
-            for kind, name, operation in access.rights(selection)
-        ]
-        permission = permission or "allow"
+        wanted = [AclFilter(kind, name, pattern_type, operation=each) for kind, name, each in access.rights(selection)]
     else:
-        wanted = [
-            each._replace(operation=operation)
-            for each in filters(selection, pattern_type)
-            for operation in access.operations or (Operation.ANY,)
-        ]
-    kept = Permission.ANY if permission is None else Permission[permission.upper()]
-    wanted = [
-        each._replace(principal=principal, host=host, permission=kept)
-        for each in wanted
-        for principal in principals or (None,)
-    ]
-    found = find(cluster, wanted)
+        pairs = itertools.product(filters(selection, pattern_type), access.operations or (Operation.ANY,))
+        wanted = [each._replace(operation=operation) for each, operation in pairs]
+    kept = Permission[(permission or ("allow" if is_role else "any")).upper()]
+    wanted = [each._replace(host=host, permission=kept) for each in wanted]
+    found = find(cluster, of_principals(wanted, principals))
     if not found:
         if not as_json:
             say("no rules match: nothing was removed")
@@ -358,22 +334,15 @@ def check(
         raise click.UsageError(f"{resource}: expected {expected}")
     kind, name = parsed
     decision, knows_settings = check_access(cluster, principal, OPERATIONS[operation], kind, name, host)
-    if not knows_settings and not as_json:
-        note(UNKNOWN_SETTINGS)
     if as_json:
         rule = decision.binding
-        print_json(
-            {
-                "principal": principal,
-                "operation": operation,
-                "resource": resource,
-                "allowed": decision.is_allowed,
-                "reason": decision.reason.name.lower(),
-                "rule": None if rule is None else as_row(rule),
-                "knows_settings": knows_settings,
-            }
-        )
+        asked = {"principal": principal, "operation": operation, "resource": resource, "allowed": decision.is_allowed}
+        rule_row = None if rule is None else as_row(rule)
+        reason = decision.reason.name.lower()
+        print_json({**asked, "reason": reason, "rule": rule_row, "knows_settings": knows_settings})
     else:
+        if not knows_settings:
+            note(UNKNOWN_SETTINGS)
         verb = "may" if decision.is_allowed else "may not"
         say(f"{principal} {verb} {operation} on {resource}")
         say(f"  {explanation(decision)}")

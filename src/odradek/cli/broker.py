@@ -8,7 +8,7 @@ import os
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import format_option, properties_argument
+from odradek.cli.framework.options import format_option, properties_argument, repeatable_option
 from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
@@ -27,12 +27,8 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
     ]
 )
 @properties_argument
-@click.option(
-    "--override",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Property that takes precedence over the file and the environment. Repeatable.",
+@repeatable_option(
+    "--override", "overrides", "KEY=VALUE", str, "Property that takes precedence over the file and the environment."
 )
 @click.option(
     "--port",

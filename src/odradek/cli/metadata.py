@@ -10,7 +10,7 @@ import click
 
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import format_option, properties_argument
+from odradek.cli.framework.options import format_option, properties_argument, repeatable_option
 from odradek.cli.framework.output import print_json, say
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -44,7 +44,7 @@ def metadata() -> None:
 @click.option(
     "--to", "connect", metavar="HOST:PORT/CHROOT", help="The cluster's ZooKeeper. Default: zookeeper.connect."
 )
-@click.option("--override", "overrides", metavar="KEY=VALUE", multiple=True, help="As of `odradek broker`. Repeatable.")
+@repeatable_option("--override", "overrides", "KEY=VALUE", str, "As of `odradek broker`.")
 @click.option("--dry-run", is_flag=True, help="Show what would be moved only.")
 @yes_option
 @format_option
@@ -92,13 +92,10 @@ def migrate(
 
 
 def counts_text(facts: dict[str, Any]) -> str:
+    nouns = ("setting", "quota", "user", "delegation token", "access rule")
     parts = [
         f"{count_text(facts['topics'], 'topic')} with {count_text(facts['partitions'], 'partition')}",
-        count_text(facts["settings"], "setting"),
-        count_text(facts["quotas"], "quota"),
-        count_text(facts["users"], "user"),
-        count_text(facts["delegation_tokens"], "delegation token"),
-        count_text(facts["access_rules"], "access rule"),
+        *(count_text(facts[f"{noun.replace(' ', '_')}s"], noun) for noun in nouns),
     ]
     present = facts["present_topics"]
     rest = f" ({count_text(present, 'topic')} moved before)" if present else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.admin.profiles import (
+    SERVERS,
     default_profile,
     has_profile,
     profile_directory,
@@ -21,14 +22,12 @@ from odradek.cli.client.chosen_cluster import chosen_cluster
 from odradek.cli.client.options import connection_options
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.cli.framework.output import print_columns, print_json, print_list, print_result
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-SERVERS = "bootstrap.servers"
 
 
 @group(
@@ -72,37 +71,25 @@ def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
         raise Failure(f"there is a profile {name}; --replace replaces it")
     cluster = chosen_cluster(click.get_current_context(), parameters)
     path = write_profile(name, {SERVERS: cluster.bootstrap_servers, **cluster.properties})
-    if as_json:
-        print_json({"profile": name, "file": str(path)})
-    else:
-        say(f"profile {name} is stored in {path}; use it with `odradek --profile {name} topic list`")
+    text = f"profile {name} is stored in {path}; use it with `odradek --profile {name} topic list`"
+    print_result({"profile": name, "file": str(path)}, text, as_json=as_json)
 
 
 @profile.command("list", examples=[("all profiles and their addresses", "odradek profile list")])
 @format_option
 def list_profiles(as_json: bool) -> None:
     """List the profiles."""
-    rows = [(name, read_profile(name)) for name in profile_names()]
     default = default_profile()
-    if as_json:
-        for name, found in rows:
-            print_json({"profile": name, "bootstrap_servers": found.get(SERVERS), "default": name == default})
-    elif rows:
-        titles = ["PROFILE", "BOOTSTRAP SERVERS", "PROTOCOL", "DEFAULT"]
-        print_columns(
-            titles,
-            [
-                (
-                    name,
-                    found.get(SERVERS),
-                    found.get("security.protocol", "plaintext"),
-                    "yes" if name == default else "",
-                )
-                for name, found in rows
-            ],
-        )
-    else:
-        say(f"no profiles in {profile_directory()}; `odradek profile add NAME` makes one")
+    values, rows = [], []
+    for name in profile_names():
+        found = read_profile(name)
+        values.append({"profile": name, "bootstrap_servers": found.get(SERVERS), "default": name == default})
+        protocol = found.get("security.protocol", "plaintext")
+        rows.append((name, found.get(SERVERS), protocol, "yes" if name == default else ""))
+    nothing = f"no profiles in {profile_directory()}; `odradek profile add NAME` makes one"
+    print_list(
+        values, ["PROFILE", "BOOTSTRAP SERVERS", "PROTOCOL", "DEFAULT"], rows, otherwise=nothing, as_json=as_json
+    )
 
 
 @profile.command(examples=[("the properties of a profile", "odradek profile show prod")])
@@ -137,10 +124,8 @@ def use(name: str | None, is_none: bool, as_json: bool) -> None:
     if (name is None) is not is_none:
         raise click.UsageError("give the NAME of a profile, or --none")
     set_default_profile(name)
-    if as_json:
-        print_json({"profile": name, "default": name is not None})
-    else:
-        say("no profile is the default" if name is None else f"profile {name} is the default")
+    text = "no profile is the default" if name is None else f"profile {name} is the default"
+    print_result({"profile": name, "default": name is not None}, text, as_json=as_json)
 
 
 @profile.command(examples=[("forget a cluster", "odradek profile remove test")])
@@ -149,7 +134,4 @@ def use(name: str | None, is_none: bool, as_json: bool) -> None:
 def remove(name: str, as_json: bool) -> None:
     """Remove a profile."""
     remove_profile(name)
-    if as_json:
-        print_json({"profile": name, "removed": True})
-    else:
-        say(f"profile {name} is removed")
+    print_result({"profile": name, "removed": True}, f"profile {name} is removed", as_json=as_json)

@@ -169,14 +169,10 @@ def value_object(value: TelemetryValue) -> dict[str, Any]:
     help="How often clients push, from 100 ms to 1 h.",
 )
 @click.option(
-    "--match",
-    "matches",
-    type=TEXT,
-    metavar="ATTRIBUTE=PATTERN",
-    multiple=True,
+    "--match", "matches", type=TEXT, metavar="ATTRIBUTE=PATTERN", multiple=True,
     help="Only clients whose client_id, client_software_name, client_software_version, client_source_address, "
     "client_source_port or client_instance_id matches. Repeatable: all must match.",
-)
+)  # fmt: skip
 @cluster_options
 def subscribe(
     name: str, metrics: str, interval_ms: int, matches: tuple[str, ...], cluster: Cluster, as_json: bool

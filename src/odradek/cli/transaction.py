@@ -21,7 +21,7 @@ from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options, topic_argument, transactional_ids_argument
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import state_option
+from odradek.cli.framework.options import repeatable_option, state_option
 from odradek.cli.framework.output import (
     faint,
     note_missing,
@@ -40,7 +40,7 @@ from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-from odradek.admin.transactions import OpenTransaction
+    from odradek.admin.transactions import OpenTransaction
 
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
@@ -69,13 +69,8 @@ def transaction() -> None:
     ],
 )
 @state_option("transactions", STATES)
-@click.option(
-    "--producer-id",
-    "producer_ids",
-    type=NumberType(0, INT64_MAX),
-    metavar="N",
-    multiple=True,
-    help="Only the transactions of this producer id. Repeatable.",
+@repeatable_option(
+    "--producer-id", "producer_ids", "N", NumberType(0, INT64_MAX), "Only the transactions of this producer id."
 )
 @click.option(
     "--open-for",
@@ -85,11 +80,9 @@ def transaction() -> None:
     help="Only transactions that have been open for longer, such as 30s or 1h.",
 )
 @click.option(
-    "--pattern",
-    type=TEXT,
-    metavar="REGEX",
+    "--pattern", type=TEXT, metavar="REGEX",
     help="Only transactional ids that match this regular expression (RE2) as a whole.",
-)
+)  # fmt: skip
 @cluster_options
 def list_transactions(
     states: tuple[str, ...],
@@ -113,10 +106,9 @@ def list_transactions(
     )
     note_missing(missing, "transactions")
     rows = [(each.transactional_id, each.coordinator.broker_id, each.producer_id, each.state) for each in found]
-    is_filtered = bool(states or producer_ids or open_for_ms is not None or pattern)
-    nothing = (
-        "no such transactions" if is_filtered else "no transactions; a producer with a transactional.id begins them"
-    )
+    nothing = "no transactions; a producer with a transactional.id begins them"
+    if states or producer_ids or open_for_ms is not None or pattern:
+        nothing = "no such transactions"
     if not rows and not as_json and not cluster.may(Operation.DESCRIBE):
         nothing = f"no transactions that {cluster.principal} may describe; an admin allows it with `odradek acl add`"
     print_list(
@@ -154,11 +146,13 @@ def print_transaction(described: dict[str, Any]) -> None:
     if described["partitions"]:
         facts.append(count_text(len(described["partitions"]), "partition"))
     say(f"{strong(described['transactional_id'])}  {' · '.join(facts)}")
-    began = []
+    facts = [
+        f"producer {described['producer_id']}, epoch {described['producer_epoch']}",
+        faint(f"coordinator {described['coordinator']}"),
+    ]
     if described["start_ms"] is not None:
-        began = [f"began {iso_text(described['start_ms'])}, {age_text(described['duration_ms'])} ago"]
-    producer = f"producer {described['producer_id']}, epoch {described['producer_epoch']}"
-    say(" · ".join([*began, producer, faint(f"coordinator {described['coordinator']}")]))
+        facts.insert(0, f"began {iso_text(described['start_ms'])}, {age_text(described['duration_ms'])} ago")
+    say(" · ".join(facts))
     if described["partitions"]:
         say()
         print_columns(["TOPIC", "PARTITION"], [(each["topic"], each["partition"]) for each in described["partitions"]])
@@ -240,27 +234,17 @@ def find_hanging(
     found = read_open_transactions(cluster.requests, chosen)
     old = [each for each in found if now_ms - each.last_timestamp_ms > max_timeout_ms]
     hanging = without_known(cluster.requests, brokers.values(), old)
+    objects = [{**as_object(each), "open_for_ms": now_ms - each.last_timestamp_ms} for each in hanging]
+    shown = ("topic", "partition", "start_offset", "producer_id", "producer_epoch")
     print_list(
-        [as_object(each, now_ms) for each in hanging],
+        objects,
         ["TOPIC", "PARTITION", "START OFFSET", "PRODUCER ID", "EPOCH", "OPEN FOR"],
-        [
-            (each.topic, each.partition, each.start_offset, each.producer_id, each.producer_epoch,
-             age_text(now_ms - each.last_timestamp_ms))
-            for each in hanging
-        ],
+        [[*(each[name] for name in shown), age_text(each["open_for_ms"])] for each in objects],
         otherwise="no hanging transactions",
         as_json=as_json,
-    )  # fmt: skip
+    )
 
 
-def as_object(found: OpenTransaction, now_ms: int) -> dict[str, str | int]:
-    return {
-        "topic": found.topic,
-        "partition": found.partition,
-        "start_offset": found.start_offset,
-        "producer_id": found.producer_id,
-        "producer_epoch": found.producer_epoch,
-        "coordinator_epoch": found.coordinator_epoch,
-        "last_timestamp_ms": found.last_timestamp_ms,
-        "open_for_ms": now_ms - found.last_timestamp_ms,
-    }
+def as_object(found: OpenTransaction) -> dict[str, Any]:
+    names = ("topic", "partition", "start_offset", "producer_id", "producer_epoch", "coordinator_epoch")
+    return {name: getattr(found, name) for name in (*names, "last_timestamp_ms")}

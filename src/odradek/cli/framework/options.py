@@ -20,6 +20,15 @@ def with_options(function: Any, *options: Callable[[Any], Any]) -> Any:
     return function
 
 
+def repeatable_option(
+    name: str, parameter: str, metavar: str, kind: Any, text: str, **settings: Any
+) -> Callable[[F], F]:
+    """An option that may be given several times, passed to the command as a tuple."""
+    return click.option(
+        name, parameter, metavar=metavar, type=kind, multiple=True, help=f"{text} Repeatable.", **settings
+    )
+
+
 def properties_argument(function: F) -> F:
     """The properties file of a broker, passed to the command as `properties`."""
     return click.argument(
@@ -46,14 +55,8 @@ def format_option(function: F) -> F:
 
 def state_option(things: str, states: Sequence[str]) -> Callable[[F], F]:
     """`--state STATE`, passed to the command as the tuple `states`; `things` are what is listed."""
-    return click.option(
-        "--state",
-        "states",
-        type=click.Choice(states, case_sensitive=False),
-        metavar="STATE",
-        multiple=True,
-        help=f"Only {things} in this state: {', '.join(states[:-1])} or {states[-1]}. Repeatable.",
-    )
+    text = f"Only {things} in this state: {', '.join(states[:-1])} or {states[-1]}."
+    return repeatable_option("--state", "states", "STATE", click.Choice(states, case_sensitive=False), text)
 
 
 def watch_options(text: str, values: str) -> Callable[[F], F]:
