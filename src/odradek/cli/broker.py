@@ -31,23 +31,17 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
     "--override", "overrides", "KEY=VALUE", str, "Property that takes precedence over the file and the environment."
 )
 @click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
+    "--port", metavar="PORT", type=click.IntRange(0, 65535),
     help="Port of a broker for this machine, with one PLAINTEXT listener on 127.0.0.1; 0 for a free one.",
-)
+)  # fmt: skip
 @click.option(
-    "--processes",
-    metavar="N",
-    type=click.IntRange(1, 1000),
+    "--processes", metavar="N", type=click.IntRange(1, 1000),
     help="Run N brokers with consecutive node ids and ports, one for each core. Needs zookeeper.connect.",
-)
+)  # fmt: skip
 @click.option(
-    "--secure",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
+    "--secure", metavar="DIR", type=click.Path(exists=True, file_okay=False),
     help="Use the certificates and properties that `odradek secure init DIR` has made.",
-)
+)  # fmt: skip
 @click.option("--stop-with", "descriptor", type=int, hidden=True)
 @format_option
 def broker(

@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.output import print_result
 
 
 @command(
@@ -28,7 +28,4 @@ def completion(shell: str, as_json: bool) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(click.get_current_context().find_root().command, {}, "odradek", "_ODRADEK_COMPLETE").source()
-    if as_json:
-        print_json({"shell": shell, "script": script})
-    else:
-        say(script)
+    print_result({"shell": shell, "script": script}, script, as_json=as_json)

@@ -12,9 +12,10 @@ import click
 
 from odradek.admin.profiles import CLIENT_FILE, SERVERS, read_kafka_file
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.options import format_option
-from odradek.cli.framework.output import print_json, say, strong
+from odradek.cli.framework.options import format_option, repeatable_option
+from odradek.cli.framework.output import print_result, strong
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.conventions.client_properties import PLAIN_MODULE
 from odradek.conventions.failures import Failure
 from odradek.conventions.private_files import make_private_directory, write_private
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 DEFAULT_ADDRESS = "127.0.0.1:9092"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 ADMIN, CLIENT, BROKER = "admin", "client", "broker"
-PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 @group(
@@ -52,14 +52,10 @@ def secure() -> None:
 )
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
 @click.option(
-    "--address",
-    metavar="HOST:PORT",
-    type=TEXT,
-    default=DEFAULT_ADDRESS,
-    show_default=True,
+    "--address", metavar="HOST:PORT", type=TEXT, default=DEFAULT_ADDRESS, show_default=True,
     help="Where the broker listens, and clients find it.",
-)
-@click.option("--host", "hosts", metavar="NAME", type=TEXT, multiple=True, help="Another name or address. Repeatable.")
+)  # fmt: skip
+@repeatable_option("--host", "hosts", "NAME", TEXT, "Another name or address.")
 @click.option("--sasl", "has_sasl", is_flag=True, help="Clients log in with user and password (SASL over TLS).")
 @format_option
 def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, as_json: bool) -> None:
@@ -79,13 +75,14 @@ def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, a
         raise Failure(f"{directory} is not empty; give another directory, or remove it first")
     names = list(dict.fromkeys([*LOCAL_NAMES, socket.gethostname(), host, *hosts]))
     files = _make(path, f"{f'[{host}]' if ':' in host else host}:{int(port)}", names, has_sasl=has_sasl)
-    if as_json:
-        print_json({"directory": str(path), "files": files, "host_names": names, "admin": f"User:{ADMIN}"})
-        return
-    say(f"{strong(directory)} has a CA, certificates for {', '.join(names)}, and an admin, User:{ADMIN}. Next:")
-    say(f"  odradek broker --secure {directory}")
-    say(f"  odradek topic list --secure {directory}")
-    say(f"Other clients: {directory}/client.properties (Java, Kafka's tools), {directory}/librdkafka.properties.")
+    lines = [
+        f"{strong(directory)} has a CA, certificates for {', '.join(names)}, and an admin, User:{ADMIN}. Next:",
+        f"  odradek broker --secure {directory}",
+        f"  odradek topic list --secure {directory}",
+        f"Other clients: {directory}/client.properties (Java, Kafka's tools), {directory}/librdkafka.properties.",
+    ]
+    made = {"directory": str(path), "files": files, "host_names": names, "admin": f"User:{ADMIN}"}
+    print_result(made, "\n".join(lines), as_json=as_json)
 
 
 @secure.command(
@@ -116,10 +113,9 @@ def user(directory: str, name: str, as_json: bool) -> None:
     properties = path / f"{name}.properties"
     write_private(certificate, authority.issue(name))
     write_private(properties, client_properties(path, admin[SERVERS], name))
-    if as_json:
-        print_json({"user": f"User:{name}", "files": [certificate.name, properties.name]})
-        return
-    say(f"User:{name} connects with --command-config {Path(directory) / properties.name}")
+    made = {"user": f"User:{name}", "files": [certificate.name, properties.name]}
+    text = f"User:{name} connects with --command-config {Path(directory) / properties.name}"
+    print_result(made, text, as_json=as_json)
 
 
 def _authority_class() -> type[CertificateAuthority]:
@@ -134,7 +130,7 @@ def _make(path: Path, address: str, names: list[str], *, has_sasl: bool) -> list
     """With SASL, users log in by PLAIN over TLS: these few are in the properties. Further ones are added with SCRAM."""
     authority = _authority_class()()
     make_private_directory(path)
-    path.chmod(0o700)
+    path.chmod(0o700)  # of a directory that exists
     passwords = {user: secrets.token_urlsafe(24) for user in (BROKER, ADMIN, CLIENT)} if has_sasl else {}
     texts = {
         "ca.pem": authority.certificate_pem,
@@ -183,35 +179,26 @@ def broker_properties(path: Path, address: str, passwords: Mapping[str, str]) ->
 
 
 def client_properties(path: Path, address: str, user: str, password: str | None = None) -> str:
-    login = {
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": f'{PLAIN_MODULE} required username="{user}" password="{password}";',
-    }
+    if password is None:
+        identity = {"security.protocol": "SSL", **_store("keystore", path / f"{user}.pem")}
+    else:
+        login = f'{PLAIN_MODULE} required username="{user}" password="{password}";'
+        identity = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": login}
     return _lines(
         f"Of a Java client, and of Kafka's tools and odradek (--command-config), as User:{user}.",
-        {
-            "bootstrap.servers": address,
-            "security.protocol": "SSL" if password is None else "SASL_SSL",
-            **(_store("keystore", path / f"{user}.pem") if password is None else login),
-            **_store("truststore", path / "ca.pem"),
-        },
+        {SERVERS: address, **identity, **_store("truststore", path / "ca.pem")},
     )
 
 
 def librdkafka_properties(path: Path, address: str, user: str, password: str | None) -> str:
-    certificate = str(path / f"{user}.pem")
-    keys = {"ssl.certificate.location": certificate, "ssl.key.location": certificate}
-    login = {"sasl.mechanism": "PLAIN", "sasl.username": user, "sasl.password": password or ""}
-    return _lines(
-        f"Of clients on librdkafka (kcat -F, confluent-kafka), as User:{user}.",
-        {
-            "bootstrap.servers": address,
-            "security.protocol": "SSL" if password is None else "SASL_SSL",
-            **({} if password is None else login),
-            "ssl.ca.location": str(path / "ca.pem"),
-            **(keys if password is None else {}),
-        },
-    )
+    properties = {SERVERS: address, "security.protocol": "SSL" if password is None else "SASL_SSL"}
+    if password is not None:
+        properties |= {"sasl.mechanism": "PLAIN", "sasl.username": user, "sasl.password": password}
+    properties["ssl.ca.location"] = str(path / "ca.pem")
+    if password is None:
+        certificate = str(path / f"{user}.pem")
+        properties |= {"ssl.certificate.location": certificate, "ssl.key.location": certificate}
+    return _lines(f"Of clients on librdkafka (kcat -F, confluent-kafka), as User:{user}.", properties)
 
 
 def _store(kind: str, file: Path) -> dict[str, str]:

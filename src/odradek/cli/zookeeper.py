@@ -29,20 +29,13 @@ if TYPE_CHECKING:
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    default=2181,
-    show_default=True,
+    "--port", type=click.IntRange(0, 65535), metavar="PORT", default=2181, show_default=True,
     help="Port; 0 chooses a free one.",
-)
+)  # fmt: skip
 @click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False),
-    default="/tmp/odradek-zookeeper",
-    show_default=True,
+    "--data-dir", type=click.Path(file_okay=False), default="/tmp/odradek-zookeeper", show_default=True,
     help="Directory for its data, its configuration and its output.",
-)
+)  # fmt: skip
 @click.option(
     "--jars", "directory", type=click.Path(exists=True, file_okay=False), help="Directory with the jars of ZooKeeper."
 )
@@ -75,16 +68,9 @@ def zookeeper(
         version = zookeeper_version(jars)
         process = server.process
         assert process is not None
-        facts = {
-            "event": "ready",
-            "version": version,
-            "host": host,
-            "port": server.port,
-            "data_dir": os.path.abspath(data_dir),
-            "pid": process.pid,
-        }
         line = f"zookeeper {version} is ready on {host}:{server.port} (data in {data_dir})"
-        print(json.dumps(facts) if as_json else line, flush=True)
+        facts = {"version": version, "host": host, "port": server.port, "data_dir": os.path.abspath(data_dir)}
+        print(json.dumps({"event": "ready", **facts, "pid": process.pid}) if as_json else line, flush=True)
         threading.Thread(target=_stop_after, args=(process, stopping), daemon=True).start()
         stopping.wait()
         if process.poll() is not None:
