@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -11,6 +11,11 @@ from odradek.cli.framework.commands import OptionalArgument
 from odradek.cli.framework.parameter_types import POSITIVE
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def option_names(parameters: Iterable[str]) -> str:
+    """`--input-format and --key-separator`."""
+    return " and ".join("--" + name.replace("_", "-") for name in parameters)
 
 
 def with_options(function: Any, *options: Callable[[Any], Any]) -> Any:

@@ -16,6 +16,7 @@ from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import interrupt_on_terminate
+from odradek.cli.framework.options import option_names
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME, quoted
 from odradek.cli.framework.times import DurationType, TimeType
@@ -30,12 +31,8 @@ if TYPE_CHECKING:
     from odradek.admin.records.record_reader import PartitionRange
 
 
-NAMES = {
-    "earliest": Start(from_beginning=True),
-    "beginning": Start(from_beginning=True),
-    "latest": Start(),
-    "end": Start(),
-}
+BEGINNING, END = Start(from_beginning=True), Start()
+NAMES = {"earliest": BEGINNING, "beginning": BEGINNING, "latest": END, "end": END}
 FORMAT_HELP = (
     r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "
     r"%T timestamp in ms, %D timestamp as ISO 8601, %K and %S size of key and value in bytes (-1: null), %% percent "
@@ -226,8 +223,7 @@ def given_starts(options: dict[str, Any]) -> list[str]:
 def chosen_start(options: dict[str, Any], until_end: bool) -> Start:
     given = given_starts(options)
     if len(given) > 1:
-        names = " and ".join("--" + name.replace("_", "-") for name in given)
-        raise click.UsageError(f"{names} exclude each other: each says where to start")
+        raise click.UsageError(f"{option_names(given)} exclude each other: each says where to start")
     if options["offset"] is not None:
         start: Start = options["offset"]
         return start
@@ -243,8 +239,7 @@ def check_group_options(options: dict[str, Any], partitions: tuple[int, ...]) ->
     if partitions:
         raise click.UsageError("--group and --partition exclude each other: the group assigns partitions")
     start: Start | None = options["offset"]
-    has_position = start is not None and (start.offset is not None or start.last is not None)
-    if options["from_time"] is not None or options["last"] is not None or has_position:
+    if options["from_time"] is not None or options["last"] is not None or start not in (None, BEGINNING, END):
         raise click.UsageError(
             "--group starts at committed offsets; where there are none, at --from-beginning or --from-end "
             "(`odradek group reset` moves committed offsets)"
@@ -261,8 +256,7 @@ def chosen_writer(options: dict[str, Any], *, as_json: bool, with_topic: bool) -
     if as_json:
         given = [name for name in ("output_format", *columns, "null_marker") if options[name]]
         if given:
-            names = " and ".join("--" + name.replace("_", "-") for name in given)
-            raise click.UsageError(f"--format json has every field of a record; it excludes {names}")
+            raise click.UsageError(f"--format json has every field of a record; it excludes {option_names(given)}")
         return terminal_json_writer if is_for_terminal else json_writer
     if text is not None and asked:
         raise click.UsageError("--output-format excludes --keys, --headers, --timestamps and --offsets")

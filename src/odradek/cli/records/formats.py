@@ -113,9 +113,7 @@ def format_reader(input_format: str) -> LineReader:
         raise FormatError("two verbs need a separator between them")
     if verbs == ["v"] and len(pieces) == 1:
         return lambda line: InputRecord(value=line)
-    groups = (
-        re.escape(piece) if isinstance(piece, bytes) else b"(" + _PATTERNS.get(piece, b".*?") + b")" for piece in pieces
-    )
+    groups = [re.escape(each) if isinstance(each, bytes) else b"(%b)" % _PATTERNS.get(each, b".*?") for each in pieces]
     pattern = re.compile(b"".join(groups), re.DOTALL)
 
     def read(line: bytes) -> InputRecord:
@@ -151,11 +149,7 @@ def read_partition(text: str) -> int:
 
 def read_timestamp(value: object) -> int:
     try:
-        timestamp_ms = (
-            value
-            if isinstance(value, int) and not isinstance(value, bool)
-            else parse_time_ms(str(value), int(time.time() * 1000))
-        )
+        timestamp_ms = value if type(value) is int else parse_time_ms(str(value), int(time.time() * 1000))
     except (ValueError, OverflowError):
         raise InputError(f"{shortened(repr(value))} is not a time (ISO, or milliseconds since the epoch)") from None
     if not 0 <= timestamp_ms <= INT64_MAX:

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 from odradek.admin.settings import Kind, read_settings
 from odradek.cli.client.options import acks_option, cluster_options, compression_option, topic_argument
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import option_names
 from odradek.cli.framework.output import note, print_json, say, shows_progress
 from odradek.cli.framework.parameter_types import BYTES, HEADER, PARTITION
 from odradek.cli.framework.times import TimeType
@@ -57,15 +58,14 @@ class RecordWriter:
         self._reason = ""  # for which the rest was given up
         self._progressed_s = time.monotonic()
         self._is_throttled = self._has_warned = False
-        defaults = {
+        settings = {
             "message.timeout.ms": 0,
             "message.max.bytes": LARGEST_RECORD_BYTES,
             "topic.metadata.propagation.max.ms": UNKNOWN_TOPIC_TIMEOUT_MS,
             "queue.buffering.max.kbytes": 65536,
+            **settings,
         }
-        self.producer = cluster.producer(
-            {**defaults, **settings}, on_delivery=self._delivered, throttle_cb=self._throttled
-        )
+        self.producer = cluster.producer(settings, on_delivery=self._delivered, throttle_cb=self._throttled)
 
     @property
     def written(self) -> int:
@@ -89,7 +89,8 @@ class RecordWriter:
                 if not self._may_wait():
                     return False
             except KafkaException as error:
-                raise self.cluster.failure(error.args[0], self._subject(record), "Write") from None
+                partition = "" if record.partition is None else f", partition {record.partition}"
+                raise self.cluster.failure(error.args[0], f"topic {self.topic}{partition}", "Write") from None
         self.size_bytes += len(record.value or b"") + len(record.key or b"")
         self._since_poll += 1
         if self._since_poll == POLL_EVERY_RECORDS:
@@ -99,9 +100,6 @@ class RecordWriter:
                 self._progressed_s = time.monotonic()
             return self._may_wait()
         return True
-
-    def _subject(self, record: InputRecord) -> str:
-        return f"topic {self.topic}" + ("" if record.partition is None else f", partition {record.partition}")
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -190,11 +188,9 @@ class RecordWriter:
             summary = {"topic": self.topic, "records": self.written, "bytes": self.size_bytes, "partitions": ranges}
             print_json({**summary, "failed": self.failures, "topic_created": is_new_topic})
             return
-        if not ranges and self.failures:
-            return
-        say(
-            f"{count_text(self.written, 'record')} written to {self.topic}{':' if ranges else ''}{_ranges_text(ranges)}"
-        )
+        if ranges or not self.failures:
+            where = f":{_ranges_text(ranges)}" if ranges else ""
+            say(f"{count_text(self.written, 'record')} written to {self.topic}{where}")
 
 
 def _ranges_text(ranges: list[dict[str, int]]) -> str:
@@ -207,9 +203,7 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
         else:
             span = f"offset {first}" if first == last else f"offsets {first}–{last}"
         lines.append(f"partition {each['partition']}, {span}")
-    if len(lines) == 1:
-        return " " + lines[0]
-    return "".join(f"\n  {line}" for line in lines)
+    return " " + lines[0] if len(lines) == 1 else "".join(f"\n  {line}" for line in lines)
 
 
 @command(
@@ -232,23 +226,18 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
 @click.option("--key", "-k", type=BYTES, metavar="TEXT", help="Key of the records that have none of their own.")
 @click.option("--file", "source", type=click.File("rb"), help="Read this file instead of standard input.")
 @click.option(
-    "--input-format",
-    "-f",
-    metavar="FORMAT",
+    "--input-format", "-f", metavar="FORMAT",
     help=r"Format of a line: `json`, or a format string with %k key, %v (or %s) value, %h headers (a=1,b=2), "
     r"%p partition, %T timestamp, %% and \t \n \xHH. Default: %v, the line is the value.",
-)
+)  # fmt: skip
 @click.option("--key-separator", "-K", metavar="TEXT", help=r"Short for -f '%kTEXT%v'.")
 @click.option("--null-marker", type=BYTES, metavar="TEXT", help="A key or value that equals TEXT becomes null.")
 @click.option("--header", "-H", "headers", metavar="NAME=VALUE", type=HEADER, multiple=True, help="Header. Repeatable.")
 @click.option("--partition", "-p", type=PARTITION, metavar="N", help="Partition. Default: chosen by the key.")
 @click.option(
-    "--timestamp",
-    "-T",
-    type=TimeType(is_written=True),
-    metavar="TIME",
+    "--timestamp", "-T", type=TimeType(is_written=True), metavar="TIME",
     help="Timestamp: ISO, epoch ms, or -1h. Default: now.",
-)
+)  # fmt: skip
 @acks_option
 @compression_option
 @click.option("--idempotent", is_flag=True, help="Write no duplicates when a request is retried (enable.idempotence).")
@@ -310,9 +299,9 @@ def check_exclusions(
         raise click.UsageError("--value and --file exclude each other: records come from one of them")
     for name in ("input_format", "key_separator"):
         if options[name] is not None and (values or null_value):
-            option = "--" + name.replace("_", "-")
             given = "--value" if values else "--null-value"
-            raise click.UsageError(f"{option} splits input lines and has no effect on {given}; use --key for the key")
+            effect = f"splits input lines and has no effect on {given}; use --key for the key"
+            raise click.UsageError(f"{option_names([name])} {effect}")
 
 
 def report_new_topic(cluster: Cluster, topic: str) -> None:
