@@ -213,15 +213,14 @@ def _check_indexes(segment: SegmentCheck) -> None:
 
 
 def _check_transaction_index(segment: SegmentCheck, files: PartitionFiles, *, is_last: bool) -> None:
-    is_complete = not is_last or _was_cleanly_shut_down(segment.path)
+    is_complete = not is_last or _was_cleanly_shut_down(os.path.dirname(segment.path))
     problem = transaction_index_problem(segment, files, is_complete=is_complete)
     if problem:
         segment.findings.append(Finding(index_path(segment.path), problem, Remedy.REBUILD))
 
 
-def _was_cleanly_shut_down(segment_path: str) -> bool:
-    log_directory = os.path.dirname(os.path.dirname(segment_path))
-    return os.path.exists(os.path.join(log_directory, CLEAN_SHUTDOWN_FILE))
+def _was_cleanly_shut_down(partition_path: str) -> bool:
+    return os.path.exists(os.path.join(os.path.dirname(partition_path), CLEAN_SHUTDOWN_FILE))
 
 
 def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
@@ -256,15 +255,14 @@ def _check_side_files(check: PartitionCheck, names: list[str], *, is_live: bool)
             check.findings.append(Finding(path, "an index without its segment", Remedy.SET_ASIDE))
         decode = _decoder(name, check, is_live=is_live)
         problem = _problem_of(path, decode) if decode else None
-        if problem and not (
-            is_live and name.endswith(SNAPSHOT_SUFFIX)
-        ):  # a snapshot may be incomplete while it is written
+        is_written = is_live and name.endswith(SNAPSHOT_SUFFIX)  # a snapshot may be incomplete while it is written
+        if problem and not is_written:
             check.findings.append(Finding(path, problem, Remedy.SET_ASIDE))
 
 
 def _decoder(name: str, check: PartitionCheck, *, is_live: bool) -> Callable[[bytes], object] | None:
     if name == LEADER_EPOCHS_FILE:
-        is_complete = not is_live and os.path.exists(os.path.join(os.path.dirname(check.path), CLEAN_SHUTDOWN_FILE))
+        is_complete = not is_live and _was_cleanly_shut_down(check.path)
         return lambda data: compare_leader_epochs(data, check, is_complete=is_complete)
     if name.endswith(SNAPSHOT_SUFFIX):
         return lambda data: compare_snapshot(data, int(name.removesuffix(SNAPSHOT_SUFFIX)), check)

@@ -84,20 +84,12 @@ def _repair_target(target: Target, *, dry_run: bool, as_json: bool) -> int:
     left = sum(finding.remedy is Remedy.ASK for finding in todo)
     if as_json:
         for finding in todo:
-            print_json(_row(finding, dry_run=dry_run))
+            is_done = not dry_run and finding.remedy is not Remedy.ASK
+            shown = {"file": finding.path, "problem": finding.text, "remedy": finding.remedy_text, "done": is_done}
+            print_json({"kind": "repair", **shown})
     else:
         _report(check, todo, dry_run=dry_run)
     return left
-
-
-def _row(finding: Finding, *, dry_run: bool) -> dict[str, object]:
-    return {
-        "kind": "repair",
-        "file": finding.path,
-        "problem": finding.text,
-        "remedy": finding.remedy_text,
-        "done": not dry_run and finding.remedy is not Remedy.ASK,
-    }
 
 
 def _report(check: TargetCheck, todo: list[Finding], *, dry_run: bool) -> None:
