@@ -15,7 +15,7 @@ import pytest
 from odradek.host.kazoo_session import KazooSession
 from odradek.host.zookeeper import ZooKeeperSettings
 from odradek.local.ports import find_stable_port
-from odradek.local.zookeeper_server import answers, configuration, find_jars, java_command
+from odradek.local.zookeeper import answers, configuration, find_jars, java_command
 from odradek.metadata.changes import ProducerIdsAllocated
 from odradek.metadata.store import CommitOutcome
 from odradek.metadata.zookeeper_store import ZooKeeperStore

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.local.ports import find_stable_port
 from odradek.local.running_broker import RunningBroker
-from odradek.local.zookeeper_server import QUICK_START, STANDALONE, find_jars, find_java
+from odradek.local.zookeeper import QUICK_START, STANDALONE, find_jars, find_java
 from tests.security.tls.certificates import CertificateFiles, write_certificates
 
 pytestmark = [pytest.mark.jvm, pytest.mark.soak, pytest.mark.timeout(300)]

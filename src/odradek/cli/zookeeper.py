@@ -54,7 +54,7 @@ def zookeeper(
     snappy-java, and log4j for its errors. With --jars they are taken from another directory, for example one with
     org.apache.zookeeper:zookeeper and its dependencies from Maven Central.
     """
-    from odradek.local.zookeeper_server import ZooKeeperServer, find_jars, zookeeper_version
+    from odradek.local.zookeeper import ZooKeeperServer, find_jars, zookeeper_version
 
     jars = find_jars(directory)
     server = ZooKeeperServer(jars, data_dir, host, port)

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from odradek.local.running_broker import BrokerError, RunningBroker, broker
     from odradek.local.running_cluster import RunningCluster, cluster
-    from odradek.local.running_zookeeper import RunningZooKeeper, zookeeper
+    from odradek.local.zookeeper import RunningZooKeeper, zookeeper
 
 __all__ = ["BrokerError", "RunningBroker", "RunningCluster", "RunningZooKeeper", "broker", "cluster", "zookeeper"]
 
 _MODULES = {
     "running_broker": ("BrokerError", "RunningBroker", "broker"),
     "running_cluster": ("RunningCluster", "cluster"),
-    "running_zookeeper": ("RunningZooKeeper", "zookeeper"),
+    "zookeeper": ("RunningZooKeeper", "zookeeper"),
 }
 
 

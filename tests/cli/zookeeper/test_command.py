@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.conventions.failures import Failure
-from odradek.local import zookeeper_server
+from odradek.local import zookeeper
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def test_it_runs_until_a_signal_and_keeps_its_port(tmp_path: Path) -> None:
         facts = json.loads(process.stdout.readline())
         assert facts["event"] == "ready"
         assert facts["data_dir"] == str(tmp_path / "first")
-        assert zookeeper_server.answers(facts["host"], facts["port"])
+        assert zookeeper.answers(facts["host"], facts["port"])
         with start("--port", str(facts["port"]), "--data-dir", str(tmp_path / "second")) as second:
             output, errors = second.communicate(timeout=WAIT_S)
         assert (second.returncode, output) == (1, "")
@@ -45,18 +45,18 @@ def test_it_runs_until_a_signal_and_keeps_its_port(tmp_path: Path) -> None:
         assert "--port" in errors
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 130
-        assert not zookeeper_server.answers(facts["host"], facts["port"])
+        assert not zookeeper.answers(facts["host"], facts["port"])
 
 
 def test_jars_of_another_directory_are_used(tmp_path: Path) -> None:
-    for name in zookeeper_server.NEEDED:
+    for name in zookeeper.NEEDED:
         (tmp_path / f"{name}-9.9.9.jar").touch()
     (tmp_path / "zookeeper-prometheus-metrics-9.9.9.jar").touch()
-    found = zookeeper_server.find_jars(str(tmp_path))
-    assert [jar.rpartition("/")[2] for jar in found] == [f"{name}-9.9.9.jar" for name in zookeeper_server.NEEDED]
-    assert zookeeper_server.zookeeper_version(found) == "9.9.9"
+    found = zookeeper.find_jars(str(tmp_path))
+    assert [jar.rpartition("/")[2] for jar in found] == [f"{name}-9.9.9.jar" for name in zookeeper.NEEDED]
+    assert zookeeper.zookeeper_version(found) == "9.9.9"
 
 
 def test_missing_jars_are_named_with_the_ways_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(Failure, match=r"no jar of zookeeper, .*odradek\[pipelines\].*Maven Central.*--jars"):
-        zookeeper_server.find_jars(str(tmp_path))
+        zookeeper.find_jars(str(tmp_path))

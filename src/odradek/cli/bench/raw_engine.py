@@ -6,6 +6,7 @@ fetches are read by their batch headers alone.
 
 from __future__ import annotations
 
+import itertools
 import selectors
 import socket
 import time
@@ -127,13 +128,12 @@ def spread(
 
 
 class ProduceConnection(RawConnection):
-    """One connection with its partitions."""
+    """One connection with a frame for each of its partitions."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, frames: list[bytearray]) -> None:
         super().__init__(host, port)
-        self.frames: list[bytearray] = []
+        self.frames = itertools.cycle(frames)
         self.sent_at: deque[float] = deque()
-        self.turn = 0
 
 
 def batch_of(workload: ProduceWorkload) -> tuple[bytes, int]:
@@ -151,13 +151,13 @@ def open_connections(description: TopicDescription, workload: ProduceWorkload, b
     for host, port, partitions in spread(
         description, {each.id for each in description.partitions}, workload.connections
     ):
-        connection = ProduceConnection(host, port)
+        frames = []
         for index in partitions:
             data = PartitionProduceData(index=index, records=memoryview(batch))
             topics = [TopicProduceData(name=description.name, partition_data=[data])]
             request = ProduceRequest(acks=ACKS[workload.acks], timeout_ms=30_000, topic_data=topics)
-            connection.frames.append(encode_request_frame(request, PRODUCE_VERSION, CLIENT_ID))
-        connections.append(connection)
+            frames.append(encode_request_frame(request, PRODUCE_VERSION, CLIENT_ID))
+        connections.append(ProduceConnection(host, port, frames))
     return connections
 
 
@@ -213,8 +213,7 @@ class RawProducer:
         connection.send_more()
         now = time.perf_counter()
         while self._may_send(connection, now) and not self.workload.is_over(self.sent, now - self.began_at):
-            frame = connection.frames[connection.turn % len(connection.frames)]
-            connection.turn += 1
+            frame = next(connection.frames)
             self.requests += 1
             frame[CORRELATION_POSITION : CORRELATION_POSITION + 4] = (self.requests & 0x7FFFFFFF).to_bytes(4, "big")
             connection.send(frame)
@@ -245,9 +244,9 @@ def produce_raw(
     finally:
         for connection in connections:
             connection.close()
-    sent = producer.sent
-    size_bytes = sent * len(workload.value)
-    return Result("produce", "raw", sent, size_bytes, seconds, producer.latencies_ms, "batches acknowledged after")
+    size_bytes = producer.sent * len(workload.value)
+    latencies_ms = producer.latencies_ms
+    return Result("produce", "raw", producer.sent, size_bytes, seconds, latencies_ms, "batches acknowledged after")
 
 
 class FetchConnection(RawConnection):

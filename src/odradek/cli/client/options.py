@@ -10,7 +10,7 @@ import click
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, repeatable_option, with_options
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.failures import Failure
 
@@ -53,34 +53,24 @@ def cluster_options(function: F) -> F:
 
 def connection_options(function: F) -> F:
     """The options that `chosen_cluster` reads."""
-    decorated = secure_option(command_config_option(function))
-    decorated = click.option(
-        "--profile",
-        metavar="NAME",
-        type=TEXT,
-        envvar="ODRADEK_PROFILE",
-        show_envvar=True,
-        help="Address and client properties that `odradek profile add` has stored.",
-    )(decorated)
-    decorated = click.option(
-        "-X",
-        "client_properties",
-        metavar="KEY=VALUE",
-        type=PAIR,
-        multiple=True,
-        help="Client property under its librdkafka name, such as security.protocol=SSL. Repeatable.",
-    )(decorated)
-    return click.option(
-        "--bootstrap-server",
-        "-b",
-        metavar="HOST:PORT",
-        type=TEXT,
-        default=DEFAULT_BOOTSTRAP_SERVER,
-        envvar="ODRADEK_BOOTSTRAP_SERVER",
-        show_default=True,
-        show_envvar=True,
-        help="Address of a broker of the cluster; separate several with commas.",
-    )(decorated)
+    return with_options(  # type: ignore[no-any-return]  # a command keeps its type
+        function,
+        click.option(
+            "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, default=DEFAULT_BOOTSTRAP_SERVER,
+            envvar="ODRADEK_BOOTSTRAP_SERVER", show_default=True, show_envvar=True,
+            help="Address of a broker of the cluster; separate several with commas.",
+        ),
+        repeatable_option(
+            "-X", "client_properties", "KEY=VALUE", PAIR,
+            "Client property under its librdkafka name, such as security.protocol=SSL.",
+        ),
+        click.option(
+            "--profile", metavar="NAME", type=TEXT, envvar="ODRADEK_PROFILE", show_envvar=True,
+            help="Address and client properties that `odradek profile add` has stored.",
+        ),
+        secure_option,
+        command_config_option,
+    )  # fmt: skip
 
 
 acks_option = click.option(

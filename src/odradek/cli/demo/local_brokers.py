@@ -13,7 +13,7 @@ from odradek.local.executable import command_name
 from odradek.local.ports import listening_error
 from odradek.local.running_broker import BrokerError, RunningBroker
 from odradek.local.running_cluster import RunningCluster
-from odradek.local.running_zookeeper import ZooKeeperDidNotStart
+from odradek.local.zookeeper import ZooKeeperDidNotStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

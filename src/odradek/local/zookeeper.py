@@ -1,10 +1,11 @@
-"""One ZooKeeper server as a Java process: its jars, its configuration, its start, and whether it answers.
+"""One ZooKeeper on this machine: the server as a Java process, for `odradek zookeeper`, and that command as a child.
 
 PySpark has the jars, and Maven Central has them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -12,15 +13,16 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from odradek.conventions.failures import Failure
-from odradek.local.child_process import end_process
+from odradek.local.child_process import ChildProcess, end_process, odradek_command
 from odradek.local.ports import find_stable_port
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # Jars without which the server does not start, and those that print its errors.
 NEEDED = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
@@ -33,6 +35,7 @@ STANDALONE = "org.apache.zookeeper.server.ZooKeeperServerMain"
 QUICK_START = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
+COMMAND_STOP_TIMEOUT_S = 60.0
 CONFIG_FILE = "zoo.cfg"
 OUTPUT_FILE = "zookeeper.out"
 TICK_MS = 500  # sessions may be as short as two ticks
@@ -149,3 +152,71 @@ class ZooKeeperServer:
         with open(os.path.join(self._directory, OUTPUT_FILE), encoding="utf-8", errors="replace") as file:
             lines = [line.strip() for line in file.read().splitlines()]
         return " ".join([line for line in lines if line and not line.startswith(("at ", "SLF4J"))][-5:])
+
+
+class ZooKeeperDidNotStart(RuntimeError):
+    """The message is its error."""
+
+
+class RunningZooKeeper:
+    """`odradek zookeeper` with its data in its own directory. It stops when this process ends, even if it is killed."""
+
+    def __init__(self, *, port: int = 0, data_directory: str | None = None) -> None:
+        self.host = "127.0.0.1"
+        self.port = port
+        self._temporary = None if data_directory is not None else tempfile.mkdtemp(prefix="odradek-zookeeper-")
+        self._directory = data_directory or self._temporary
+        self._child = ChildProcess()
+        self.server_pid = 0
+
+    @property
+    def connect(self) -> str:
+        """Value of `zookeeper.connect`."""
+        return f"{self.host}:{self.port}"
+
+    def start(self) -> Self:
+        self.port = self.port or find_stable_port()  # one of the kernel's choice can be taken before the next start
+        options = ["--format=json", f"--port={self.port}", f"--data-dir={self._directory}"]
+        self._child.start(odradek_command("zookeeper", *options))
+        if not self._child.wait_until_ready():  # the command itself has a time limit for the start
+            self.close()
+            raise ZooKeeperDidNotStart(self._child.error_text())
+        self.port, self.server_pid = self._child.facts["port"], self._child.facts["pid"]
+        return self
+
+    def stop(self) -> None:
+        """Sessions survive: they continue when the server runs again before they expire."""
+        self._child.end(signal.SIGTERM, COMMAND_STOP_TIMEOUT_S)
+
+    def kill(self) -> None:
+        """Kill the server, as a crash would."""
+        if self._child.is_running:
+            os.kill(self.server_pid, signal.SIGKILL)
+        self.stop()
+
+    def suspend(self) -> None:
+        """The server hangs, with its connections open, until `resume`."""
+        os.kill(self.server_pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.server_pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def zookeeper() -> Iterator[RunningZooKeeper]:
+    """A running server: `with zookeeper() as running: RunningBroker({"zookeeper.connect": running.connect})`."""
+    with RunningZooKeeper() as running:
+        yield running
