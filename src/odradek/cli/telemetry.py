@@ -160,14 +160,9 @@ def value_object(value: TelemetryValue) -> dict[str, Any]:
 @click.argument("name", metavar="NAME", type=TEXT)
 @click.option("--metrics", type=TEXT, metavar="PREFIX,…", required=True, help="Prefixes of metric names; '*' is all.")
 @click.option(
-    "--interval",
-    "interval_ms",
-    type=DurationType(),
-    metavar="DURATION",
-    default="5m",
-    show_default=True,
+    "--interval", "interval_ms", type=DurationType(), metavar="DURATION", default="5m", show_default=True,
     help="How often clients push, from 100 ms to 1 h.",
-)
+)  # fmt: skip
 @click.option(
     "--match", "matches", type=TEXT, metavar="ATTRIBUTE=PATTERN", multiple=True,
     help="Only clients whose client_id, client_software_name, client_software_version, client_source_address, "

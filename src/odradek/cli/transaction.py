@@ -73,12 +73,9 @@ def transaction() -> None:
     "--producer-id", "producer_ids", "N", NumberType(0, INT64_MAX), "Only the transactions of this producer id."
 )
 @click.option(
-    "--open-for",
-    "open_for_ms",
-    type=DurationType(),
-    metavar="DURATION",
+    "--open-for", "open_for_ms", type=DurationType(), metavar="DURATION",
     help="Only transactions that have been open for longer, such as 30s or 1h.",
-)
+)  # fmt: skip
 @click.option(
     "--pattern", type=TEXT, metavar="REGEX",
     help="Only transactional ids that match this regular expression (RE2) as a whole.",

@@ -39,13 +39,9 @@ END_OF_PARTITION = "_PARTITION_EOF"
     "--records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records. Default: at the end of the topic."
 )
 @click.option(
-    "--fetch-size",
-    type=SIZE_BYTES,
-    default=1_048_576,
-    show_default=True,
-    metavar="BYTES",
+    "--fetch-size", type=SIZE_BYTES, default=1_048_576, show_default=True, metavar="BYTES",
     help="Largest number of bytes per partition in one response.",
-)
+)  # fmt: skip
 @run_options
 @cluster_options
 def consume(

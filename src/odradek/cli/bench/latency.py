@@ -47,14 +47,9 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
 @topic_option
 @click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records per second.")
 @click.option(
-    "--duration",
-    "duration_ms",
-    type=DurationType(),
-    default="5s",
-    show_default=True,
-    metavar="DURATION",
+    "--duration", "duration_ms", type=DurationType(), default="5s", show_default=True, metavar="DURATION",
     help="How long to measure.",
-)
+)  # fmt: skip
 @size_option
 @batch_options(linger="0ms")
 @cluster_options

@@ -50,24 +50,17 @@ SETTLE_S = 10.0
 )
 @topic_option
 @click.option(
-    "--records",
-    "-n",
-    type=RECORD_COUNT,
-    metavar="N",
+    "--records", "-n", type=RECORD_COUNT, metavar="N",
     help="Records to write. Default: a million, unless --duration is given.",
-)
+)  # fmt: skip
 @size_option
 @batch_options(linger="5ms")
 @click.option("--rate", type=POSITIVE, metavar="N", help="Records per second. Default: no limit.")
 @run_options
 @click.option(
-    "--in-flight",
-    type=click.IntRange(min=1, max=100),
-    default=5,
-    show_default=True,
-    metavar="N",
+    "--in-flight", type=click.IntRange(min=1, max=100), default=5, show_default=True, metavar="N",
     help="Requests in flight on each connection.",
-)
+)  # fmt: skip
 @cluster_options
 def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine: str, **options: Any) -> None:
     """Measure the throughput of producing, and the time until records are acknowledged."""
