@@ -19,7 +19,7 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.output import note_missing, print_columns, print_json, print_list, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.framework.times import DurationType
+from odradek.cli.framework.times import duration_option
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import age_text
 from odradek.protocol.errors import ErrorCode
@@ -159,10 +159,7 @@ def value_object(value: TelemetryValue) -> dict[str, Any]:
 )
 @click.argument("name", metavar="NAME", type=TEXT)
 @click.option("--metrics", type=TEXT, metavar="PREFIX,…", required=True, help="Prefixes of metric names; '*' is all.")
-@click.option(
-    "--interval", "interval_ms", type=DurationType(), metavar="DURATION", default="5m", show_default=True,
-    help="How often clients push, from 100 ms to 1 h.",
-)  # fmt: skip
+@duration_option("--interval", "interval_ms", "How often clients push, from 100 ms to 1 h.", default="5m")
 @click.option(
     "--match", "matches", type=TEXT, metavar="ATTRIBUTE=PATTERN", multiple=True,
     help="Only clients whose client_id, client_software_name, client_software_version, client_source_address, "

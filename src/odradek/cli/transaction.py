@@ -33,7 +33,7 @@ from odradek.cli.framework.output import (
     strong,
 )
 from odradek.cli.framework.parameter_types import OFFSET, PARTITION, TEXT, TOPIC_NAME, NumberType
-from odradek.cli.framework.times import DurationType
+from odradek.cli.framework.times import duration_option
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, count_text, iso_text
 from odradek.security.authorizer import Operation
@@ -72,10 +72,7 @@ def transaction() -> None:
 @repeatable_option(
     "--producer-id", "producer_ids", "N", NumberType(0, INT64_MAX), "Only the transactions of this producer id."
 )
-@click.option(
-    "--open-for", "open_for_ms", type=DurationType(), metavar="DURATION",
-    help="Only transactions that have been open for longer, such as 30s or 1h.",
-)  # fmt: skip
+@duration_option("--open-for", "open_for_ms", "Only transactions that have been open for longer, such as 30s or 1h.")
 @click.option(
     "--pattern", type=TEXT, metavar="REGEX",
     help="Only transactional ids that match this regular expression (RE2) as a whole.",
@@ -205,15 +202,10 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
 @click.option(
     "--topic", type=TOPIC_NAME, metavar="TOPIC", shell_complete=complete_topics, help="Only partitions of this topic."
 )
-@click.option(
-    "--max-timeout",
-    "max_timeout_ms",
-    type=DurationType(),
-    default=LARGEST_TIMEOUT,
-    show_default=True,
-    metavar="DURATION",
-    help="The brokers' transaction.max.timeout.ms: younger transactions are not examined.",
-)
+@duration_option(
+    "--max-timeout", "max_timeout_ms",
+    "The brokers' transaction.max.timeout.ms: younger transactions are not examined.", default=LARGEST_TIMEOUT,
+)  # fmt: skip
 @cluster_options
 def find_hanging(
     broker_id: int | None, topic: str | None, max_timeout_ms: int, cluster: Cluster, as_json: bool

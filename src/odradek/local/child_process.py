@@ -115,8 +115,7 @@ class ChildProcess:
         return not self.is_running
 
     def end(self, number: signal.Signals, timeout_s: float) -> bool:
-        """Send the signal and wait, if the process was started; kill it if it has not ended in time, and return
-        False."""
+        """Send the signal to a process that was started, and wait; kill it and return False if that takes too long."""
         try:
             return self.process is None or end_process(self.process, number, timeout_s)
         finally:

@@ -165,7 +165,7 @@ class Target:
             writer.transport.abort()
 
     async def _check(self) -> None:
-        """Before the peers of a broker see the end of their connections, its address refuses new ones if it does."""
+        """Closes the address of a broker that refuses connections, before its peers see theirs end."""
         if not await self._is_listening():
             self._close()
 
@@ -243,7 +243,7 @@ def _sender(first: bytes) -> str | None:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: Link, first: bytes) -> None:
-    """Until the sender has closed, and all that it has sent is delivered."""
+    """Forwards what the sender writes until it closes, and returns when all of it is delivered."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(QUEUED_CHUNKS)
     delivery = asyncio.ensure_future(_deliver(queue, writer, link))

@@ -120,9 +120,8 @@ class RunningCluster:
         self._connected().heal()
 
     def slow_down(self, *, delay_ms: float = 0.0, megabits_per_s: float = 0.0, loss: float = 0.0) -> None:
-        """Delay everything between brokers, and between brokers and ZooKeeper, in each direction; limit the bandwidth
-        of each direction of two brokers; lose this part of the segments, each of which arrives after 200 ms more.
-        Without arguments all limits end."""
+        """Delay, limit and lose traffic in each direction between two brokers, and between a broker and ZooKeeper.
+        `loss` is the share of segments that arrive 200 ms late. Without arguments all limits end."""
         self._connected().shape(delay_ms=delay_ms, megabits_per_s=megabits_per_s, loss=loss)
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ from odradek.cli.bench.workload import (
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.parameter_types import POSITIVE
-from odradek.cli.framework.times import DurationType
+from odradek.cli.framework.times import duration_option
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
@@ -46,10 +46,7 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
 )
 @topic_option
 @click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records per second.")
-@click.option(
-    "--duration", "duration_ms", type=DurationType(), default="5s", show_default=True, metavar="DURATION",
-    help="How long to measure.",
-)  # fmt: skip
+@duration_option("--duration", "duration_ms", "How long to measure.", default="5s")
 @size_option
 @batch_options(linger="0ms")
 @cluster_options

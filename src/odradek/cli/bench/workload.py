@@ -14,7 +14,7 @@ from odradek.cli.client.options import acks_option, compression_option
 from odradek.cli.framework.options import with_options
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import PARTITION_COUNT, SIZE_BYTES, TOPIC_NAME, VALUE_SIZE_BYTES
-from odradek.cli.framework.times import DurationType
+from odradek.cli.framework.times import duration_option
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 
@@ -42,10 +42,7 @@ partitions_option = click.option(
     help="Partitions of the topic if it has to be created.",
 )  # fmt: skip
 RUN_OPTIONS = (
-    click.option(
-        "--duration", "duration_ms", type=DurationType(), metavar="DURATION",
-        help="Stop after this long, such as 10s or 1m.",
-    ),
+    duration_option("--duration", "duration_ms", "Stop after this long, such as 10s or 1m."),
     click.option(
         "--engine", type=click.Choice(["client", "raw"]), default="client", show_default=True,
         help="`client` uses librdkafka; `raw` sends prepared requests and measures the broker alone, with little CPU.",
@@ -59,10 +56,7 @@ RUN_OPTIONS = (
 
 def batch_options(linger: str) -> Callable[[Any], Any]:
     """The options that say how records become batches; `linger` is the default of `--linger`."""
-    linger_option = click.option(
-        "--linger", "linger_ms", type=DurationType(), default=linger, show_default=True, metavar="DURATION",
-        help="How long a batch waits for more records.",
-    )  # fmt: skip
+    linger_option = duration_option("--linger", "linger_ms", "How long a batch waits for more records.", linger)
     options = (batch_size_option, linger_option, acks_option, compression_option, partitions_option)
     return lambda function: with_options(function, *options)
 

@@ -46,8 +46,9 @@ def chosen_cluster(context: click.Context, parameters: dict[str, Any]) -> Cluste
 
 
 def chosen_profile(context: click.Context, name: str | None) -> str | None:
-    """The profile after the command, before it (`odradek --profile NAME`), or of the environment, in this order; that
-    of `odradek profile use` if no other option or variable names a cluster: its secrets are not for that one."""
+    """The profile given after the command, before it (`odradek --profile NAME`), or in the environment, in this order;
+    then that of `odradek profile use`, unless another option or variable names a cluster, which must not get its
+    secrets."""
     if context.get_parameter_source("profile") is ParameterSource.COMMANDLINE:
         return name
     name = context.meta.get(PROFILE) or name

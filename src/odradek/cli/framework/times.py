@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from odradek.cli.framework.parameter_types import PairType, quoted
 from odradek.conventions.figures import DURATION, parse_duration_ms, parse_size_bytes, parse_time_ms
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class TimeType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
@@ -64,3 +67,10 @@ class DurationType(click.ParamType):  # type: ignore[type-arg]  # generic in new
             self.fail(f"{quoted(value)} is not a duration; write 500ms, 10s or 1h", param, ctx)
         except OverflowError:
             self.fail(f"{quoted(value)} is too long", param, ctx)
+
+
+def duration_option(name: str, parameter: str, text: str, default: str | None = None) -> Callable[[F], F]:
+    """An option for a length of time, passed to the command in milliseconds."""
+    return click.option(
+        name, parameter, type=DurationType(), metavar="DURATION", default=default, show_default=True, help=text
+    )

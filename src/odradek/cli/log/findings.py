@@ -121,8 +121,8 @@ def note_batch(check: SegmentCheck, header: BatchHeader) -> None:
 
 
 def add_segment(check: PartitionCheck, segment: SegmentCheck) -> None:
-    """Keep of a segment, the next one in order, what the snapshots of the partition are compared with. Facts of single
-    batches are dropped: a partition may have many millions."""
+    """Add the next segment in order. Only the offsets that snapshots are compared with are kept of its batches: a
+    partition may have many millions."""
     check.segments.append(segment)
     first_inside = bisect_right(check.snapshot_offsets, segment.base_offset)
     first_behind = bisect_left(check.snapshot_offsets, segment.next_offset)

@@ -19,7 +19,7 @@ from odradek.cli.framework.interrupt import interrupt_on_terminate
 from odradek.cli.framework.options import option_names
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME, quoted
-from odradek.cli.framework.times import DurationType, TimeType
+from odradek.cli.framework.times import TimeType, duration_option
 from odradek.cli.records.formats import FormatError, RecordWriter, format_writer, json_writer, terminal_json_writer
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX, count_text
@@ -95,9 +95,7 @@ class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in 
 )  # fmt: skip
 @click.option("--max-records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records.")
 @click.option("--until-end", "-e", is_flag=True, help="Stop at the end of the topics.")
-@click.option(
-    "--timeout", type=DurationType(), metavar="DURATION", help="Stop after this long without a record, such as 5s."
-)
+@duration_option("--timeout", "timeout", "Stop after this long without a record, such as 5s.")
 @click.option("--output-format", "-f", metavar="FORMAT", help=FORMAT_HELP)
 @click.option("--keys", is_flag=True, help="Print the key before the value.")
 @click.option("--headers", is_flag=True, help="Print the headers before the value.")
@@ -173,7 +171,7 @@ def note_retrying(trouble: str) -> None:
 
 
 class MissingRecords:
-    """What is not read, named on standard error when it is found; a command that misses records fails at its end."""
+    """Names partitions and batches that cannot be read on standard error; `check` makes the command fail for them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -216,7 +214,7 @@ def waiting_text(ranges: Mapping[str, Sequence[PartitionRange]]) -> str:
 
 
 def given_starts(options: dict[str, Any]) -> list[str]:
-    """The options that were given of those that say where to start."""
+    """The given options that say where to start."""
     return [name for name in START_OPTIONS if options[name] is not None and options[name] is not False]
 
 
