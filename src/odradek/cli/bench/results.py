@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.cli.framework.output import print_json, say, shows_progress, strong
 from odradek.conventions.figures import count_text, duration_text, percentiles, size_text
 
-REFRESH_S = 0.1
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 Tick = Callable[[int], None]
 
@@ -57,23 +57,10 @@ class Result:
             say(f"  {self.latency_of}: {shown}")
 
 
-@contextmanager
-def progress_bar(description: str, total: int | None) -> Iterator[Tick]:
-    """Yields a function that takes the number of records so far. It draws ten times a second, on a terminal only."""
+def progress_bar(description: str, total: int | None) -> AbstractContextManager[Tick]:
+    """A bar on a terminal. Its value is a function that takes the number of records so far."""
     if not shows_progress():
-        yield lambda _done: None
-        return
+        return nullcontext(lambda _done: None)
     from odradek.cli.framework.progress import count_progress
 
-    began_at = shown_at = time.monotonic()
-
-    with count_progress(description, total) as update:
-
-        def tick(done: int) -> None:
-            nonlocal shown_at
-            now = time.monotonic()
-            if now - shown_at >= REFRESH_S:
-                shown_at = now
-                update(done, f"{done / (now - began_at):,.0f}/s")
-
-        yield tick
+    return count_progress(description, total)

@@ -60,9 +60,18 @@ def bytes_progress(description: str, total_bytes: int) -> Iterator[Callable[[int
 
 
 @contextmanager
-def count_progress(description: str, total: int | None) -> Iterator[Callable[[int, str], None]]:
-    """A bar over a number of records. Yields a function that takes the current number and a text for the rate."""
+def count_progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar over a number of records, with their rate. Yields a function that takes the number so far."""
     progress = stderr_progress(*([MofNCompleteColumn()] if total else []), TextColumn("{task.fields[rate]}"))
     task = progress.add_task(description, total=total, rate="")
+    began_at = shown_at = time.monotonic()
+
+    def update(done: int) -> None:
+        nonlocal shown_at
+        now = time.monotonic()
+        if now - shown_at >= REFRESH_S:
+            shown_at = now
+            progress.update(task, completed=done, rate=f"{done / (now - began_at):,.0f}/s")
+
     with progress:
-        yield lambda done, rate: progress.update(task, completed=done, rate=rate)
+        yield update
