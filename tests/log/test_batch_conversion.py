@@ -1,5 +1,8 @@
 """Where records must be looked at: keys of compacted topics, and another codec than the producer's."""
 
+import struct
+import subprocess
+import sys
 from dataclasses import replace
 
 import hypothesis.strategies as st
@@ -99,6 +102,48 @@ def test_a_small_batch_that_unpacks_to_much_is_refused(compression: Compression)
     assert convert_batch(batch, header, HEADER_ALONE) is batch, "no conversion is needed"
     larger = LogConfig(is_compacted=True, max_message_bytes=2 << 20)
     assert convert_batch(batch, header, larger) is batch
+
+
+@pytest.mark.parametrize("declared_bytes", [0, 100, 20 << 20, 1 << 31])
+def test_gzip_with_another_size_than_it_declares_is_refused(declared_bytes: int) -> None:
+    header = read_batch_header(make_batch([b"v"]))
+    packed = compress(Compression.GZIP, records_of([bytes(8 << 20)]))[:-4] + struct.pack("<I", declared_bytes)
+    batch = memoryview(replace_records(header, packed, Compression.GZIP))
+    allowed = LogConfig(max_message_bytes=20 << 20)
+    assert convert_batch(batch, read_batch_header(batch), allowed) is ErrorCode.INVALID_RECORD
+
+
+# In a process of its own, whose peak is that of one batch: how much memory its check takes.
+CHECK = """
+import sys
+from odradek.log.batch_conversion import convert_batch
+from odradek.log.log_config import LogConfig
+from odradek.protocol.batch import read_batch_header
+from tests.memory import peak_resident_bytes
+batch = memoryview(sys.stdin.buffer.read())
+header = read_batch_header(batch)
+before = peak_resident_bytes()
+answer = convert_batch(batch, header, LogConfig(is_compacted=True))
+print(answer if answer is not batch else "NONE", peak_resident_bytes() - before)
+"""
+
+
+@pytest.mark.parametrize(
+    ("codec", "value_bytes", "most_bytes"),
+    [
+        (Compression.GZIP, 50 << 20, 2 << 20),
+        *[(codec, 15 << 20, 22 << 20) for codec in list(Compression)[1:]],  # zstd: with a window of its own
+    ],
+)
+def test_records_are_in_memory_once_and_too_many_of_gzip_are_not(
+    codec: Compression, value_bytes: int, most_bytes: int
+) -> None:
+    batch = build_batch([Record(0, 1_000, b"k", bytes(value_bytes))], compression=codec)
+    assert len(batch) < LogConfig().max_message_bytes
+    process = subprocess.run([sys.executable, "-c", CHECK], input=batch, capture_output=True, check=True)
+    answer, grown = process.stdout.split()
+    assert answer == (b"NONE" if value_bytes < 16 << 20 else b"10"), process.stderr
+    assert int(grown) < most_bytes
 
 
 def test_a_compacted_topic_looks_at_so_many_records_and_no_more() -> None:

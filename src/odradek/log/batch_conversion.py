@@ -16,11 +16,11 @@ from odradek.protocol.batch import (
     set_max_timestamp,
 )
 from odradek.protocol.compression import (
+    MAPPED_BYTES,
     DecompressedTooLarge,
     compress,
-    decompress,
+    decompress_frame,
     decompress_in_place,
-    is_one_frame,
 )
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
@@ -150,13 +150,11 @@ def _has_too_many_records(header: BatchHeader, config: LogConfig) -> bool:
 
 
 def _decompress(batch: memoryview, header: BatchHeader, config: LogConfig, limit_bytes: int) -> Bytes:
-    """Loops over records are faster with bytes; without one, the copy is saved."""
-    unpack = decompress if _reads_every_record(header, config) else decompress_in_place
-    codec, section = header.compression, batch[HEADER_SIZE_BYTES:]
-    records = unpack(codec, section, limit_bytes)
-    if config.produce_validation is not ProduceValidation.HEADER and not is_one_frame(codec, section, len(records)):
-        raise MalformedMessage("compressed records in several frames, or in one that no producer writes")
-    return records
+    """Loops over records are faster with bytes. Without one, and of large batches, the copy is saved."""
+    unpack = decompress_in_place if config.produce_validation is ProduceValidation.HEADER else decompress_frame
+    records = unpack(header.compression, batch[HEADER_SIZE_BYTES:], limit_bytes)
+    is_copied = len(records) < MAPPED_BYTES and _reads_every_record(header, config)
+    return bytes(records) if is_copied else records
 
 
 def convert_batch(
@@ -186,7 +184,6 @@ def _convert_records(
 ) -> memoryview | ErrorCode:
     if not _reads_every_record(header, config):
         return batch if begins_with_record(records, 0, header.record_count) else ErrorCode.INVALID_RECORD
-    assert isinstance(records, bytes)
     codec = config.target_compression
     is_kept = is_stored_as_built(header, config)
     read_count = header.record_count
@@ -212,7 +209,7 @@ def _convert_records(
     return memoryview(converted)
 
 
-def _correct_max_timestamp(records: bytes, batch: memoryview, header: BatchHeader, pause: Pause | None) -> BatchHeader:
+def _correct_max_timestamp(records: Bytes, batch: memoryview, header: BatchHeader, pause: Pause | None) -> BatchHeader:
     """Gives the batch the largest timestamp of its records, -1 if they have none, so that retention, look-ups by time,
     followers and tools see what Kafka's files have."""
     largest = max((timestamp for _, timestamp in read_times_of(records, header, pause)), default=NO_TIMESTAMP)

@@ -30,10 +30,13 @@ XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 XERIAL_BLOCK_BYTES = 32 * 1024
 # Raw snappy copies at most 64 bytes per 3 bytes of input, so a block that declares far more is invalid.
 SNAPPY_LARGEST_RATIO = 32
+# Deflate writes at most 258 bytes for each 2 bits, so a member of gzip that declares more is damaged.
+GZIP_LARGEST_RATIO = 1032
 # Kafka's default level, for which lz4-java uses its fast compressor instead of level 9 of the slow one.
 LZ4_DEFAULT_LEVEL = 9
 FIRST_OUTPUT_BYTES = 16 * 1024
 MAPPED_BYTES = 1 << 20
+POPULATED = getattr(mmap, "MAP_POPULATE", 0)  # of Linux: all pages at once, if all of them are written to
 GZIP_FORMAT = 31  # of zlib
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 LZ4_FIXED_FLAGS, LZ4_PLAIN_FLAGS = 0xE1, 0x60  # version 1, independent blocks, no dictionary
@@ -77,7 +80,8 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
 def decompress_in_place(codec: Compression, data: Bytes, limit_bytes: int) -> bytes | memoryview:
     """Like `decompress`, without a copy of the output: for readers that take no slices of it."""
     if codec is Compression.GZIP:
-        return _decompress_growing(cramjam.gzip.decompress_into, data, limit_bytes)
+        declared_bytes = min(_gzip_size_bytes(data), GZIP_LARGEST_RATIO * len(data))
+        return _decompress_growing(cramjam.gzip.decompress_into, data, limit_bytes, declared_bytes)
     if codec is Compression.SNAPPY:
         return _decompress_snappy(memoryview(data), limit_bytes)
     if codec is Compression.LZ4:
@@ -89,13 +93,43 @@ def decompress_in_place(codec: Compression, data: Bytes, limit_bytes: int) -> by
     return bytes(data)
 
 
+def decompress_frame(codec: Compression, data: Bytes, limit_bytes: int) -> bytes | memoryview:
+    """Like `decompress_in_place`; MalformedMessage unless `is_one_frame`. Data of gzip takes no more memory than the
+    size that it declares, and none if that exceeds the limit."""
+    decompressed: bytes | memoryview
+    if codec is Compression.GZIP:
+        decompressed = _decompress_gzip_member(data, limit_bytes)
+    else:
+        decompressed = decompress_in_place(codec, data, limit_bytes)
+    if not is_one_frame(codec, data, len(decompressed)):
+        raise MalformedMessage("compressed records in several frames, or in one that no producer writes")
+    return decompressed
+
+
+def _decompress_gzip_member(data: Bytes, limit_bytes: int) -> memoryview:
+    size_bytes = _gzip_size_bytes(data)
+    if size_bytes > GZIP_LARGEST_RATIO * len(data):
+        raise MalformedMessage(f"compressed records of {len(data)} bytes declare {size_bytes} bytes")
+    if size_bytes > limit_bytes:
+        raise DecompressedTooLarge(f"compressed records declare {size_bytes} bytes, over the limit of {limit_bytes}")
+    try:
+        return _decompress_growing(cramjam.gzip.decompress_into, data, size_bytes, size_bytes)
+    except DecompressedTooLarge:
+        raise MalformedMessage(f"compressed records exceed the {size_bytes} bytes that they declare") from None
+
+
+def _gzip_size_bytes(data: Bytes) -> int:
+    """The size that the last member of gzip declares, modulo 2³²."""
+    return int.from_bytes(data[-4:], "little")
+
+
 def is_one_frame(codec: Compression, data: Bytes, size_bytes: int) -> bool:
     """Whether data that decompresses to `size_bytes` is one frame, as producers write it.
 
     The formats allow more than clients read: librdkafka ends its process at an empty member of gzip; the Java client
     reads no second frame of LZ4, no dependent and no empty blocks."""
     if codec is Compression.GZIP:  # the last member has all bytes, and the first one has some
-        is_whole = int.from_bytes(data[-4:], "little") == size_bytes
+        is_whole = _gzip_size_bytes(data) == size_bytes
         return is_whole and zlib.decompressobj(GZIP_FORMAT).decompress(data, 1) != b""
     return codec is not Compression.LZ4 or _is_lz4_frame_of_producers(data, size_bytes)
 
@@ -120,14 +154,18 @@ def _is_lz4_frame_of_producers(data: Bytes, size_bytes: int) -> bool:
     return False
 
 
-def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> memoryview:
-    """Decompresses into a buffer that grows fourfold up to a megabyte, then to `limit_bytes`, until the output fits.
+def _decompress_growing(
+    decompress_into: _DecompressInto, data: Bytes, limit_bytes: int, declared_bytes: int | None = None
+) -> memoryview:
+    """Decompresses into a buffer of `declared_bytes`, or an estimate; it grows fourfold up to a megabyte, then to
+    `limit_bytes`, until the output fits.
 
     The decompressors stop when their output is full. A large buffer takes only the memory that is written to."""
-    capacity = min(limit_bytes, max(4 * len(data), FIRST_OUTPUT_BYTES))
+    capacity = max(4 * len(data), FIRST_OUTPUT_BYTES) if declared_bytes is None else declared_bytes
+    capacity = min(limit_bytes, capacity)
     while True:
-        # A large buffer is mapped: the allocator would keep its memory for the process after a refusal.
-        output = mmap.mmap(-1, capacity) if capacity >= MAPPED_BYTES else bytearray(capacity)
+        flags = POPULATED if capacity == declared_bytes else 0
+        output = _map_memory(capacity, flags) if capacity >= MAPPED_BYTES else bytearray(capacity)
         try:
             size_bytes = decompress_into(data, output)
         except cramjam.DecompressionError as error:
@@ -135,7 +173,8 @@ def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_byt
                 raise MalformedMessage(f"compressed records are corrupt: {error}") from error
             if capacity >= limit_bytes:
                 raise DecompressedTooLarge(f"decompressed records exceed the limit of {limit_bytes} bytes") from error
-            capacity = min(limit_bytes, 4 * capacity if 4 * capacity < MAPPED_BYTES else limit_bytes)
+            capacity = max(4 * capacity, FIRST_OUTPUT_BYTES)
+            capacity = min(limit_bytes, capacity if capacity < MAPPED_BYTES else limit_bytes)
         else:
             return memoryview(output)[:size_bytes]
 
@@ -149,32 +188,48 @@ def _compress_xerial(data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: memoryview, limit_bytes: int) -> bytes:
+def _decompress_snappy(data: memoryview, limit_bytes: int) -> bytes | memoryview:
+    blocks = _xerial_blocks(data) if data[: len(XERIAL_MAGIC)] == XERIAL_MAGIC else [data]
+    sizes = list(map(_snappy_size_bytes, blocks))
+    size_bytes = sum(sizes)
+    if size_bytes > limit_bytes:
+        raise DecompressedTooLarge(f"blocks of snappy declare {size_bytes} bytes, over the limit of {limit_bytes}")
+    try:
+        if size_bytes < MAPPED_BYTES:
+            return b"".join(map(cramjam.snappy.decompress_raw, blocks))
+        output = memoryview(_map_memory(size_bytes, POPULATED))
+        end = 0
+        for block, block_bytes in zip(blocks, sizes, strict=True):
+            start, end = end, end + block_bytes
+            cramjam.snappy.decompress_raw_into(block, output[start:end])
+    except cramjam.DecompressionError as error:
+        raise MalformedMessage(f"a snappy block is corrupt: {error}") from error
+    return output
+
+
+def _xerial_blocks(data: memoryview) -> list[memoryview]:
     # Version numbers after the magic are ignored, because some clients write them in the wrong byte order.
-    if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
-        return _decompress_snappy_block(data, limit_bytes)
     blocks = []
     position = len(XERIAL_HEADER)
     while position < len(data):
         end = position + 4 + int.from_bytes(data[position : position + 4], "big")
         if end > len(data):
             raise MalformedMessage("a snappy block is cut off")
-        block = _decompress_snappy_block(data[position + 4 : end], limit_bytes)
-        limit_bytes -= len(block)
-        blocks.append(block)
+        blocks.append(data[position + 4 : end])
         position = end
-    return b"".join(blocks)
+    return blocks
 
 
-def _decompress_snappy_block(block: memoryview, limit_bytes: int) -> bytes:
+def _snappy_size_bytes(block: memoryview) -> int:
     try:
-        size_bytes = cramjam.snappy.decompress_raw_len(block)
-        if size_bytes > SNAPPY_LARGEST_RATIO * len(block):
-            raise MalformedMessage(f"a snappy block of {len(block)} bytes declares {size_bytes} bytes")
-        if size_bytes > limit_bytes:
-            raise DecompressedTooLarge(
-                f"a snappy block of {len(block)} bytes declares {size_bytes} bytes, over the limit of {limit_bytes}"
-            )
-        return bytes(cramjam.snappy.decompress_raw(block))
+        size_bytes: int = cramjam.snappy.decompress_raw_len(block)
     except cramjam.DecompressionError as error:
         raise MalformedMessage(f"a snappy block is corrupt: {error}") from error
+    if size_bytes > SNAPPY_LARGEST_RATIO * len(block):
+        raise MalformedMessage(f"a snappy block of {len(block)} bytes declares {size_bytes} bytes")
+    return size_bytes
+
+
+def _map_memory(size_bytes: int, flags: int = 0) -> mmap.mmap:
+    """The allocator would keep the memory of a large buffer for the process after a refusal."""
+    return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags)

@@ -115,7 +115,7 @@ def begins_with_record(data: Bytes, position: int, record_count: int) -> bool:
     return offset_delta == 0 and end - start >= SMALLEST_RECORD_BYTES - 1
 
 
-def every_record_has_a_key(data: bytes, record_count: int, pause: Pause | None = None) -> bool:
+def every_record_has_a_key(data: Bytes, record_count: int, pause: Pause | None = None) -> bool:
     """Whether every decompressed record has a key, with offset deltas from 0 as a producer assigns them.
 
     Reads only lengths, offset deltas and key lengths and creates no objects, because this runs at append. `pause`: see
