@@ -98,6 +98,18 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], Sequence[Any]]] = {
     ),
     "raw token": ([("handshake", "PLAIN", 0), ("raw", RIGHT), METADATA], [LISTED, ("raw", b""), ANSWERED]),
     "wrong raw token": ([("handshake", "PLAIN", 0), ("raw", WRONG)], [LISTED, CLOSED]),
+    "raw garbage": ([("handshake", "PLAIN", 0), ("raw", b"\xff\x00" * 20)], [LISTED, CLOSED]),
+    "empty raw token": ([("handshake", "PLAIN", 0), ("raw", b"")], [LISTED, CLOSED]),
+    "raw token of an unknown user": ([("handshake", "PLAIN", 0), ("raw", UNKNOWN)], [LISTED, CLOSED]),
+    "raw SCRAM garbage": ([("handshake", "SCRAM-SHA-256", 0), ("raw", b"\xff\x00" * 20)], [LISTED, CLOSED]),
+    "request in place of a raw token": ([("handshake", "PLAIN", 0), METADATA], [LISTED, CLOSED]),
+    "token with a header after version 0": ([("handshake", "PLAIN", 0), ("token", RIGHT, 2)], [LISTED, CLOSED]),
+    "raw token after version 1": ([PLAIN, ("raw", RIGHT)], [LISTED, CLOSED]),
+    "second handshake after version 0": ([("handshake", "PLAIN", 0), PLAIN], [LISTED, CLOSED]),
+    "raw token after authentication": (
+        [("handshake", "PLAIN", 0), ("raw", RIGHT), ("raw", RIGHT)],
+        [LISTED, ("raw", b""), CLOSED],
+    ),
 }
 
 

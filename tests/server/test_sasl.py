@@ -231,6 +231,44 @@ def test_scram_credentials_are_stored_and_used(secured: SaslBroker) -> None:
         assert metadata(wire).brokers
 
 
+def test_scram_by_tokens_without_headers(secured: SaslBroker) -> None:
+    salted = salted_password(ScramMechanism.SCRAM_SHA_512, "secret", SALT, 5000)
+    user = ScramCredentialUpsertion(name="carol", mechanism=2, iterations=5000, salt=SALT, salted_password=salted)
+    with WireClient(secured.plain_port) as admin:
+        admin.call(AlterUserScramCredentialsRequest(upsertions=[user]), AlterUserScramCredentialsResponse, 0)
+    for password in ("secret", "another one"):
+        with WireClient(secured.sasl_port) as wire:
+            client = scramp.ScramClient(["SCRAM-SHA-512"], "carol", password)
+            handshake(wire, "SCRAM-SHA-512", version=0)
+            client.set_server_first(send_raw(wire, client.get_client_first()))
+            wire.socket.sendall(raw(client.get_client_final()))
+            if password == "secret":
+                client.set_server_final(read_raw(wire))
+                assert metadata(wire).brokers
+            else:
+                assert is_closed(wire)
+    with WireClient(secured.sasl_port) as wire:
+        handshake(wire, "SCRAM-SHA-512", version=0)
+        send_raw(wire, scramp.ScramClient(["SCRAM-SHA-512"], "carol", "secret").get_client_first())
+        wire.socket.sendall(raw("\x00garbage") + raw("more"))
+        assert is_closed(wire)
+
+
+def raw(token: str) -> bytes:
+    return struct.pack(">i", len(token)) + token.encode()
+
+
+def read_raw(wire: WireClient) -> str:
+    answer = wire.read_frame()
+    assert answer is not None
+    return bytes(answer).decode()
+
+
+def send_raw(wire: WireClient, token: str) -> str:
+    wire.socket.sendall(raw(token))
+    return read_raw(wire)
+
+
 def log_in(wire: WireClient, mechanism: str, user: str, password: str) -> None:
     client = scramp.ScramClient([mechanism], user, password)
     handshake(wire, mechanism)
