@@ -181,9 +181,9 @@ def too_many_elements(target: Target) -> None:
 
 def decompression_bomb(target: Target) -> None:
     """In each codec that takes a batch of so many zeros, and such that are just small enough to be read."""
-    sizes = dict.fromkeys((Compression.GZIP, Compression.LZ4, Compression.ZSTD), (15 * MEBIBYTE, 100 * MEBIBYTE))
-    sizes[Compression.SNAPPY] = (15 * MEBIBYTE,)
-    bombs = [bomb(codec, size_bytes) for codec, each in sizes.items() for size_bytes in each]
+    codecs = [Compression.GZIP, Compression.LZ4, Compression.ZSTD]
+    bombs = [bomb(codec, 15 * MEBIBYTE) for codec in (*codecs, Compression.SNAPPY)]
+    bombs += [bomb(codec, 100 * MEBIBYTE) for codec in codecs]
     with WireClient(target.plain_port) as attacker:
         for records in bombs * 2:
             assert error_of(produce_as(attacker, "attacker", COMPACTED, records)) is not ErrorCode.NONE
