@@ -18,10 +18,10 @@ from confluent_kafka.cimpl import NewTopic
 from bench.brokers import BrokerError, free_port
 from bench.results import Run
 from odradek.cli.pipeline.process import PipelineProcess
-from odradek.pipelines.examples.folders import find_example
-from odradek.pipelines.examples.simulator.loading import load_simulation
-from odradek.pipelines.examples.simulator.population import Population
-from odradek.pipelines.examples.simulator.producer import producer_settings
+from odradek.examples.folders import find_example
+from odradek.examples.simulator.loading import load_simulation
+from odradek.examples.simulator.population import Population
+from odradek.examples.simulator.producer import producer_settings
 from odradek.testing import broker
 
 TOPIC = "rigs"

@@ -35,11 +35,11 @@ from bench.workloads import (
     VALIDATE,
 )
 from odradek.cli.pipeline.process import PipelineProcess
-from odradek.pipelines.examples.folders import find_example
-from odradek.pipelines.examples.live_view.records import SeenRecord
-from odradek.pipelines.examples.simulator.loading import load_simulation
-from odradek.pipelines.examples.simulator.population import Population
-from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings, sending
+from odradek.examples.folders import find_example
+from odradek.examples.live_view.records import SeenRecord
+from odradek.examples.simulator.loading import load_simulation
+from odradek.examples.simulator.population import Population
+from odradek.examples.simulator.producer import RecordProducer, producer_settings, sending
 
 RIGS = find_example("rigs")
 DEFINITIONS = {"rigs-realtime": RIGS.folder / "pipeline-realtime.yml", "rigs-standard": RIGS.folder / "pipeline.yml"}

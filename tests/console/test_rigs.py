@@ -17,8 +17,8 @@ from odradek.console.models.rigs import MOST_PUMPS, RigModel, parse_record
 from odradek.console.pages.rigs import has_rigs
 from odradek.console.records.decoding import DecodeAndMask
 from odradek.console.views import rigs
-from odradek.pipelines.examples.folders import find_example
-from odradek.pipelines.examples.live_view.loading import load_view
+from odradek.examples.folders import find_example
+from odradek.examples.live_view.loading import load_view
 from odradek.pipelines.operating.status import State
 from odradek.pipelines.operating.status_record import GraphNode
 from tests.console.conftest import Visitor, running_console

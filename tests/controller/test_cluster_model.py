@@ -33,7 +33,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_LEADER
 from tests.controller.clusters import after, broker, cluster_of, image_of
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ from odradek.metadata.entities import BrokerImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.metadata.inline_host import CountingEntropy
 from tests.metadata.key_value_store import CLUSTER_ID, HEAD, Disconnected, Failure, KeyValueStore, Table
 

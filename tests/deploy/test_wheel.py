@@ -120,7 +120,7 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     )  # fmt: skip
     files = {line.removeprefix("src/") for line in tracked.stdout.splitlines() if (ROOT / line).is_file()}
     assert {name for name in names if name.startswith("odradek/")} == files
-    for asset in ("console/assets/", "console/templates/", "pipelines/examples/rigs/", "py.typed"):
+    for asset in ("console/assets/", "console/templates/", "examples/rigs/", "py.typed"):
         assert any(name.startswith(f"odradek/{asset}") for name in names), asset
 
 

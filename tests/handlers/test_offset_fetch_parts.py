@@ -15,7 +15,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from tests.examples import examples
+from tests.example_counts import examples
 
 counts = st.lists(st.sampled_from([0, 1, 2, 100, 497, 498, 499, 500, 996, 997, 1500]), max_size=12)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.host.receive_budget import FREE_BYTES, SMALL_BYTES, TURN_BYTES, ReceiveBudget, Share
-from tests.examples import examples
+from tests.example_counts import examples
 
 KIBIBYTE = 1 << 10
 LARGEST_FRAME_BYTES = 3 << 20

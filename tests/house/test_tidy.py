@@ -27,8 +27,8 @@ UNROLLED = {
 }  # a call for each field of a record doubles the time of `odradek consume`
 NAMELESS_ROOMS = {"utils", "util", "helpers", "helper", "common", "misc", "core", "manager", "managers"}
 
-# Only host/ opens these doors; the command line, the test kit, pipelines, the console and the process's own main
-# are outside the broker.
+# Only host/ opens these doors; the command line, the test kit, pipelines, their examples, the console and the process's
+# own main are outside the broker.
 OUTSIDE_WORLD = {"time", "random", "secrets", "socket", "threading", "subprocess", "os", "fcntl", "tempfile", "shutil"}
 DOORS = (
     "host/",
@@ -39,6 +39,7 @@ DOORS = (
     "testing/",
     "pipelines/",
     "console/",
+    "examples/",
     "server/main.py",
 )
 

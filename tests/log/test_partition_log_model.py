@@ -12,7 +12,7 @@ from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.retention import expire_to, expired_offset
 from odradek.protocol.errors import ErrorCode
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all, split
 from tests.log.compaction.compacted_logs import compact_log, durable_end_offset, job_for, keyed_batch
 from tests.simulation.simulated_host import Simulation

@@ -14,7 +14,7 @@ from odradek.protocol.batch import read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.log.batches import EVERYTHING, NOW_MS, append, open_log, read_all
 from tests.log.compaction.compacted_logs import keyed_batch
 from tests.simulation.simulated_host import Simulation

@@ -20,7 +20,7 @@ from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.store import CommitOutcome, CommitTooLarge
 from odradek.metadata.zookeeper_store import ZooKeeperStore
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.metadata.random_changes import commits
 
 if TYPE_CHECKING:

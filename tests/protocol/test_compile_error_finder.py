@@ -12,7 +12,7 @@ from odradek.protocol.compile_error_finder import error_finder
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from odradek.protocol.schema import Response, Struct
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.protocol.tables import MESSAGES, structs
 
 RESPONSES = [message for message in MESSAGES if issubclass(message, Response)]

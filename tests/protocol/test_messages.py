@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Message, Request, Response
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.protocol.tables import CASE_NAMES, CASES, MESSAGES, join, structs
 
 CHANGED_BYTES = (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF)

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.schema import Message
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.jvm.kafka_messages import MessageSession
 from tests.protocol.tables import CASES, NOT_IN_KAFKA_PYTHON, structs
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.fields import UNSET, Field, includes
 from odradek.protocol.schema import Message, Struct
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.protocol import tables
 from tests.protocol.kafka_python import codec_of, schema_of
 from tests.protocol.tables import NOT_IN_KAFKA_PYTHON, OWN_APIS, join, structs

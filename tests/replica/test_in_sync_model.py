@@ -26,7 +26,7 @@ from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition import ALL_IN_SYNC, Partition
 from odradek.replica.truncating import Truncations
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.handlers.requests import batch
 from tests.replica.fake_replication import FakeReplication
 from tests.replica.led_partitions import PATH, InlineWorkers

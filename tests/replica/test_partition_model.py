@@ -24,7 +24,7 @@ from odradek.replica.partition import ALL_IN_SYNC, Partition
 from odradek.replica.partition_fetch import fetch_from
 from odradek.replica.truncating import Truncations
 from odradek.replica.waiting_requests import WaitingFetch, WaitingProduce
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.handlers.requests import batch
 from tests.replica.held_workers import HeldWorkers
 from tests.simulation.simulated_host import Simulation

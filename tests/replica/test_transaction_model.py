@@ -16,7 +16,7 @@ from odradek.log.log_config import LogConfig
 from odradek.log.transaction_index import TRANSACTION_INDEX_SUFFIX, AbortedTransaction
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.log.batches import EVERYTHING, NOW_MS, verify
 from tests.log.compaction.compacted_logs import keyed_batch
 from tests.replica.committed_reading import committed_offsets

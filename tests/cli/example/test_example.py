@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.pipelines.examples.folders import copy_example, find_example
+from odradek.examples.folders import copy_example, find_example
 from odradek.testing import RunningBroker
 from tests.commands import run_odradek
-from tests.pipelines.examples.rigs.stand_in import StandIn
+from tests.examples.rigs.stand_in import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable

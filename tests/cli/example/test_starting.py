@@ -14,8 +14,8 @@ from odradek.cli.example.examples import chosen_example, read_view
 from odradek.cli.example.starting import OUTPUT, Starting
 from odradek.cli.example.up import up
 from odradek.conventions.failures import Failure
-from odradek.pipelines.examples.live_view.model import LiveViewModel
-from odradek.pipelines.examples.live_view.screens import LineScreen
+from odradek.examples.live_view.model import LiveViewModel
+from odradek.examples.live_view.screens import LineScreen
 
 FAILURE = "failed: the Python worker did not connect; retrying in 1 s"
 START = ("starting Spark 4.3.0 on local[2]", "Spark is ready (2 s)")

@@ -15,7 +15,7 @@ from odradek.controller.decisions.reassignment import Reassignment
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_LEADER
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.jvm.json_session import JsonSession
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]

@@ -31,7 +31,7 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.leave_group import MemberIdentity
 from tests.coordinator.groups.classic.test_group_model import describe
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, ShardBench
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.protocol.compression import Compression
 from odradek.protocol.records import Record
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.log.batches import EVERYTHING, NOW_MS, append, open_log
 from tests.log.compaction.compacted_logs import (
     KeyValue,

@@ -15,7 +15,7 @@ from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark.direct_expressions import NotDirect
 from odradek.pipelines.spark.direct_queries import answer_directly
 from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer, ask, distinct_names
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.pipelines.definition.definitions import sound
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.conventions.failures import Failure
-from odradek.pipelines.examples.folders import find_example
-from odradek.pipelines.examples.simulator.loading import load_simulation
-from odradek.pipelines.examples.simulator.model import Flaws
-from odradek.pipelines.examples.simulator.population import Population
-from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings, sending
+from odradek.examples.folders import find_example
+from odradek.examples.simulator.loading import load_simulation
+from odradek.examples.simulator.model import Flaws
+from odradek.examples.simulator.population import Population
+from odradek.examples.simulator.producer import RecordProducer, producer_settings, sending
 
 TOPIC = "rigs"
 PARTITIONS = 3

@@ -17,20 +17,20 @@ from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT64_MAX
+from odradek.examples.folders import Example, NoSuchExample, copy_example, find_example, packaged_examples
+from odradek.examples.live_view.loading import load_view
+from odradek.examples.simulator.loading import load_simulation
 from odradek.local.executable import command_name
 from odradek.pipelines.definition.nodes import MappingNode, Scalar
 from odradek.pipelines.definition.places import ProblemList, Problems
 from odradek.pipelines.definition.substituting import read_yaml
 from odradek.pipelines.definition.text_files import read_text
-from odradek.pipelines.examples.folders import Example, NoSuchExample, copy_example, find_example, packaged_examples
-from odradek.pipelines.examples.live_view.loading import load_view
-from odradek.pipelines.examples.simulator.loading import load_simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.pipelines.examples.live_view.definition import ViewDefinition
-    from odradek.pipelines.examples.simulator.model import Simulation
+    from odradek.examples.live_view.definition import ViewDefinition
+    from odradek.examples.simulator.model import Simulation
 
 DEFAULT_EXAMPLE = "rigs"
 

@@ -26,8 +26,8 @@ from odradek.cli.framework.parameter_types import POSITIVE, TEXT, TOPIC_NAME
 from odradek.cli.framework.times import TimeType
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
-from odradek.pipelines.examples.simulator.population import Population
-from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings
+from odradek.examples.simulator.population import Population
+from odradek.examples.simulator.producer import RecordProducer, producer_settings
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

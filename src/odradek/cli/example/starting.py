@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.pipeline.process import RUNNING
 from odradek.conventions.failures import Failure
-from odradek.pipelines.examples.live_view.stages import Stages
-from odradek.pipelines.examples.live_view.text import servers_text
+from odradek.examples.live_view.stages import Stages
+from odradek.examples.live_view.text import servers_text
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
     from odradek.cli.pipeline.process import PipelineProcess
-    from odradek.pipelines.examples.live_view.screens import LineScreen
+    from odradek.examples.live_view.screens import LineScreen
 
 PIPELINE, SPARK, FLOWS, OUTPUT = "definition", "Spark", "flows", "first output"
 SPARK_STARTS = "starting Spark "

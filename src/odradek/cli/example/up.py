@@ -43,19 +43,19 @@ from odradek.cli.pipeline.options import (
 )
 from odradek.cli.pipeline.process import PipelineProcess
 from odradek.conventions.failures import Failure
+from odradek.examples.live_view.model import LiveViewModel
+from odradek.examples.live_view.screens import chosen_screen
+from odradek.examples.live_view.watching import watch
+from odradek.examples.simulator.population import Population
+from odradek.examples.simulator.producer import RecordProducer, producer_settings, sending
 from odradek.local.child_process import ChildProcess, odradek_command
 from odradek.local.ports import listening_error
-from odradek.pipelines.examples.live_view.model import LiveViewModel
-from odradek.pipelines.examples.live_view.screens import chosen_screen
-from odradek.pipelines.examples.live_view.watching import watch
-from odradek.pipelines.examples.simulator.population import Population
-from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings, sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.pipelines.examples.live_view.definition import ViewDefinition
-    from odradek.pipelines.examples.live_view.screens import LineScreen
+    from odradek.examples.live_view.definition import ViewDefinition
+    from odradek.examples.live_view.screens import LineScreen
 
 DEFAULT_CONSOLE_PORT = 8484
 CONSOLE_STOP_TIMEOUT_S = 10.0

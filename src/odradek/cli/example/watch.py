@@ -15,10 +15,10 @@ from odradek.cli.example.examples import DEFAULT_EXAMPLE, chosen_example, read_v
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
+from odradek.examples.live_view.model import LiveViewModel
+from odradek.examples.live_view.screens import chosen_screen
+from odradek.examples.live_view.watching import watch
 from odradek.local.executable import command_name
-from odradek.pipelines.examples.live_view.model import LiveViewModel
-from odradek.pipelines.examples.live_view.screens import chosen_screen
-from odradek.pipelines.examples.live_view.watching import watch
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster

@@ -24,9 +24,9 @@ from odradek.cli.pipeline.options import (
 )
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
+from odradek.examples.folders import copy_example, find_example
 from odradek.local.executable import command_name
 from odradek.pipelines.definition.vocabulary import PIPELINE_NAME, TOPIC_NAME
-from odradek.pipelines.examples.folders import copy_example, find_example
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.checked import Definition

@@ -16,8 +16,8 @@ from odradek.console.cluster.connection import needs, trouble_of
 from odradek.console.cluster.records import Unreadable, joined, record_of
 from odradek.console.models.pipelines import Pipelines, parse_update
 from odradek.console.models.rigs import FOLLOWED, RigModel, parse_record
-from odradek.pipelines.examples.folders import find_example
-from odradek.pipelines.examples.live_view.loading import load_view
+from odradek.examples.folders import find_example
+from odradek.examples.live_view.loading import load_view
 from odradek.pipelines.operating.status_record import TOPIC
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from odradek.console.models.pipelines import StatusUpdate
     from odradek.console.records.decoding import DecodeAndMask
     from odradek.conventions.failures import Failure
-    from odradek.pipelines.examples.live_view.definition import ViewDefinition
-    from odradek.pipelines.examples.live_view.records import SeenRecord
+    from odradek.examples.live_view.definition import ViewDefinition
+    from odradek.examples.live_view.records import SeenRecord
 
 FIRST_READ_S = 3.0  # a page waits so long for a topic
 LARGEST_BATCH_BYTES = 8 * 1024 * 1024  # when it is decompressed

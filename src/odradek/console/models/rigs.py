@@ -9,16 +9,16 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.pipelines.examples.live_view.definition import Episodes
-from odradek.pipelines.examples.live_view.entity_states import StateMeter
-from odradek.pipelines.examples.live_view.latencies import LatencyMeter
-from odradek.pipelines.examples.live_view.records import SeenRecord, number_of, text_of
-from odradek.pipelines.examples.live_view.tallies import Episode, EpisodeList
+from odradek.examples.live_view.definition import Episodes
+from odradek.examples.live_view.entity_states import StateMeter
+from odradek.examples.live_view.latencies import LatencyMeter
+from odradek.examples.live_view.records import SeenRecord, number_of, text_of
+from odradek.examples.live_view.tallies import Episode, EpisodeList
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.pipelines.examples.live_view.definition import ViewDefinition
+    from odradek.examples.live_view.definition import ViewDefinition
 
 READINGS, WARNINGS, DEAD_LETTERS = "rigs", "warnings", "rigs-dead-letters"
 FOLLOWED = (READINGS, WARNINGS)

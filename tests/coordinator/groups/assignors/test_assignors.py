@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.coordinator.groups.assignors.by_name import ASSIGNORS, Assignment, MemberSubscription
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.jvm.json_session import JsonSession
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.offset_operations import NewOffset, delete_offsets
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, Answer, ShardBench
-from tests.examples import examples
+from tests.example_counts import examples
 
 PARTITIONS = tuple(range(4))
 TOPIC_ID = UUID(int=7)

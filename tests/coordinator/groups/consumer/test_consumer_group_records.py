@@ -48,7 +48,7 @@ from odradek.coordinator.groups.group_records import (
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Message, Struct, array, int32, string, uuid
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.jvm.kafka_messages import MessageSession, as_kafka_json
 from tests.protocol.tables import structs
 

@@ -20,7 +20,7 @@ from odradek.coordinator.groups.offset_operations import NewOffset
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.consumer.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.groups.shard_bench import GROUP
-from tests.examples import examples
+from tests.example_counts import examples
 
 TOPICS = ("one", "two")
 PATTERNS = ("", "one|two", "t.*")

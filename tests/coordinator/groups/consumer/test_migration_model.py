@@ -20,7 +20,7 @@ from tests.coordinator.groups.classic.test_group_model import describe as descri
 from tests.coordinator.groups.consumer.consumer_bench import CONSUMER_SESSION_MS, Owned, describe
 from tests.coordinator.groups.consumer.test_consumer_migration import ALL, MixedBench
 from tests.coordinator.groups.shard_bench import GROUP, SESSION_MS, Answer
-from tests.examples import examples
+from tests.example_counts import examples
 
 numbers = st.integers(0, 30)
 

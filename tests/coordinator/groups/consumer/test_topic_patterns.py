@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.coordinator.groups.consumer.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, matching_names
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.jvm.json_session import JsonSession
 
 if TYPE_CHECKING:
