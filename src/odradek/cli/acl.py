@@ -27,7 +27,7 @@ from odradek.cli.client.name_completion import complete_groups, complete_topics,
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import repeatable_option, with_options
+from odradek.cli.framework.options import flag, option, repeatable, with_options
 from odradek.cli.framework.output import note, print_json, print_list, print_result, say
 from odradek.cli.framework.parameter_types import GROUP_NAME, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.figures import count_text
@@ -92,35 +92,29 @@ def resource_options(function: F) -> F:
 
     return with_options(  # type: ignore[no-any-return]  # a command keeps its type
         with_selection,
-        repeatable_option("--topic", "topics", "TOPIC", TOPIC_NAME, "A topic, or *.", shell_complete=complete_topics),
-        repeatable_option("--group", "groups", "GROUP", GROUP_NAME, "A group, or *.", shell_complete=complete_groups),
-        repeatable_option(
-            "--transactional-id", "transactional_ids", "ID", TRANSACTIONAL_ID, "A transactional id, or *.",
+        repeatable("--topic topics", "TOPIC", TOPIC_NAME, "A topic, or *.", shell_complete=complete_topics),
+        repeatable("--group groups", "GROUP", GROUP_NAME, "A group, or *.", shell_complete=complete_groups),
+        repeatable("--transactional-id transactional_ids", "ID", TRANSACTIONAL_ID, "A transactional id, or *.",
             shell_complete=complete_transactional_ids,
         ),
-        click.option("--cluster", "on_cluster", is_flag=True, help="The cluster itself."),
+        flag("--cluster on_cluster", "The cluster itself."),
     )  # fmt: skip
 
 
 def pattern_option(default: str, *choices: str, text: str) -> Callable[[F], F]:
     """`--resource-pattern-type`, passed to the command as `pattern_type`."""
-    return click.option(
-        "--resource-pattern-type",
-        "pattern_type",
-        type=click.Choice(choices, case_sensitive=False),
-        default=default,
-        show_default=True,
-        callback=lambda _context, _parameter, value: PatternType[value.upper()],
-        help=text,
-    )
+    return option(
+        "--resource-pattern-type pattern_type", None, click.Choice(choices, case_sensitive=False),
+        text, default=default, callback=lambda _context, _parameter, value: PatternType[value.upper()],
+    )  # fmt: skip
 
 
 def principal_option(name: str, parameter: str, text: str) -> Callable[[F], F]:
-    return repeatable_option(name, parameter, "TYPE:NAME", PRINCIPAL, text)
+    return repeatable(f"{name} {parameter}", "TYPE:NAME", PRINCIPAL, text)
 
 
 def operation_option(text: str) -> Callable[[F], F]:
-    return repeatable_option("--operation", "operations", "OPERATION", OPERATION, text)
+    return repeatable("--operation operations", "OPERATION", OPERATION, text)
 
 
 wanted_principals = principal_option("--principal", "principals", "Only rules of this principal.")
@@ -145,18 +139,12 @@ wanted_principals = principal_option("--principal", "principals", "Only rules of
     "--allow-principal", "allowed", "Principal that is allowed, such as User:alice; User:* is every principal."
 )
 @principal_option("--deny-principal", "denied", "Principal that is denied, whatever other rules allow.")
-@repeatable_option(
-    "--allow-host", "allowed_hosts", "ADDRESS", TEXT, "Host from which it is allowed; every host by default."
-)
-@repeatable_option(
-    "--deny-host", "denied_hosts", "ADDRESS", TEXT, "Host from which it is denied; every host by default."
-)
+@repeatable("--allow-host allowed_hosts", "ADDRESS", TEXT, "Host from which it is allowed; every host by default.")
+@repeatable("--deny-host denied_hosts", "ADDRESS", TEXT, "Host from which it is denied; every host by default.")
 @operation_option(f"Operation: {', '.join(OPERATIONS)}. All by default.")
-@click.option(
-    "--producer", is_flag=True, help="Write, Describe and Create on topics; Write and Describe on transactional ids."
-)
-@click.option("--consumer", is_flag=True, help="Read and Describe on topics, Read on groups.")
-@click.option("--idempotent", is_flag=True, help="With --producer: IdempotentWrite on the cluster, for older brokers.")
+@flag("--producer", "Write, Describe and Create on topics; Write and Describe on transactional ids.")
+@flag("--consumer", "Read and Describe on topics, Read on groups.")
+@flag("--idempotent", "With --producer: IdempotentWrite on the cluster, for older brokers.")
 @cluster_options
 def add(
     *,
@@ -236,13 +224,11 @@ def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
     "literal", "literal", "prefixed", "match", "any", text="Which patterns of the name; `match` includes the wildcard."
 )
 @wanted_principals
-@click.option("--host", metavar="ADDRESS", type=TEXT, help="Only rules for this host.")
+@option("--host", "ADDRESS", TEXT, "Only rules for this host.")
 @operation_option("Only rules for this operation.")
-@click.option(
-    "--permission", type=click.Choice(["allow", "deny"], case_sensitive=False), help="Only rules that allow, or deny."
-)
-@click.option("--producer", is_flag=True, help="The rules that `acl add --producer` makes.")
-@click.option("--consumer", is_flag=True, help="The rules that `acl add --consumer` makes.")
+@option("--permission", None, click.Choice(["allow", "deny"], case_sensitive=False), "Only rules that allow, or deny.")
+@flag("--producer", "The rules that `acl add --producer` makes.")
+@flag("--consumer", "The rules that `acl add --consumer` makes.")
 @yes_option
 @cluster_options
 def remove(
@@ -306,9 +292,9 @@ def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
 @click.argument("principal", metavar="PRINCIPAL", type=PRINCIPAL)
 @click.argument("operation", metavar="OPERATION", type=OPERATION)
 @click.argument("resource", metavar="RESOURCE", type=TEXT)
-@click.option(
-    "--host", metavar="ADDRESS", type=TEXT, default=WILDCARD,
-    help="Host of the principal. Without it, rules for single hosts do not count.",
+@option(
+    "--host", "ADDRESS", TEXT,
+    "Host of the principal. Without it, rules for single hosts do not count.", default=WILDCARD, show_default=False,
 )  # fmt: skip
 @cluster_options
 @click.pass_context

@@ -8,7 +8,7 @@ import os
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import format_option, properties_argument, repeatable_option
+from odradek.cli.framework.options import format_option, option, properties_argument, repeatable
 from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import terminate_when_parent_ends
 
@@ -27,20 +27,20 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
     ]
 )
 @properties_argument
-@repeatable_option(
-    "--override", "overrides", "KEY=VALUE", str, "Property that takes precedence over the file and the environment."
+@repeatable(
+    "--override overrides", "KEY=VALUE", str, "Property that takes precedence over the file and the environment."
 )
-@click.option(
-    "--port", metavar="PORT", type=click.IntRange(0, 65535),
-    help="Port of a broker for this machine, with one PLAINTEXT listener on 127.0.0.1; 0 for a free one.",
+@option(
+    "--port", "PORT", click.IntRange(0, 65535),
+    "Port of a broker for this machine, with one PLAINTEXT listener on 127.0.0.1; 0 for a free one.",
 )  # fmt: skip
-@click.option(
-    "--processes", metavar="N", type=click.IntRange(1, 1000),
-    help="Run N brokers with consecutive node ids and ports, one for each core. Needs zookeeper.connect.",
+@option(
+    "--processes", "N", click.IntRange(1, 1000),
+    "Run N brokers with consecutive node ids and ports, one for each core. Needs zookeeper.connect.",
 )  # fmt: skip
-@click.option(
-    "--secure", metavar="DIR", type=click.Path(exists=True, file_okay=False),
-    help="Use the certificates and properties that `odradek secure init DIR` has made.",
+@option(
+    "--secure", "DIR", click.Path(exists=True, file_okay=False),
+    "Use the certificates and properties that `odradek secure init DIR` has made.",
 )  # fmt: skip
 @click.option("--stop-with", "descriptor", type=int, hidden=True)
 @format_option

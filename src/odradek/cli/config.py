@@ -24,6 +24,7 @@ from odradek.cli.client.name_completion import TIMEOUT_S as COMPLETION_TIMEOUT_S
 from odradek.cli.client.name_completion import complete_groups, complete_topic_settings, complete_topics, matching_names
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, group
+from odradek.cli.framework.options import flag, repeatable
 from odradek.cli.framework.output import print_columns, print_json, say, strong
 from odradek.cli.framework.parameter_types import SETTING_NAME, TEXT
 from odradek.cli.framework.times import SETTING
@@ -148,7 +149,7 @@ def known_settings(cluster: Cluster, kind: str | None, name: str | None, timeout
     ]
 )
 @entity_arguments
-@click.option("--all", "everything", is_flag=True, help="Show every setting, not only those that differ.")
+@flag("--all everything", "Show every setting, not only those that differ.")
 @cluster_options
 def describe(kind: str, name: str | None, everything: bool, cluster: Cluster, as_json: bool) -> None:
     """Show settings, and where their values come from.
@@ -195,13 +196,12 @@ def assignments_option(name: str, *flags: str, text: str) -> Callable[[F], F]:
 )
 @entity_arguments
 @assignments_option("assignments", "--set", "-s", text="Set a setting. Repeatable.")
-@click.option(
-    "--delete", "-d", "deletions", metavar="KEY", type=SETTING_NAME, multiple=True, shell_complete=complete_settings,
-    help="Return a setting to its default. Repeatable.",
-)  # fmt: skip
+@repeatable(
+    "--delete -d deletions", "KEY", SETTING_NAME, "Return a setting to its default.", shell_complete=complete_settings
+)
 @assignments_option("additions", "--append", text="Add a value to a setting that is a list. Repeatable.")
 @assignments_option("removals", "--subtract", text="Remove a value from a setting that is a list. Repeatable.")
-@click.option("--allow-unknown", is_flag=True, help="Store broker settings that the broker does not know.")
+@flag("--allow-unknown", "Store broker settings that the broker does not know.")
 @cluster_options
 def alter(
     *, kind: str, name: str | None, assignments: Pairs, deletions: tuple[str, ...], additions: Pairs, removals: Pairs,

@@ -24,7 +24,7 @@ from odradek.admin.time_lag import add_time_lags, longest_time_lag
 from odradek.cli.client.options import cluster_options, group_argument, groups_argument
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import state_option
+from odradek.cli.framework.options import flag, option, repeatable, state_option
 from odradek.cli.framework.output import (
     faint,
     note,
@@ -232,24 +232,21 @@ def member_names(members: Sequence[GroupMember]) -> dict[str, str]:
     ],
 )
 @group_argument
-@click.option(
-    "--topic", "topics", metavar="TOPIC[:P,P…]", type=TOPIC_NAME, multiple=True,
-    help="Only this topic, or these of its partitions. Default: all with a committed offset. Repeatable.",
+@repeatable(
+    "--topic topics", "TOPIC[:P,P…]", TOPIC_NAME,
+    "Only this topic, or these of its partitions. Default: all with a committed offset.",
 )  # fmt: skip
-@click.option("--to-earliest", is_flag=True, help="To the earliest record.")
-@click.option("--to-latest", is_flag=True, help="To the end, so that only new records are read.")
-@click.option("--to-time", type=TimeType(), metavar="TIME", help="To the first record written at or after a time.")
-@click.option(
-    "--by-duration", type=DurationType(), metavar="DURATION",
-    help="To the first record written since this long ago, such as 1h.",
+@flag("--to-earliest", "To the earliest record.")
+@flag("--to-latest", "To the end, so that only new records are read.")
+@option("--to-time", "TIME", TimeType(), "To the first record written at or after a time.")
+@option("--by-duration", "DURATION", DurationType(), "To the first record written since this long ago, such as 1h.")
+@option("--to-offset", "OFFSET", OFFSET, "To this offset in every partition.")
+@option("--shift", "N", SHIFT, "Forward by N records, or back when N is negative.")
+@option(
+    "--from-file", "FILE", click.File("r", encoding="utf-8", errors="replace"),
+    "To the offsets in a file with topic,partition,offset on each line.",
 )  # fmt: skip
-@click.option("--to-offset", type=OFFSET, metavar="OFFSET", help="To this offset in every partition.")
-@click.option("--shift", type=SHIFT, metavar="N", help="Forward by N records, or back when N is negative.")
-@click.option(
-    "--from-file", type=click.File("r", encoding="utf-8", errors="replace"), metavar="FILE",
-    help="To the offsets in a file with topic,partition,offset on each line.",
-)  # fmt: skip
-@click.option("--execute", is_flag=True, help="Apply the change. Without this option it is only shown.")
+@flag("--execute", "Apply the change. Without this option it is only shown.")
 @cluster_options
 def reset(
     *, name: str, topics: tuple[str, ...], from_file: IO[str] | None, execute: bool, cluster: Cluster, as_json: bool,

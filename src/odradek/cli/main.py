@@ -17,6 +17,7 @@ import click
 from odradek.cli.client.chosen_cluster import remember_profile
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.interrupt import interrupt, interrupts
+from odradek.cli.framework.options import flag
 from odradek.cli.framework.output import report_error
 from odradek.conventions.failures import Failure
 
@@ -70,9 +71,7 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
         ("read all records, then new ones as they arrive", "odradek consume pump --from-beginning"),
     ],
 )
-@click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=print_version, help="Show the version."
-)
+@flag("--version", "Show the version.", expose_value=False, is_eager=True, callback=print_version)
 @click.option(
     "--profile",
     metavar="NAME",

@@ -10,7 +10,7 @@ import click
 
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import format_option, properties_argument, repeatable_option
+from odradek.cli.framework.options import flag, format_option, properties_argument, repeatable
 from odradek.cli.framework.output import print_json, say
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -44,8 +44,8 @@ def metadata() -> None:
 @click.option(
     "--to", "connect", metavar="HOST:PORT/CHROOT", help="The cluster's ZooKeeper. Default: zookeeper.connect."
 )
-@repeatable_option("--override", "overrides", "KEY=VALUE", str, "As of `odradek broker`.")
-@click.option("--dry-run", is_flag=True, help="Show what would be moved only.")
+@repeatable("--override overrides", "KEY=VALUE", str, "As of `odradek broker`.")
+@flag("--dry-run", "Show what would be moved only.")
 @yes_option
 @format_option
 def migrate(

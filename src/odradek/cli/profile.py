@@ -21,7 +21,7 @@ from odradek.admin.profiles import (
 from odradek.cli.client.chosen_cluster import chosen_cluster
 from odradek.cli.client.options import connection_options
 from odradek.cli.framework.commands import OptionalArgument, group
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import flag, format_option
 from odradek.cli.framework.output import print_columns, print_json, print_list, print_result
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.conventions.failures import Failure
@@ -62,7 +62,7 @@ name_argument = click.argument("name", metavar="NAME", type=TEXT, shell_complete
     ]
 )
 @name_argument
-@click.option("--replace", "may_replace", is_flag=True, help="Replace a profile of the same name.")
+@flag("--replace may_replace", "Replace a profile of the same name.")
 @connection_options
 @format_option
 def add(name: str, may_replace: bool, as_json: bool, **parameters: Any) -> None:
@@ -113,7 +113,7 @@ def show(name: str, as_json: bool) -> None:
 @click.argument(
     "name", metavar="NAME", cls=OptionalArgument, required=False, type=TEXT, shell_complete=complete_profiles
 )
-@click.option("--none", "is_none", is_flag=True, help="No profile is the default.")
+@flag("--none is_none", "No profile is the default.")
 @format_option
 def use(name: str | None, is_none: bool, as_json: bool) -> None:
     """Choose the profile of commands that name no cluster.

@@ -12,7 +12,7 @@ import click
 
 from odradek.admin.profiles import CLIENT_FILE, SERVERS, read_kafka_file
 from odradek.cli.framework.commands import group
-from odradek.cli.framework.options import format_option, repeatable_option
+from odradek.cli.framework.options import flag, format_option, option, repeatable
 from odradek.cli.framework.output import print_result, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.conventions.client_properties import PLAIN_MODULE
@@ -51,12 +51,9 @@ def secure() -> None:
     ],
 )
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
-@click.option(
-    "--address", metavar="HOST:PORT", type=TEXT, default=DEFAULT_ADDRESS, show_default=True,
-    help="Where the broker listens, and clients find it.",
-)  # fmt: skip
-@repeatable_option("--host", "hosts", "NAME", TEXT, "Another name or address.")
-@click.option("--sasl", "has_sasl", is_flag=True, help="Clients log in with user and password (SASL over TLS).")
+@option("--address", "HOST:PORT", TEXT, "Where the broker listens, and clients find it.", default=DEFAULT_ADDRESS)
+@repeatable("--host hosts", "NAME", TEXT, "Another name or address.")
+@flag("--sasl has_sasl", "Clients log in with user and password (SASL over TLS).")
 @format_option
 def init(directory: str, address: str, hosts: tuple[str, ...], has_sasl: bool, as_json: bool) -> None:
     """Make a CA, certificates, and configurations for brokers and clients, for development.

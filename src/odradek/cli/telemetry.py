@@ -17,6 +17,7 @@ from odradek.admin.telemetry import (
 )
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
+from odradek.cli.framework.options import option
 from odradek.cli.framework.output import note_missing, print_columns, print_json, print_list, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.framework.times import duration_option
@@ -116,7 +117,7 @@ def as_object(found: FoundInstance) -> dict[str, Any]:
     ]
 )
 @click.argument("instance", metavar="INSTANCE", type=TEXT)
-@click.option("--name", metavar="TEXT", type=TEXT, default="", help="Only metrics whose names have this text.")
+@option("--name", "TEXT", TEXT, "Only metrics whose names have this text.", default="")
 @cluster_options
 def describe(instance: str, name: str, cluster: Cluster, as_json: bool) -> None:
     """Show the latest metrics of a client. Sums and histograms are totals since its first push to the broker."""
@@ -158,13 +159,16 @@ def value_object(value: TelemetryValue) -> dict[str, Any]:
     ],
 )
 @click.argument("name", metavar="NAME", type=TEXT)
-@click.option("--metrics", type=TEXT, metavar="PREFIX,…", required=True, help="Prefixes of metric names; '*' is all.")
+@option("--metrics", "PREFIX,…", TEXT, "Prefixes of metric names; '*' is all.", required=True)
 @duration_option("--interval", "interval_ms", "How often clients push, from 100 ms to 1 h.", default="5m")
-@click.option(
-    "--match", "matches", type=TEXT, metavar="ATTRIBUTE=PATTERN", multiple=True,
-    help="Only clients whose client_id, client_software_name, client_software_version, client_source_address, "
+@option(
+    "--match matches",
+    "ATTRIBUTE=PATTERN",
+    TEXT,
+    "Only clients whose client_id, client_software_name, client_software_version, client_source_address, "
     "client_source_port or client_instance_id matches. Repeatable: all must match.",
-)  # fmt: skip
+    multiple=True,
+)
 @cluster_options
 def subscribe(
     name: str, metrics: str, interval_ms: int, matches: tuple[str, ...], cluster: Cluster, as_json: bool

@@ -21,6 +21,7 @@ from odradek.cli.client.name_completion import complete_topic_assignments, compl
 from odradek.cli.client.options import THIS_USER, cluster_options, topic_argument, topics_argument
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.options import flag, option, repeatable
 from odradek.cli.framework.output import (
     faint,
     note,
@@ -67,14 +68,13 @@ def topic() -> None:
 
 
 def partitions_option(text: str) -> Callable[[F], F]:
-    return click.option("--partitions", "-p", type=PARTITION_COUNT, metavar="N", help=text)
+    return option("--partitions -p", "N", PARTITION_COUNT, text)
 
 
 def configs_option(text: str) -> Callable[[F], F]:
-    return click.option(
-        "--config", "-c", "configs", metavar="KEY=VALUE", type=SETTING, multiple=True,
-        shell_complete=complete_topic_assignments, help=text,
-    )  # fmt: skip
+    return option(
+        "--config -c configs", "KEY=VALUE", SETTING, text, shell_complete=complete_topic_assignments, multiple=True
+    )
 
 
 @topic.command(
@@ -88,12 +88,12 @@ def configs_option(text: str) -> Callable[[F], F]:
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TOPIC_NAME)
 @partitions_option("Number of partitions. Default: the broker's num.partitions.")
-@click.option(
-    "--replication-factor", "-r", type=REPLICATION_FACTOR, metavar="N",
-    help="Replicas of each partition. Default: the broker's default.replication.factor.",
+@option(
+    "--replication-factor -r", "N", REPLICATION_FACTOR,
+    "Replicas of each partition. Default: the broker's default.replication.factor.",
 )  # fmt: skip
 @configs_option("Setting of the topic. Repeatable.")
-@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic already exists, and leave it unchanged.")
+@flag("--if-not-exists", "Succeed if the topic already exists, and leave it unchanged.")
 @cluster_options
 def create(
     *, names: tuple[str, ...], partitions: int | None, replication_factor: int | None, configs: Pairs,
@@ -126,7 +126,7 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
         ("names only, for a script", "odradek topic list --format json | jq -r .topic"),
     ],
 )
-@click.option("--internal", is_flag=True, help="Include internal topics, whose names start with __.")
+@flag("--internal", "Include internal topics, whose names start with __.")
 @cluster_options
 def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     """List the topics of the cluster."""
@@ -155,8 +155,8 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
 @click.argument(
     "names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TOPIC_NAME, shell_complete=complete_topics
 )
-@click.option("--internal", is_flag=True, help="Include internal topics when describing all, or by a pattern.")
-@click.option("--all-configs", is_flag=True, help="Show every setting, not only those that differ from the default.")
+@flag("--internal", "Include internal topics when describing all, or by a pattern.")
+@flag("--all-configs", "Show every setting, not only those that differ from the default.")
 @cluster_options
 def describe(names: tuple[str, ...], internal: bool, all_configs: bool, cluster: Cluster, as_json: bool) -> None:
     """Show partitions, offsets and settings of topics: the named ones, or all.
@@ -258,9 +258,9 @@ def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
 @click.argument("name", type=TOPIC_NAME, shell_complete=complete_topics)
 @partitions_option("New number of partitions. It can only grow.")
 @configs_option("Set a setting. Repeatable.")
-@click.option(
-    "--delete-config", "-d", "deletions", metavar="KEY", type=SETTING_NAME, multiple=True,
-    shell_complete=complete_topic_settings, help="Return a setting to its default. Repeatable.",
+@repeatable(
+    "--delete-config -d deletions", "KEY", SETTING_NAME,
+    "Return a setting to its default.", shell_complete=complete_topic_settings,
 )  # fmt: skip
 @cluster_options
 def alter(
@@ -313,16 +313,11 @@ class Trim(NamedTuple):
     ],
 )
 @topic_argument
-@click.option("--before-offset", type=OFFSET, metavar="N", help="Delete records before this offset.")
-@click.option(
-    "--before-time", type=TimeType(), metavar="TIME", help="Delete records before a time: ISO, epoch ms, or -1h."
-)
-@click.option("--keep-last", type=OFFSET, metavar="N", help="Delete all but the last N offsets of each partition.")
-@click.option("--all", "everything", is_flag=True, help="Delete all records.")
-@click.option(
-    "--partition", "-p", "partitions", type=PARTITION, metavar="N", multiple=True,
-    help="Only this partition. Default: all. Repeatable.",
-)  # fmt: skip
+@option("--before-offset", "N", OFFSET, "Delete records before this offset.")
+@option("--before-time", "TIME", TimeType(), "Delete records before a time: ISO, epoch ms, or -1h.")
+@option("--keep-last", "N", OFFSET, "Delete all but the last N offsets of each partition.")
+@flag("--all everything", "Delete all records.")
+@repeatable("--partition -p partitions", "N", PARTITION, "Only this partition. Default: all.")
 @yes_option
 @cluster_options
 def trim(topic: str, partitions: tuple[int, ...], yes: bool, cluster: Cluster, as_json: bool, **ways: Any) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from odradek.admin.transactions import (
     abort_transaction,
     describe_transaction,
@@ -21,7 +19,7 @@ from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options, topic_argument, transactional_ids_argument
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import repeatable_option, state_option
+from odradek.cli.framework.options import option, repeatable, state_option
 from odradek.cli.framework.output import (
     faint,
     note_missing,
@@ -69,14 +67,9 @@ def transaction() -> None:
     ],
 )
 @state_option("transactions", STATES)
-@repeatable_option(
-    "--producer-id", "producer_ids", "N", NumberType(0, INT64_MAX), "Only the transactions of this producer id."
-)
+@repeatable("--producer-id producer_ids", "N", NumberType(0, INT64_MAX), "Only the transactions of this producer id.")
 @duration_option("--open-for", "open_for_ms", "Only transactions that have been open for longer, such as 30s or 1h.")
-@click.option(
-    "--pattern", type=TEXT, metavar="REGEX",
-    help="Only transactional ids that match this regular expression (RE2) as a whole.",
-)  # fmt: skip
+@option("--pattern", "REGEX", TEXT, "Only transactional ids that match this regular expression (RE2) as a whole.")
 @cluster_options
 def list_transactions(
     states: tuple[str, ...],
@@ -160,10 +153,8 @@ def print_transaction(described: dict[str, Any]) -> None:
     ],
 )
 @topic_argument
-@click.option("--partition", "-p", type=PARTITION, metavar="N", required=True, help="The partition.")
-@click.option(
-    "--start-offset", type=OFFSET, metavar="N", required=True, help="Offset of the transaction's first record there."
-)
+@option("--partition -p", "N", PARTITION, "The partition.", required=True)
+@option("--start-offset", "N", OFFSET, "Offset of the transaction's first record there.", required=True)
 @yes_option
 @cluster_options
 def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Cluster, as_json: bool) -> None:
@@ -198,10 +189,8 @@ def abort(topic: str, partition: int, start_offset: int, yes: bool, cluster: Clu
         ("if brokers allow transactions of an hour", "odradek transaction find-hanging --max-timeout 1h"),
     ],
 )
-@click.option("--broker-id", type=NumberType(0, INT32_MAX), metavar="N", help="Only partitions that this broker leads.")
-@click.option(
-    "--topic", type=TOPIC_NAME, metavar="TOPIC", shell_complete=complete_topics, help="Only partitions of this topic."
-)
+@option("--broker-id", "N", NumberType(0, INT32_MAX), "Only partitions that this broker leads.")
+@option("--topic", "TOPIC", TOPIC_NAME, "Only partitions of this topic.", shell_complete=complete_topics)
 @duration_option(
     "--max-timeout", "max_timeout_ms",
     "The brokers' transaction.max.timeout.ms: younger transactions are not examined.", default=LARGEST_TIMEOUT,

@@ -13,7 +13,7 @@ from odradek.admin.users import DEFAULT_ITERATIONS, MECHANISMS, read_users, remo
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import group
 from odradek.cli.framework.confirmation import confirm, yes_option
-from odradek.cli.framework.options import with_options
+from odradek.cli.framework.options import option, with_options
 from odradek.cli.framework.output import note, print_list, print_result
 from odradek.conventions.failures import Failure
 
@@ -44,17 +44,17 @@ def password_options(iterations: int | None, iterations_text: str | None = None)
     """`--mechanism`, `--iterations` with this default, `--password-file` and `--password`."""
     return lambda function: with_options(
         function,
-        click.option(
-            "--mechanism", "mechanisms", type=click.Choice(MECHANISMS, case_sensitive=False), multiple=True,
-            help="SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable; both by default.",
+        option(
+            "--mechanism mechanisms", None, click.Choice(MECHANISMS, case_sensitive=False),
+            "SCRAM-SHA-256 or SCRAM-SHA-512. Repeatable; both by default.", multiple=True,
         ),
-        click.option(
-            "--iterations", type=click.IntRange(4096, 16384), metavar="N", default=iterations,
-            show_default=iterations_text or True, help="Iterations of the hash of the password.",
+        option(
+            "--iterations", "N", click.IntRange(4096, 16384),
+            "Iterations of the hash of the password.", default=iterations, show_default=iterations_text or True,
         ),
-        click.option(
-            "--password-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-            help="Read the password from the first line of a file; - is standard input.",
+        option(
+            "--password-file", "FILE", click.Path(exists=True, dir_okay=False, allow_dash=True),
+            "Read the password from the first line of a file; - is standard input.",
         ),
         click.option(
             "--password", metavar="PASSWORD",
@@ -95,11 +95,13 @@ def read_password(user: str, password: str | None, password_file: str | None) ->
 )
 @click.argument("name", metavar="NAME")
 @password_options(DEFAULT_ITERATIONS)
-@click.option(
-    "--config", "properties", metavar="SERVER.PROPERTIES", type=click.Path(exists=True, dir_okay=False),
-    help="Write to the metadata of this broker, which must not run; for the first user. All brokers of its cluster "
+@option(
+    "--config properties",
+    "SERVER.PROPERTIES",
+    click.Path(exists=True, dir_okay=False),
+    "Write to the metadata of this broker, which must not run; for the first user. All brokers of its cluster "
     "must know metadata level 2 (docs/clusters.md#upgrade).",
-)  # fmt: skip
+)
 @click.option("--data-dir", metavar="DIR", help="The same, for a broker with its data in this directory.")
 @cluster_options
 def add(

@@ -12,7 +12,7 @@ import click
 
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import SignalSafeSetter
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, option
 from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import call_when_parent_ends
 
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     ]
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), metavar="PORT", default=2181, show_default=True,
-    help="Port; 0 chooses a free one.",
-)  # fmt: skip
+@option("--port", "PORT", click.IntRange(0, 65535), "Port; 0 chooses a free one.", default=2181)
 @click.option(
     "--data-dir", type=click.Path(file_okay=False), default="/tmp/odradek-zookeeper", show_default=True,
     help="Directory for its data, its configuration and its output.",

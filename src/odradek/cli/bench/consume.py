@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
 from confluent_kafka import TopicPartition
 
 from odradek.admin.cluster import close_consumer
@@ -15,6 +14,7 @@ from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.workload import check_plaintext, existing_topic, run_options, topic_option
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import option
 from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
 from odradek.conventions.failures import Failure
 
@@ -35,13 +35,10 @@ END_OF_PARTITION = "_PARTITION_EOF"
     ]
 )
 @topic_option
-@click.option(
-    "--records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records. Default: at the end of the topic."
+@option("--records -n", "N", RECORD_COUNT, "Stop after N records. Default: at the end of the topic.")
+@option(
+    "--fetch-size", "BYTES", SIZE_BYTES, "Largest number of bytes per partition in one response.", default=1_048_576
 )
-@click.option(
-    "--fetch-size", type=SIZE_BYTES, default=1_048_576, show_default=True, metavar="BYTES",
-    help="Largest number of bytes per partition in one response.",
-)  # fmt: skip
 @run_options
 @cluster_options
 def consume(

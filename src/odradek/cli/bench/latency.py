@@ -8,7 +8,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import click
 from confluent_kafka import TopicPartition
 
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
@@ -23,6 +22,7 @@ from odradek.cli.bench.workload import (
 )
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import option
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.cli.framework.times import duration_option
 from odradek.conventions.failures import Failure
@@ -45,7 +45,7 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
     ]
 )
 @topic_option
-@click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records per second.")
+@option("--rate", "N", POSITIVE, "Records per second.", default=1000)
 @duration_option("--duration", "duration_ms", "How long to measure.", default="5s")
 @size_option
 @batch_options(linger="0ms")

@@ -23,6 +23,7 @@ from odradek.cli.bench.workload import (
 )
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import option
 from odradek.cli.framework.parameter_types import POSITIVE, RECORD_COUNT
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
@@ -49,18 +50,12 @@ SETTLE_S = 10.0
     ]
 )
 @topic_option
-@click.option(
-    "--records", "-n", type=RECORD_COUNT, metavar="N",
-    help="Records to write. Default: a million, unless --duration is given.",
-)  # fmt: skip
+@option("--records -n", "N", RECORD_COUNT, "Records to write. Default: a million, unless --duration is given.")
 @size_option
 @batch_options(linger="5ms")
-@click.option("--rate", type=POSITIVE, metavar="N", help="Records per second. Default: no limit.")
+@option("--rate", "N", POSITIVE, "Records per second. Default: no limit.")
 @run_options
-@click.option(
-    "--in-flight", type=click.IntRange(min=1, max=100), default=5, show_default=True, metavar="N",
-    help="Requests in flight on each connection.",
-)  # fmt: skip
+@option("--in-flight", "N", click.IntRange(min=1, max=100), "Requests in flight on each connection.", default=5)
 @cluster_options
 def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine: str, **options: Any) -> None:
     """Measure the throughput of producing, and the time until records are acknowledged."""

@@ -11,7 +11,7 @@ import click
 
 from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import acks_option, compression_option
-from odradek.cli.framework.options import with_options
+from odradek.cli.framework.options import option, with_options
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import PARTITION_COUNT, SIZE_BYTES, TOPIC_NAME, VALUE_SIZE_BYTES
 from odradek.cli.framework.times import duration_option
@@ -27,30 +27,22 @@ BENCH_TOPIC = "odradek-bench"
 PAYLOAD_WORDS = 100_000  # a larger value repeats the text
 PACE_SLICE_S = 0.001
 
-topic_option = click.option(
-    "--topic", "-t", type=TOPIC_NAME, default=BENCH_TOPIC, show_default=True, shell_complete=complete_topics,
-    metavar="TOPIC", help="The topic to use.",
-)  # fmt: skip
-size_option = click.option(
-    "--size", "-s", type=VALUE_SIZE_BYTES, default=100, show_default=True, metavar="BYTES", help="Size of a value."
+topic_option = option(
+    "--topic -t", "TOPIC", TOPIC_NAME, "The topic to use.", default=BENCH_TOPIC, shell_complete=complete_topics
 )
-batch_size_option = click.option(
-    "--batch-size", type=SIZE_BYTES, default=1_000_000, show_default=True, metavar="BYTES", help="Largest batch."
+size_option = option("--size -s", "BYTES", VALUE_SIZE_BYTES, "Size of a value.", default=100)
+batch_size_option = option("--batch-size", "BYTES", SIZE_BYTES, "Largest batch.", default=1_000_000)
+partitions_option = option(
+    "--partitions -p", "N", PARTITION_COUNT, "Partitions of the topic if it has to be created.", default=6
 )
-partitions_option = click.option(
-    "--partitions", "-p", type=PARTITION_COUNT, default=6, show_default=True, metavar="N",
-    help="Partitions of the topic if it has to be created.",
-)  # fmt: skip
 RUN_OPTIONS = (
     duration_option("--duration", "duration_ms", "Stop after this long, such as 10s or 1m."),
-    click.option(
-        "--engine", type=click.Choice(["client", "raw"]), default="client", show_default=True,
-        help="`client` uses librdkafka; `raw` sends prepared requests and measures the broker alone, with little CPU.",
+    option(
+        "--engine", None, click.Choice(["client", "raw"]),
+        "`client` uses librdkafka; `raw` sends prepared requests and measures the broker alone, with little CPU.",
+        default="client",
     ),
-    click.option(
-        "--connections", type=click.IntRange(min=1, max=64), default=2, show_default=True, metavar="N",
-        help="Connections of the raw engine.",
-    ),
+    option("--connections", "N", click.IntRange(min=1, max=64), "Connections of the raw engine.", default=2),
 )  # fmt: skip
 
 

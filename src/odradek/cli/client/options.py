@@ -10,7 +10,7 @@ import click
 
 from odradek.cli.client.chosen_cluster import DEFAULT_BOOTSTRAP_SERVER, chosen_cluster
 from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
-from odradek.cli.framework.options import format_option, repeatable_option, with_options
+from odradek.cli.framework.options import format_option, option, repeatable, with_options
 from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.failures import Failure
 
@@ -20,18 +20,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 THIS_USER = "this user"  # in failures of requests, which do not know whom the brokers see
 
 
-command_config_option = click.option(
-    "--command-config",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Client properties under Kafka's names, as for Kafka's own tools.",
-)
-secure_option = click.option(
-    "--secure",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="Connect as the admin of a broker that runs with --secure DIR.",
-)
+command_config_option = option(
+    "--command-config", "FILE", click.Path(exists=True, dir_okay=False),
+    "Client properties under Kafka's names, as for Kafka's own tools.",
+)  # fmt: skip
+secure_option = option(
+    "--secure", "DIR", click.Path(exists=True, file_okay=False),
+    "Connect as the admin of a broker that runs with --secure DIR.",
+)  # fmt: skip
 
 
 def cluster_options(function: F) -> F:
@@ -55,31 +51,31 @@ def connection_options(function: F) -> F:
     """The options that `chosen_cluster` reads."""
     return with_options(  # type: ignore[no-any-return]  # a command keeps its type
         function,
-        click.option(
-            "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, default=DEFAULT_BOOTSTRAP_SERVER,
-            envvar="ODRADEK_BOOTSTRAP_SERVER", show_default=True, show_envvar=True,
-            help="Address of a broker of the cluster; separate several with commas.",
+        option(
+            "--bootstrap-server -b", "HOST:PORT", TEXT,
+            "Address of a broker of the cluster; separate several with commas.",
+            default=DEFAULT_BOOTSTRAP_SERVER, envvar="ODRADEK_BOOTSTRAP_SERVER", show_envvar=True,
         ),
-        repeatable_option(
-            "-X", "client_properties", "KEY=VALUE", PAIR,
+        repeatable("-X client_properties", "KEY=VALUE", PAIR,
             "Client property under its librdkafka name, such as security.protocol=SSL.",
         ),
-        click.option(
-            "--profile", metavar="NAME", type=TEXT, envvar="ODRADEK_PROFILE", show_envvar=True,
-            help="Address and client properties that `odradek profile add` has stored.",
+        option(
+            "--profile", "NAME", TEXT,
+            "Address and client properties that `odradek profile add` has stored.",
+            envvar="ODRADEK_PROFILE", show_envvar=True,
         ),
         secure_option,
         command_config_option,
     )  # fmt: skip
 
 
-acks_option = click.option(
-    "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True,
-    help="Replicas to wait for: none, the leader, or all in-sync replicas.",
+acks_option = option(
+    "--acks", None, click.Choice(["0", "1", "all"]),
+    "Replicas to wait for: none, the leader, or all in-sync replicas.", default="all",
 )  # fmt: skip
-compression_option = click.option(
-    "--compression", "-z", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none",
-    show_default=True, help="Compression of the batches.",
+compression_option = option(
+    "--compression -z", None, click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    "Compression of the batches.", default="none",
 )  # fmt: skip
 topic_argument = click.argument("topic", metavar="TOPIC", type=TOPIC_NAME, shell_complete=complete_topics)
 topics_argument = click.argument(

@@ -10,7 +10,7 @@ from odradek.admin.broker_metrics import BrokerMetrics, metrics_of_all
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import watch_options
+from odradek.cli.framework.options import flag, option, watch_options
 from odradek.cli.framework.output import print_result, strong, watch
 from odradek.conventions.failures import Failure
 
@@ -33,10 +33,8 @@ COUNTER_SUFFIXES = ("_total", BUCKET, "_sum", "_count")
     ]
 )
 @click.argument("prefixes", metavar="[NAME]…", nargs=-1)
-@click.option(
-    "--broker", "broker_ids", type=int, multiple=True, metavar="ID", help="Only this broker; may be repeated."
-)
-@click.option("--buckets", "shows_buckets", is_flag=True, help="Show the buckets of histograms, too.")
+@option("--broker broker_ids", "ID", int, "Only this broker; may be repeated.", multiple=True)
+@flag("--buckets shows_buckets", "Show the buckets of histograms, too.")
 @watch_options("Refresh the metrics, with counters as rates, until Ctrl-C.", "answers")
 @cluster_options
 def metrics(

@@ -11,7 +11,7 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, read_state
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import watch_options
+from odradek.cli.framework.options import flag, option, watch_options
 from odradek.cli.framework.output import column_lines, faint, print_result, strong, watch
 from odradek.cli.framework.parameter_types import POSITIVE, NumberType
 from odradek.conventions.failures import Failure
@@ -46,17 +46,15 @@ PROBLEMS = ("offline", "under min ISR", "under-replicated", "not on the preferre
     ]
 )
 @watch_options("Refresh the state until Ctrl-C.", "states")
-@click.option(
-    "--wait", "wait_s", type=POSITIVE, metavar="SECONDS",
-    help="Wait until all brokers run and all replicas are in sync; exit with 1 if they are not by then.",
+@option(
+    "--wait wait_s", "SECONDS", POSITIVE,
+    "Wait until all brokers run and all replicas are in sync; exit with 1 if they are not by then.",
 )  # fmt: skip
-@click.option(
-    "--brokers", "least_brokers", type=NumberType(1, 100_000), metavar="N", default=1,
-    help="With --wait: wait for at least N brokers, too, as after the start of a cluster.",
+@option(
+    "--brokers least_brokers", "N", NumberType(1, 100_000),
+    "With --wait: wait for at least N brokers, too, as after the start of a cluster.", default=1, show_default=False,
 )  # fmt: skip
-@click.option(
-    "--all", "shows_all", is_flag=True, help="Show all partitions that need attention, not only the first 10."
-)
+@flag("--all shows_all", "Show all partitions that need attention, not only the first 10.")
 @cluster_options
 def status(
     is_watched: bool, interval: float, wait_s: float | None, least_brokers: int, shows_all: bool, cluster: Cluster,

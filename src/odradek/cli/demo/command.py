@@ -16,7 +16,7 @@ from odradek.cli.demo.local_brokers import brokers_option, check_ports, local_br
 from odradek.cli.demo.screen import Screen, chosen_screen, sent_header
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.conventions.failures import Failure
 from odradek.examples.folders import find_example
@@ -40,19 +40,17 @@ LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
         ("three brokers with ZooKeeper; keys 1, 2 and 3 kill and revive them", "odradek demo --brokers 3"),
     ]
 )
-@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop N seconds after the first record.")
+@option("--seconds", "N", POSITIVE, "Stop N seconds after the first record.")
 @port_option
 @click.option(
     "--data-dir", type=click.Path(file_okay=False), help="Data directory of the broker. Default: a temporary one."
 )
-@click.option("--rate", type=POSITIVE, default=50, show_default=True, metavar="N", help="Records per second.")
+@option("--rate", "N", POSITIVE, "Records per second.", default=50)
 @brokers_option
-@click.option(
-    "--kill-every",
-    type=POSITIVE,
-    metavar="SECONDS",
-    help="With --brokers: kill a leader in every period, and start it again half a period later.",
-)
+@option(
+    "--kill-every", "SECONDS", POSITIVE,
+    "With --brokers: kill a leader in every period, and start it again half a period later.",
+)  # fmt: skip
 @format_option
 def demo(
     seconds: float | None, port: int, data_dir: str | None, rate: float, brokers: int, kill_every: float | None,

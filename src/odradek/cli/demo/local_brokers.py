@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.framework.options import option
 from odradek.conventions.failures import Failure
 from odradek.local.executable import command_name
 from odradek.local.ports import listening_error
@@ -21,21 +22,12 @@ if TYPE_CHECKING:
 MOST_BROKERS = 9  # each has a key of the demo
 SESSION_TIMEOUT_MS = 3000  # the death of a controller is noticed after this time
 
-brokers_option = click.option(
-    "--brokers",
-    type=click.IntRange(1, MOST_BROKERS),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Brokers on consecutive ports; more than one with a ZooKeeper, which needs Java.",
-)
-port_option = click.option(
-    "--port",
-    type=click.IntRange(min=0, max=65535),
-    default=9092,
-    show_default=True,
-    metavar="PORT",
-    help="Port of the broker; 0 for a free one.",
+brokers_option = option(
+    "--brokers", "N", click.IntRange(1, MOST_BROKERS),
+    "Brokers on consecutive ports; more than one with a ZooKeeper, which needs Java.", default=1,
+)  # fmt: skip
+port_option = option(
+    "--port", "PORT", click.IntRange(min=0, max=65535), "Port of the broker; 0 for a free one.", default=9092
 )
 
 

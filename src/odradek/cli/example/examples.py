@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.framework.commands import OptionalArgument, command
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, option
 from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, NumberType
 from odradek.conventions.failures import Failure
@@ -34,17 +34,10 @@ if TYPE_CHECKING:
 
 DEFAULT_EXAMPLE = "rigs"
 
-rate_option = click.option(
-    "--rate", type=POSITIVE, metavar="N", help="Records per second. Default: that of the simulator."
-)
-entities_option = click.option(
-    "--entities", type=NumberType(1, 100_000), metavar="N", help="Number of entities, such as pumps."
-)
-seed_option = click.option(
-    "--seed",
-    type=NumberType(-INT64_MAX, INT64_MAX),
-    metavar="N",
-    help="The same seed and start time give the same records.",
+rate_option = option("--rate", "N", POSITIVE, "Records per second. Default: that of the simulator.")
+entities_option = option("--entities", "N", NumberType(1, 100_000), "Number of entities, such as pumps.")
+seed_option = option(
+    "--seed", "N", NumberType(-INT64_MAX, INT64_MAX), "The same seed and start time give the same records."
 )
 SQLITE = "sqlite:///"
 

@@ -21,6 +21,7 @@ from odradek.cli.example.examples import (
 )
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.options import option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT, TOPIC_NAME
 from odradek.cli.framework.times import TimeType
@@ -51,14 +52,14 @@ SHARE = click.FloatRange(0, 1)
     ],
 )
 @click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
-@click.option("--topic", type=TOPIC_NAME, metavar="NAME", help="Topic of the records. Default: that of the simulator.")
+@option("--topic", "NAME", TOPIC_NAME, "Topic of the records. Default: that of the simulator.")
 @rate_option
-@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
+@option("--seconds", "N", POSITIVE, "Stop after N seconds.")
 @entities_option
 @seed_option
-@click.option("--start", type=TimeType(is_written=True), metavar="TIME", help="Time of the first record. Default: now.")
-@click.option("--late", type=SHARE, metavar="SHARE", help="Share of late records.")
-@click.option("--malformed", type=SHARE, metavar="SHARE", help="Share of malformed records.")
+@option("--start", "TIME", TimeType(is_written=True), "Time of the first record. Default: now.")
+@option("--late", "SHARE", SHARE, "Share of late records.")
+@option("--malformed", "SHARE", SHARE, "Share of malformed records.")
 @cluster_options
 def simulate(
     name: str, topic: str | None, rate: float | None, seconds: float | None, entities: int | None, seed: int | None,

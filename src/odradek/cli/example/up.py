@@ -33,7 +33,7 @@ from odradek.cli.example.starting import Starting, pipeline_picture
 from odradek.cli.example.watch import ViewSource, consume_hint
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import flag, format_option, option
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
 from odradek.cli.pipeline.options import (
     connection_arguments,
@@ -73,30 +73,24 @@ CONSOLE_PACKAGES = ("jinja2", "starlette", "uvicorn")
     ],
 )
 @click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
-@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds, and print a summary.")
+@option("--seconds", "N", POSITIVE, "Stop after N seconds, and print a summary.")
 @rate_option
 @entities_option
 @seed_option
-@click.option(
-    "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Use this cluster instead of starting a broker."
-)
+@option("--bootstrap-server -b", "HOST:PORT", TEXT, "Use this cluster instead of starting a broker.")
 @port_option
 @connection_options
 @brokers_option
-@click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077.")
-@click.option(
-    "--definition",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, exists=True),
-    help="Definition of the pipeline. Default: pipeline.yml of the example.",
-)
-@click.option("--no-console", is_flag=True, help="Do not start the web console.")
-@click.option(
-    "--console-port",
-    type=click.IntRange(min=0, max=65535),
-    metavar="PORT",
-    help="Port of the console. Default: 8484, or a free one if that is in use.",
-)
+@option("--master", "URL", TEXT, "Spark's master, such as local[2] or spark://host:7077.")
+@option(
+    "--definition", "FILE", click.Path(dir_okay=False, exists=True),
+    "Definition of the pipeline. Default: pipeline.yml of the example.",
+)  # fmt: skip
+@flag("--no-console", "Do not start the web console.")
+@option(
+    "--console-port", "PORT", click.IntRange(min=0, max=65535),
+    "Port of the console. Default: 8484, or a free one if that is in use.",
+)  # fmt: skip
 @format_option
 def up(
     name: str, seconds: float | None, rate: float | None, entities: int | None, seed: int | None,

@@ -14,6 +14,7 @@ from odradek.cli.client.options import cluster_options
 from odradek.cli.example.examples import DEFAULT_EXAMPLE, chosen_example, read_view, warehouse_of
 from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.options import option
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
 from odradek.examples.live_view.model import LiveViewModel
 from odradek.examples.live_view.screens import chosen_screen
@@ -36,10 +37,8 @@ SETTINGS = FetchSettings(32 * 1024 * 1024, max_wait_ms=20, offset_reset="earlies
     ],
 )
 @click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
-@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
-@click.option(
-    "--warehouse", metavar="URL", type=TEXT, help="Database of the pipeline's views. Default: that of the definition."
-)
+@option("--seconds", "N", POSITIVE, "Stop after N seconds.")
+@option("--warehouse", "URL", TEXT, "Database of the pipeline's views. Default: that of the definition.")
 @cluster_options
 def watch_example(name: str, seconds: float | None, warehouse: str | None, cluster: Cluster, as_json: bool) -> None:
     """Show the live view of an example.

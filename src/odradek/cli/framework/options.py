@@ -25,13 +25,20 @@ def with_options(function: Any, *options: Callable[[Any], Any]) -> Any:
     return function
 
 
-def repeatable_option(
-    name: str, parameter: str, metavar: str, kind: Any, text: str, **settings: Any
-) -> Callable[[F], F]:
+def option(names: str, metavar: str | None, kind: Any, text: str, **settings: Any) -> Callable[[F], F]:
+    """An option with a value. `names` are its flags and its parameter, as in `--partition -p partitions`. Help shows a
+    default that is not empty."""
+    settings.setdefault("show_default", bool(settings.get("default")))
+    return click.option(*names.split(), metavar=metavar, type=kind, help=text, **settings)
+
+
+def flag(names: str, text: str, **settings: Any) -> Callable[[F], F]:
+    return click.option(*names.split(), is_flag=True, help=text, **settings)
+
+
+def repeatable(names: str, metavar: str | None, kind: Any, text: str, **settings: Any) -> Callable[[F], F]:
     """An option that may be given several times, passed to the command as a tuple."""
-    return click.option(
-        name, parameter, metavar=metavar, type=kind, multiple=True, help=f"{text} Repeatable.", **settings
-    )
+    return option(names, metavar, kind, f"{text} Repeatable.", multiple=True, **settings)
 
 
 def properties_argument(function: F) -> F:
@@ -61,7 +68,7 @@ def format_option(function: F) -> F:
 def state_option(things: str, states: Sequence[str]) -> Callable[[F], F]:
     """`--state STATE`, passed to the command as the tuple `states`; `things` are what is listed."""
     text = f"Only {things} in this state: {', '.join(states[:-1])} or {states[-1]}."
-    return repeatable_option("--state", "states", "STATE", click.Choice(states, case_sensitive=False), text)
+    return repeatable("--state states", "STATE", click.Choice(states, case_sensitive=False), text)
 
 
 def watch_options(text: str, values: str) -> Callable[[F], F]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import flag, format_option
 from odradek.cli.framework.output import faint, one_line, print_columns, print_json, say, strong
 from odradek.cli.log.stored_files import (
     BatchAt,
@@ -69,8 +69,8 @@ class Dump:
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("--records/--no-records", default=False, help="Show every record.")
-@click.option("--values", is_flag=True, help="Show keys, values and headers of records; implies --records.")
-@click.option("--verify", is_flag=True, help="Check checksums, records and indexes; exit code 1 if one is wrong.")
+@flag("--values", "Show keys, values and headers of records; implies --records.")
+@flag("--verify", "Check checksums, records and indexes; exit code 1 if one is wrong.")
 @format_option
 def dump(paths: tuple[str, ...], records: bool, values: bool, verify: bool, as_json: bool) -> None:
     """Show segments (.log), indexes (.index, .timeindex, .txnindex), producer snapshots (.snapshot), checkpoints.

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import flag, format_option
 from odradek.cli.framework.output import print_json, say, strong
 from odradek.cli.log.check import rebuild_indexes
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
@@ -36,7 +36,7 @@ LARGEST_DELTA = 2**31 - 1
     ]
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+@flag("--dry-run", "Show what would be done; change nothing.")
 @format_option
 def repair(paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Repair the files of a broker: a segment, the directory of a partition, or one of its log.dirs.

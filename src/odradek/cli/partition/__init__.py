@@ -16,6 +16,7 @@ from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import OptionalArgument, group
 from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.options import flag, option, repeatable
 from odradek.cli.framework.output import print_columns, print_json, print_result, redraw, say, shows_progress
 from odradek.cli.framework.parameter_types import PARTITION, TOPIC_NAME
 from odradek.conventions.failures import Failure
@@ -53,11 +54,8 @@ def partition() -> None:
 topics_argument = click.argument(
     "names", metavar="TOPIC...", nargs=-1, cls=OptionalArgument, type=TOPIC_NAME, shell_complete=complete_topics
 )
-partition_option = click.option(
-    "--partition", "-p", "indexes", metavar="N", type=PARTITION, multiple=True,
-    help="Only this partition of the topic. Repeatable.",
-)  # fmt: skip
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show the plan only.")
+partition_option = repeatable("--partition -p indexes", "N", PARTITION, "Only this partition of the topic.")
+dry_run_option = flag("--dry-run", "Show the plan only.")
 
 
 def named_partitions(state: ClusterState, names: Sequence[str], indexes: Sequence[int]) -> list[PartitionState]:
@@ -93,12 +91,10 @@ def draw_progress(left: int, noun: str, copied_bytes: int, total_bytes: int) -> 
 )
 @topics_argument
 @partition_option
-@click.option("--broker", "broker_id", metavar="ID", type=int, required=True, help="The broker that has the replicas.")
+@option("--broker broker_id", "ID", int, "The broker that has the replicas.", required=True)
 @click.option("--directory", metavar="PATH", required=True, help="One of the log.dirs of the broker.")
-@click.option("--wait", is_flag=True, help="Return when all replicas have been moved; show how far they are.")
-@click.option(
-    "--timeout", "timeout_s", metavar="SECONDS", type=click.FloatRange(min=0), help="With --wait: the longest wait."
-)
+@flag("--wait", "Return when all replicas have been moved; show how far they are.")
+@option("--timeout timeout_s", "SECONDS", click.FloatRange(min=0), "With --wait: the longest wait.")
 @dry_run_option
 @yes_option
 @cluster_options
@@ -231,10 +227,7 @@ def check_time(left: Copy, began_at: float, progressed_at: float, timeout_s: flo
 )
 @topics_argument
 @partition_option
-@click.option(
-    "--unclean", is_flag=True,
-    help="Elect a replica that is not in sync for partitions without a leader. Records may be lost.",
-)  # fmt: skip
+@flag("--unclean", "Elect a replica that is not in sync for partitions without a leader. Records may be lost.")
 @dry_run_option
 @yes_option
 @cluster_options

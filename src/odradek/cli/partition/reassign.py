@@ -18,6 +18,7 @@ from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_o
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.options import flag, option, repeatable
 from odradek.cli.framework.output import (
     note,
     print_columns,
@@ -257,19 +258,13 @@ class BrokerListType(click.ParamType):  # type: ignore[type-arg]  # generic in n
 )  # fmt: skip
 @topics_argument
 @partition_option
-@click.option(
-    "--to", "to", type=BrokerListType(), metavar="ID,ID,…", help="Brokers for the replicas. Default: all that run."
-)
-@click.option(
-    "--drain", type=PARTITION, metavar="ID", multiple=True, help="Broker to move replicas away from. Repeatable."
-)
-@click.option("--replication-factor", type=REPLICATION_FACTOR, metavar="N", help="Replicas of each partition.")
+@option("--to to", "ID,ID,…", BrokerListType(), "Brokers for the replicas. Default: all that run.")
+@repeatable("--drain", "ID", PARTITION, "Broker to move replicas away from.")
+@option("--replication-factor", "N", REPLICATION_FACTOR, "Replicas of each partition.")
 @click.option("--file", "path", type=click.Path(exists=True, dir_okay=False), help="Plan in the format of Kafka.")
-@click.option(
-    "--throttle", type=NumberType(1, INT64_MAX), metavar="BYTES", help="Bytes per second that a broker may copy."
-)
+@option("--throttle", "BYTES", NumberType(1, INT64_MAX), "Bytes per second that a broker may copy.")
 @dry_run_option
-@click.option("--wait", "waits", is_flag=True, help="Wait until the reassignment is done, then remove its throttle.")
+@flag("--wait waits", "Wait until the reassignment is done, then remove its throttle.")
 @click.option("--list", "mode", flag_value="list", help="Show running reassignments.")
 @click.option(
     "--verify", "mode", flag_value="verify",

@@ -16,7 +16,7 @@ from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import interrupt_on_terminate
-from odradek.cli.framework.options import option_names
+from odradek.cli.framework.options import flag, option, option_names, repeatable
 from odradek.cli.framework.output import note
 from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT, TOPIC_NAME, quoted
 from odradek.cli.framework.times import TimeType, duration_option
@@ -76,34 +76,32 @@ class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in 
     ]
 )
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True, type=TOPIC_NAME, shell_complete=complete_topics)
-@click.option("--from-beginning", is_flag=True, help="Start at the earliest record.")
-@click.option("--from-end", is_flag=True, help="Start after the latest record (default without --until-end).")
-@click.option("--from-time", type=TimeType(), metavar="TIME", help="Start at a time: ISO, epoch ms, or -1h.")
-@click.option(
-    "--offset", "-o", type=StartOffsetType(), metavar="OFFSET",
-    help="Start at this offset: a number, earliest, latest, or -N for N records before the end of each partition.",
+@flag("--from-beginning", "Start at the earliest record.")
+@flag("--from-end", "Start after the latest record (default without --until-end).")
+@option("--from-time", "TIME", TimeType(), "Start at a time: ISO, epoch ms, or -1h.")
+@option(
+    "--offset -o", "OFFSET", StartOffsetType(),
+    "Start at this offset: a number, earliest, latest, or -N for N records before the end of each partition.",
 )  # fmt: skip
-@click.option("--last", type=OFFSET, metavar="N", help="Start N records before the end of each partition (as -o -N).")
-@click.option(
-    "--group", "-g", type=GROUP_NAME, metavar="NAME", shell_complete=complete_groups,
-    help="Join this consumer group: start at its committed offsets, and commit what was read. --from-beginning and "
+@option("--last", "N", OFFSET, "Start N records before the end of each partition (as -o -N).")
+@option(
+    "--group -g",
+    "NAME",
+    GROUP_NAME,
+    "Join this consumer group: start at its committed offsets, and commit what was read. --from-beginning and "
     "-o earliest or latest apply where nothing is committed.",
-)  # fmt: skip
-@click.option(
-    "--partition", "-p", "partitions", type=PARTITION, metavar="N", multiple=True,
-    help="Read only this partition. Repeatable.",
-)  # fmt: skip
-@click.option("--max-records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records.")
-@click.option("--until-end", "-e", is_flag=True, help="Stop at the end of the topics.")
+    shell_complete=complete_groups,
+)
+@repeatable("--partition -p partitions", "N", PARTITION, "Read only this partition.")
+@option("--max-records -n", "N", RECORD_COUNT, "Stop after N records.")
+@flag("--until-end -e", "Stop at the end of the topics.")
 @duration_option("--timeout", "timeout", "Stop after this long without a record, such as 5s.")
 @click.option("--output-format", "-f", metavar="FORMAT", help=FORMAT_HELP)
-@click.option("--keys", is_flag=True, help="Print the key before the value.")
-@click.option("--headers", is_flag=True, help="Print the headers before the value.")
-@click.option("--timestamps", is_flag=True, help="Print the timestamp before the value.")
-@click.option("--offsets", is_flag=True, help="Print partition:offset before the value.")
-@click.option(
-    "--null-marker", metavar="TEXT", type=BYTES, default="", help="Text for a null key or value. Default: nothing."
-)
+@flag("--keys", "Print the key before the value.")
+@flag("--headers", "Print the headers before the value.")
+@flag("--timestamps", "Print the timestamp before the value.")
+@flag("--offsets", "Print partition:offset before the value.")
+@option("--null-marker", "TEXT", BYTES, "Text for a null key or value. Default: nothing.", default="")
 @cluster_options
 def consume(
     *,

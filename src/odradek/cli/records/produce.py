@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from odradek.admin.settings import Kind, read_settings
 from odradek.cli.client.options import acks_option, cluster_options, compression_option, topic_argument
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import option_names
+from odradek.cli.framework.options import flag, option, option_names, repeatable
 from odradek.cli.framework.output import note, print_json, say, shows_progress
 from odradek.cli.framework.parameter_types import BYTES, HEADER, PARTITION
 from odradek.cli.framework.times import TimeType
@@ -219,11 +219,9 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
     ]
 )
 @topic_argument
-@click.option(
-    "--value", "-v", "values", type=BYTES, multiple=True, metavar="TEXT", help="Value of a record. Repeatable."
-)
-@click.option("--null-value", is_flag=True, help="Write one record without a value: a tombstone for --key.")
-@click.option("--key", "-k", type=BYTES, metavar="TEXT", help="Key of the records that have none of their own.")
+@repeatable("--value -v values", "TEXT", BYTES, "Value of a record.")
+@flag("--null-value", "Write one record without a value: a tombstone for --key.")
+@option("--key -k", "TEXT", BYTES, "Key of the records that have none of their own.")
 @click.option("--file", "source", type=click.File("rb"), help="Read this file instead of standard input.")
 @click.option(
     "--input-format", "-f", metavar="FORMAT",
@@ -231,16 +229,13 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
     r"%p partition, %T timestamp, %% and \t \n \xHH. Default: %v, the line is the value.",
 )  # fmt: skip
 @click.option("--key-separator", "-K", metavar="TEXT", help=r"Short for -f '%kTEXT%v'.")
-@click.option("--null-marker", type=BYTES, metavar="TEXT", help="A key or value that equals TEXT becomes null.")
-@click.option("--header", "-H", "headers", metavar="NAME=VALUE", type=HEADER, multiple=True, help="Header. Repeatable.")
-@click.option("--partition", "-p", type=PARTITION, metavar="N", help="Partition. Default: chosen by the key.")
-@click.option(
-    "--timestamp", "-T", type=TimeType(is_written=True), metavar="TIME",
-    help="Timestamp: ISO, epoch ms, or -1h. Default: now.",
-)  # fmt: skip
+@option("--null-marker", "TEXT", BYTES, "A key or value that equals TEXT becomes null.")
+@repeatable("--header -H headers", "NAME=VALUE", HEADER, "Header.")
+@option("--partition -p", "N", PARTITION, "Partition. Default: chosen by the key.")
+@option("--timestamp -T", "TIME", TimeType(is_written=True), "Timestamp: ISO, epoch ms, or -1h. Default: now.")
 @acks_option
 @compression_option
-@click.option("--idempotent", is_flag=True, help="Write no duplicates when a request is retried (enable.idempotence).")
+@flag("--idempotent", "Write no duplicates when a request is retried (enable.idempotence).")
 @cluster_options
 def produce(
     *,
