@@ -31,12 +31,11 @@ from odradek.cli.framework.options import flag, option, repeatable, with_options
 from odradek.cli.framework.output import note, print_json, print_list, print_result, say
 from odradek.cli.framework.parameter_types import GROUP_NAME, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 from odradek.conventions.figures import count_text
-from odradek.security.acls.bindings import WILDCARD, AclFilter, PatternType, Permission
+from odradek.security.acls.bindings import WILDCARD, AclBinding, AclFilter, PatternType, Permission
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-    from odradek.security.acls.bindings import AclBinding
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPERATION = click.Choice(list(OPERATIONS), case_sensitive=False)
@@ -51,7 +50,7 @@ TITLES = ["TYPE", "RESOURCE", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERM
             "odradek acl add --allow-principal User:bob --consumer --topic orders --group a",
         ),
         ("the rule by which alice may write", "odradek acl check User:alice Write topic:orders"),
-    ],
+    ]
 )
 def acl() -> None:
     """Add, list, remove and check access control lists, as kafka-acls does.
@@ -81,13 +80,9 @@ def resource_options(function: F) -> F:
 
     @functools.wraps(function)
     def with_selection(
-        *arguments: Any,
-        topics: tuple[str, ...],
-        groups: tuple[str, ...],
-        transactional_ids: tuple[str, ...],
-        on_cluster: bool,
-        **rest: Any,
-    ) -> Any:
+        *arguments: Any, topics: tuple[str, ...], groups: tuple[str, ...], transactional_ids: tuple[str, ...],
+        on_cluster: bool, **rest: Any,
+    ) -> Any:  # fmt: skip
         return function(*arguments, selection=Selection(topics, groups, transactional_ids, on_cluster), **rest)
 
     return with_options(  # type: ignore[no-any-return]  # a command keeps its type
@@ -147,20 +142,10 @@ wanted_principals = principal_option("--principal", "principals", "Only rules of
 @flag("--idempotent", "With --producer: IdempotentWrite on the cluster, for older brokers.")
 @cluster_options
 def add(
-    *,
-    selection: Selection,
-    pattern_type: PatternType,
-    allowed: tuple[str, ...],
-    denied: tuple[str, ...],
-    allowed_hosts: tuple[str, ...],
-    denied_hosts: tuple[str, ...],
-    operations: tuple[str, ...],
-    producer: bool,
-    consumer: bool,
-    idempotent: bool,
-    cluster: Cluster,
-    as_json: bool,
-) -> None:
+    *, selection: Selection, pattern_type: PatternType, allowed: tuple[str, ...], denied: tuple[str, ...],
+    allowed_hosts: tuple[str, ...], denied_hosts: tuple[str, ...], operations: tuple[str, ...], producer: bool,
+    consumer: bool, idempotent: bool, cluster: Cluster, as_json: bool,
+) -> None:  # fmt: skip
     """Allow or deny operations to principals. A rule that exists stays as it is."""
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer, idempotent)
     if not allowed and not denied:
@@ -232,19 +217,10 @@ def print_rules(rules: list[AclBinding], *, as_json: bool) -> None:
 @yes_option
 @cluster_options
 def remove(
-    *,
-    selection: Selection,
-    pattern_type: PatternType,
-    principals: tuple[str, ...],
-    host: str | None,
-    operations: tuple[str, ...],
-    permission: str | None,
-    producer: bool,
-    consumer: bool,
-    yes: bool,
-    cluster: Cluster,
+    *, selection: Selection, pattern_type: PatternType, principals: tuple[str, ...], host: str | None,
+    operations: tuple[str, ...], permission: str | None, producer: bool, consumer: bool, yes: bool, cluster: Cluster,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Remove rules. The rules that match are shown, and removed after confirmation."""
     access = Access(tuple(OPERATIONS[name] for name in operations), producer, consumer)
     is_role = producer or consumer
@@ -299,14 +275,7 @@ def show_matching(rules: list[AclBinding], *, as_json: bool) -> None:
 @cluster_options
 @click.pass_context
 def check(
-    context: click.Context,
-    *,
-    principal: str,
-    operation: str,
-    resource: str,
-    host: str,
-    cluster: Cluster,
-    as_json: bool,
+    context: click.Context, *, principal: str, operation: str, resource: str, host: str, cluster: Cluster, as_json: bool
 ) -> None:
     """Show whether a principal may do something, and which rule decides. The exit code is 1 if it may not.
 

@@ -45,14 +45,9 @@ from odradek.host.lifetime_pipe import terminate_when_parent_ends
 @click.option("--stop-with", "descriptor", type=int, hidden=True)
 @format_option
 def broker(
-    properties: str | None,
-    overrides: tuple[str, ...],
-    port: int | None,
-    processes: int | None,
-    secure: str | None,
-    descriptor: int | None,
-    as_json: bool,
-) -> None:
+    properties: str | None, overrides: tuple[str, ...], port: int | None, processes: int | None, secure: str | None,
+    descriptor: int | None, as_json: bool,
+) -> None:  # fmt: skip
     """Run a broker in the foreground, until SIGTERM or Ctrl-C.
 
     A line on standard output reports that the broker is ready. Properties have Kafka's names and are read from the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -31,8 +31,6 @@ from odradek.cli.framework.times import SETTING
 from odradek.conventions.failures import Failure, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.admin.cluster import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,7 +50,7 @@ DONE = {
         ("what differs from the defaults on broker 0", "odradek config describe broker 0"),
         ("all brokers", "odradek config alter broker-default --set log.cleaner.backoff.ms=5000"),
         ("a topic", "odradek config alter topic pump --set retention.ms=1h"),
-    ],
+    ]
 )
 def config() -> None:
     """Show and change settings of topics, brokers and groups, as kafka-configs does."""

@@ -10,9 +10,18 @@ import click
 
 from odradek.admin import groups
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.groups import delete_group, read_group, read_lags, with_similar_names
+from odradek.admin.groups import (
+    GroupMember,
+    GroupState,
+    PartitionLag,
+    delete_group,
+    read_group,
+    read_lags,
+    with_similar_names,
+)
 from odradek.admin.resets import (
     Goal,
+    Move,
     alter,
     choose_partitions,
     committed_offsets,
@@ -47,8 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.groups import GroupMember, GroupState, PartitionLag
-    from odradek.admin.resets import Move
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")
 UNKNOWN = "-"
@@ -69,10 +76,7 @@ def consumer_group() -> None:
 
 @consumer_group.command(
     "list",
-    examples=[
-        ("every group", "odradek group list"),
-        ("groups without members", "odradek group list --state Empty"),
-    ],
+    examples=[("every group", "odradek group list"), ("groups without members", "odradek group list --state Empty")],
 )
 @state_option("groups", STATES)
 @cluster_options

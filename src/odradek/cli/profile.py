@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     examples=[
         ("keep what a file has, and use it", "odradek profile add prod --command-config client.properties"),
         ("", "odradek --profile prod topic list"),
-    ],
+    ]
 )
 def profile() -> None:
     """Store addresses and credentials of clusters under names.

@@ -34,7 +34,7 @@ ADMIN, CLIENT, BROKER = "admin", "client", "broker"
         ("make them, and start a broker that uses them", "odradek secure init certs"),
         ("", "odradek broker --secure certs"),
         ("a client with the same flag", "odradek topic list --secure certs"),
-    ],
+    ]
 )
 def secure() -> None:
     """Make certificates and an admin user for development."""

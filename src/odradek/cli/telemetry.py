@@ -9,6 +9,7 @@ import click
 
 from odradek.admin.telemetry import (
     SUBSCRIPTION_SETTINGS,
+    FoundInstance,
     alter_subscription,
     id_text,
     parse_id,
@@ -27,7 +28,6 @@ from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-    from odradek.admin.telemetry import FoundInstance
     from odradek.protocol.messages.describe_client_telemetry import TelemetryInstance, TelemetryValue
 
 KINDS = ("gauge", "sum", "histogram")

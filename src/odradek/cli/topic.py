@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -10,13 +10,7 @@ import click
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.groups import with_similar_names
 from odradek.admin.settings import Change, Kind, Operation, alter_settings, read_settings, suggesting_names
-from odradek.admin.topics import (
-    choose_topics,
-    delete_records,
-    delete_topics,
-    grow_topic,
-    has_pattern,
-)
+from odradek.admin.topics import choose_topics, delete_records, delete_topics, grow_topic, has_pattern
 from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
 from odradek.cli.client.options import THIS_USER, cluster_options, topic_argument, topics_argument
 from odradek.cli.framework.commands import OptionalArgument, group
@@ -47,8 +41,6 @@ from odradek.conventions.figures import count_text
 from odradek.security.authorizer import Operation as Permission
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.admin.cluster import Cluster, TopicDescription
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,7 +53,7 @@ NO_TOPICS = "no topics; `odradek topic create NAME` creates one"
     examples=[
         ("a topic with six partitions", "odradek topic create pump --partitions 6"),
         ("its partitions, offsets and settings", "odradek topic describe pump"),
-    ],
+    ]
 )
 def topic() -> None:
     """Create, list, describe, alter, trim and delete topics."""

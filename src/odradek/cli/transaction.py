@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from odradek.admin.transactions import (
+    OpenTransaction,
     abort_transaction,
     describe_transaction,
     live_brokers,
@@ -38,7 +39,6 @@ from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.admin.cluster import Cluster
-    from odradek.admin.transactions import OpenTransaction
 
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
@@ -72,13 +72,9 @@ def transaction() -> None:
 @option("--pattern", "REGEX", TEXT, "Only transactional ids that match this regular expression (RE2) as a whole.")
 @cluster_options
 def list_transactions(
-    states: tuple[str, ...],
-    producer_ids: tuple[int, ...],
-    open_for_ms: int | None,
-    pattern: str | None,
-    cluster: Cluster,
-    as_json: bool,
-) -> None:
+    states: tuple[str, ...], producer_ids: tuple[int, ...], open_for_ms: int | None, pattern: str | None,
+    cluster: Cluster, as_json: bool,
+) -> None:  # fmt: skip
     """List the transactional ids of the cluster, with coordinator, producer id and state."""
     missing: dict[int, str] = {}
     found = find_transactions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,8 +18,6 @@ from odradek.cli.framework.output import note, print_list, print_result
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from odradek.admin.cluster import Cluster
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,7 +29,7 @@ LARGEST_PASSWORD_LENGTH = 4096
         ("add a user; the password is asked for", "odradek user add alice"),
         ("the first user of a broker, before it runs", "odradek user add admin --config server.properties"),
         ("all users", "odradek user list"),
-    ],
+    ]
 )
 def user() -> None:
     """Manage the users of SASL listeners with SCRAM.

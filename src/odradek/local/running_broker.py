@@ -22,7 +22,7 @@ START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 EXIT_TIMEOUT_S = 1.0  # after a broker has closed its output, for it to exit with its own exit code
 DEFAULT_PROPERTIES: Mapping[str, Property] = {
-    "group.initial.rebalance.delay.ms": 0,  # the default of 3 s would delay the first poll of every group
+    "group.initial.rebalance.delay.ms": 0  # the default of 3 s would delay the first poll of every group
 }
 
 

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Self
 
 from odradek.local.cluster_network import ZOOKEEPER, ClusterNetwork
 from odradek.local.ports import find_stable_port
-from odradek.local.running_broker import RunningBroker, named_properties
+from odradek.local.running_broker import Property, RunningBroker, named_properties
 from odradek.local.zookeeper import RunningZooKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from odradek.local.running_broker import Property
 
 BROKER_LISTENER = "BROKERS"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from odradek.admin.cluster import close_consumer
+from odradek.admin.cluster import Cluster, close_consumer
 from odradek.admin.records.record_reader import PartitionRange, Start, find_ranges
 from odradek.cli.bench.raw_engine import consume_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
@@ -17,9 +17,6 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import option
 from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
 from odradek.conventions.failures import Failure
-
-if TYPE_CHECKING:
-    from odradek.admin.cluster import Cluster
 
 CHUNK_RECORDS = 10_000
 STALL_S = 30.0
@@ -42,16 +39,9 @@ END_OF_PARTITION = "_PARTITION_EOF"
 @run_options
 @cluster_options
 def consume(
-    *,
-    topic: str,
-    records: int | None,
-    fetch_size: int,
-    duration_ms: int | None,
-    engine: str,
-    connections: int,
-    cluster: Cluster,
-    as_json: bool,
-) -> None:
+    *, topic: str, records: int | None, fetch_size: int, duration_ms: int | None, engine: str, connections: int,
+    cluster: Cluster, as_json: bool,
+) -> None:  # fmt: skip
     """Measure the throughput of consuming a topic from its beginning to its end."""
     if engine == "raw":
         check_plaintext(cluster)
@@ -75,15 +65,9 @@ def consume(
 
 
 def consume_by_client(
-    cluster: Cluster,
-    *,
-    topic: str,
-    ranges: list[PartitionRange],
-    total: int,
-    fetch_size: int,
-    duration_ms: int | None,
-    tick: Tick,
-) -> Result:
+    cluster: Cluster, *, topic: str, ranges: list[PartitionRange], total: int, fetch_size: int,
+    duration_ms: int | None, tick: Tick,
+) -> Result:  # fmt: skip
     """librdkafka's consumer; the time starts when partitions are assigned. Records are counted, not decoded."""
     consumer = cluster.consumer(
         {

@@ -303,15 +303,9 @@ class FetchConnection(RawConnection):
 
 
 def consume_raw(
-    description: TopicDescription,
-    *,
-    ranges: Sequence[PartitionRange],
-    total: int,
-    fetch_size: int,
-    duration_ms: int | None,
-    connection_count: int,
-    tick: Tick,
-) -> Result:
+    description: TopicDescription, *, ranges: Sequence[PartitionRange], total: int, fetch_size: int,
+    duration_ms: int | None, connection_count: int, tick: Tick,
+) -> Result:  # fmt: skip
     """Whole batches are counted, so that slightly more records than asked for may be read."""
     by_partition = {each.partition: each for each in ranges}
     connections = [

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odradek.cli.framework.output import print_json, say, shows_progress, strong
 from odradek.conventions.figures import count_text, duration_text, percentiles, size_text
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 Tick = Callable[[int], None]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.broker_requests import BrokerRequests
+from odradek.admin.broker_requests import BrokerRequests, DescribedCluster
 from odradek.admin.cluster_state import read_state, unregister_broker
 from odradek.admin.groups import LIST_TIMEOUT_S, list_groups
 from odradek.cli.client.options import cluster_options
@@ -23,7 +23,6 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.admin.broker_requests import DescribedCluster
     from odradek.admin.cluster import Cluster, TopicDescription
 
 INTERNAL_PREFIX = "__"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.broker_metrics import BrokerMetrics, metrics_of_all
+from odradek.admin.broker_metrics import BrokerMetrics, MetricPoint, metrics_of_all
 from odradek.admin.broker_requests import BrokerRequests
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
@@ -17,7 +17,6 @@ from odradek.conventions.failures import Failure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from odradek.admin.broker_metrics import BrokerMetrics, MetricPoint
     from odradek.admin.cluster import Cluster
 
 BUCKET = "_bucket"

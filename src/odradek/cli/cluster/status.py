@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, read_state
+from odradek.admin.cluster_state import ClusterState, ControllerLookup, MinInSync, PartitionState, read_state
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import flag, option, watch_options
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.cluster_state import PartitionState
 
 
 WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched

@@ -14,7 +14,7 @@ from odradek.admin.broker_requests import BrokerRequests
 from odradek.admin.cluster import Cluster
 from odradek.admin.cluster_state import ClusterState, MinInSync, read_state
 from odradek.cli.demo.cluster_screen import BrokerView, ClusterFrame, Event, chosen_cluster_screen
-from odradek.cli.demo.load import Acknowledgements, Load, read_back
+from odradek.cli.demo.load import Acknowledgements, Gap, Load, ReadBack, read_back
 from odradek.cli.demo.local_brokers import local_cluster
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.conventions.failures import Failure
@@ -23,7 +23,6 @@ from odradek.local.running_broker import BrokerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.cli.demo.load import Gap, ReadBack
     from odradek.local.running_cluster import RunningCluster
 
 TOPIC = "demo"

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from odradek.cli.demo.load import CELL_S, CELLS, GAP_S
+from odradek.cli.demo.load import CELL_S, CELLS, GAP_S, Acknowledgements, PartitionAcks, ReadBack
 from odradek.cli.framework.output import print_json, say
 from odradek.conventions.figures import age_text, count_text
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from odradek.admin.cluster_state import ClusterState, PartitionState
-    from odradek.cli.demo.load import Acknowledgements, PartitionAcks, ReadBack
 
 LINE_EVERY_S = 1.0
 RATE_FRAMES = 20

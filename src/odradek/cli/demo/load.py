@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from confluent_kafka import KafkaError, Message
 
     from odradek.admin.cluster import Cluster
 

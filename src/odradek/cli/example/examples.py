@@ -115,13 +115,9 @@ def _problems_as_failure() -> Iterator[None]:
 
 
 def overridden(
-    simulation: Simulation,
-    rate: float | None,
-    entities: int | None,
-    seed: int | None,
-    late: float | None = None,
+    simulation: Simulation, rate: float | None, entities: int | None, seed: int | None, late: float | None = None,
     malformed: float | None = None,
-) -> Simulation:
+) -> Simulation:  # fmt: skip
     """The simulation with the values of the command line."""
     flaws = simulation.flaws
     flaws = dataclasses.replace(

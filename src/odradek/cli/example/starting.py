@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from odradek.cli.pipeline.process import RUNNING
+from odradek.cli.pipeline.process import RUNNING, PipelineProcess
 from odradek.conventions.failures import Failure
 from odradek.examples.live_view.stages import Stages
 from odradek.examples.live_view.text import servers_text
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
-    from odradek.cli.pipeline.process import PipelineProcess
     from odradek.examples.live_view.screens import LineScreen
 
 PIPELINE, SPARK, FLOWS, OUTPUT = "definition", "Spark", "flows", "first output"

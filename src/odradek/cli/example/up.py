@@ -35,16 +35,11 @@ from odradek.cli.framework.commands import OptionalArgument, command
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import flag, format_option, option
 from odradek.cli.framework.parameter_types import POSITIVE, TEXT
-from odradek.cli.pipeline.options import (
-    connection_arguments,
-    connection_choices,
-    connection_options,
-    require_packages,
-)
+from odradek.cli.pipeline.options import connection_arguments, connection_choices, connection_options, require_packages
 from odradek.cli.pipeline.process import PipelineProcess
 from odradek.conventions.failures import Failure
 from odradek.examples.live_view.model import LiveViewModel
-from odradek.examples.live_view.screens import chosen_screen
+from odradek.examples.live_view.screens import LineScreen, chosen_screen
 from odradek.examples.live_view.watching import watch
 from odradek.examples.simulator.population import Population
 from odradek.examples.simulator.producer import RecordProducer, producer_settings, sending
@@ -55,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.examples.live_view.definition import ViewDefinition
-    from odradek.examples.live_view.screens import LineScreen
 
 DEFAULT_CONSOLE_PORT = 8484
 CONSOLE_STOP_TIMEOUT_S = 10.0

@@ -52,6 +52,7 @@ from odradek.log.stored_segment import (
 )
 from odradek.log.transaction_index import (
     TRANSACTION_INDEX_SUFFIX,
+    AbortedTransaction,
     checksum_path,
     decode_transaction_index,
     read_transaction_index,
@@ -62,8 +63,6 @@ from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from odradek.log.transaction_index import AbortedTransaction
 
 
 _SEGMENT_FILE = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")

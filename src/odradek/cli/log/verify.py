@@ -6,7 +6,7 @@ import fcntl
 import os
 import re
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import faint, print_json, say, shows_progress, strong
 from odradek.cli.log.check import check_partition
-from odradek.cli.log.findings import Finding, Remedy
+from odradek.cli.log.findings import Finding, PartitionCheck, Remedy
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text, duration_text, offset_range_text, size_text
 from odradek.host.host import real_host
@@ -41,9 +41,7 @@ from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
-    from odradek.cli.log.findings import PartitionCheck
 
 _PARTITION_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<index>\d{1,10})")
 _SEGMENT_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{re.escape(LOG_SUFFIX)}")

@@ -25,7 +25,7 @@ NUMBER_WIDTH, NUMBER_HEIGHT = 3, 4
     examples=[
         ("a dashboard to import in Grafana", "odradek metrics dashboard > odradek.json"),
         ("alert rules, for rule_files of Prometheus", "odradek metrics rules > odradek-rules.yml"),
-    ],
+    ]
 )
 def metrics() -> None:
     """Print a Grafana dashboard and alert rules for the metrics of brokers."""

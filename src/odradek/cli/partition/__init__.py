@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import read_state
-from odradek.admin.partitions.copies import failed_text, read_copies
+from odradek.admin.broker_requests import BrokerRequests, KnownBroker
+from odradek.admin.cluster_state import ClusterState, PartitionState, read_state
+from odradek.admin.partitions.copies import Copy, failed_text, read_copies
 from odradek.admin.partitions.plan import select_partitions
 from odradek.admin.partitions.requests import elect_leaders, move_replicas
 from odradek.cli.client.name_completion import complete_topics
@@ -26,10 +26,7 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.admin.broker_requests import KnownBroker
     from odradek.admin.cluster import Cluster
-    from odradek.admin.cluster_state import ClusterState, PartitionState
-    from odradek.admin.partitions.copies import Copy
 
 ACCEPTED = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 POLL_INTERVAL_S = 0.25

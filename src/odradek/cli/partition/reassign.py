@@ -8,26 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.admin.broker_requests import BrokerRequests
-from odradek.admin.cluster_state import read_state
+from odradek.admin.cluster_state import ClusterState, PartitionState, read_state
 from odradek.admin.errors import NotAuthorized
 from odradek.admin.partitions.plan import Move, planned_moves
 from odradek.admin.partitions.plan_file import read_plan_file
 from odradek.admin.partitions.requests import Refused, alter_reassignments
-from odradek.admin.partitions.sizes import read_sizes, with_sizes
+from odradek.admin.partitions.sizes import Sizes, read_sizes, with_sizes
 from odradek.admin.partitions.throttle import remove_throttle, remove_throttle_of, set_throttle
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.options import flag, option, repeatable
-from odradek.cli.framework.output import (
-    note,
-    print_columns,
-    print_json,
-    print_result,
-    redraw,
-    say,
-    shows_progress,
-)
+from odradek.cli.framework.output import note, print_columns, print_json, print_result, redraw, say, shows_progress
 from odradek.cli.framework.parameter_types import PARTITION, REPLICATION_FACTOR, NumberType
 from odradek.cli.partition import (
     brokers_text,
@@ -45,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.cluster_state import ClusterState, PartitionState
-    from odradek.admin.partitions.sizes import Sizes
 
 POLL_INTERVAL_S = 0.25
 STALE_S = 10.0  # a broker may show replicas from before the reassignment for a moment

@@ -13,15 +13,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, print_result, say, strong
 from odradek.cli.framework.parameter_types import TEXT
-from odradek.cli.pipeline.options import (
-    ENGINES,
-    choose,
-    definition_options,
-    kept,
-    load,
-    name_option,
-    require_packages,
-)
+from odradek.cli.pipeline.options import ENGINES, choose, definition_options, kept, load, name_option, require_packages
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import count_text
 from odradek.examples.folders import copy_example, find_example
@@ -38,13 +30,7 @@ STARTER = "starter"  # the example that is copied, and the word in its files tha
 LONGEST_NAME = 100
 
 
-@command(
-    "init",
-    examples=[
-        ("a project in ./shop", "odradek pipeline init shop"),
-        ("see it run", "odradek up ./shop"),
-    ],
-)
+@command("init", examples=[("a project in ./shop", "odradek pipeline init shop"), ("see it run", "odradek up ./shop")])
 @click.argument("name", metavar="NAME", type=TEXT)
 @format_option
 def init(name: str, as_json: bool) -> None:

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -26,8 +26,6 @@ from odradek.cli.framework.parameter_types import PAIR, TEXT
 from odradek.conventions.failures import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from odradek.pipelines.definition.checked import Definition
     from odradek.pipelines.definition.choices import Choices
     from odradek.pipelines.definition.model import Pipeline

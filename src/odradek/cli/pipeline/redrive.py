@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.admin.letters.letter_reading import MOST_READ
-from odradek.admin.letters.redrive_plan import MOST_LETTERS, Selection
+from odradek.admin.letters.redrive_plan import MOST_LETTERS, Redrive, Selection
 from odradek.admin.letters.redriving import plan_redrive
 from odradek.admin.letters.redriving import redrive as write_back
 from odradek.cli.client.options import cluster_options, topic_argument
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.admin.cluster import Cluster
-    from odradek.admin.letters.redrive_plan import Redrive
     from odradek.pipelines.letters.ledger import Position
 
 

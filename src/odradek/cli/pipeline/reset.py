@@ -19,7 +19,7 @@ from odradek.cli.framework.parameter_types import TEXT, quoted
 from odradek.cli.pipeline.options import checkpoints_option, chosen_pipeline, definition_options, name_option
 from odradek.conventions.failures import Failure
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, age_text, iso_text, parse_time_ms, size_text
-from odradek.pipelines.definition.model import Start, TopicOrigin
+from odradek.pipelines.definition.model import Pipeline, Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.planning.streams import ranged_names
 from odradek.pipelines.spark.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
@@ -27,7 +27,6 @@ from odradek.pipelines.spark.sources import EARLIEST_OFFSET, LATEST_OFFSET, Rang
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.checkpoint_files import Checkpoints, FlowCheckpoint
     from odradek.pipelines.planning.flow import Flow
 

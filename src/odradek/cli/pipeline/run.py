@@ -34,12 +34,12 @@ from odradek.conventions.failures import Failure
 from odradek.host.lifetime_pipe import call_when_parent_ends
 from odradek.local.child_process import odradek_command
 from odradek.pipelines.operating.backoff import Backoff
-from odradek.pipelines.operating.events import EventPipe, failed, note
+from odradek.pipelines.operating.events import Event, EventPipe, failed, note
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.operating.processes import own_mark
-from odradek.pipelines.operating.publishing import publishing
+from odradek.pipelines.operating.publishing import Publisher, publishing
 from odradek.pipelines.operating.rotating_log import RotatingLog
-from odradek.pipelines.operating.screens import LiveView, LogLines, chosen_screen
+from odradek.pipelines.operating.screens import BatchLines, LiveView, LogLines, chosen_screen
 from odradek.pipelines.operating.state_folders import LOCK, LOG
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_files import remove_failed_status
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.operating.events import Event
-    from odradek.pipelines.operating.publishing import Publisher
-    from odradek.pipelines.operating.screens import BatchLines
     from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
     from odradek.pipelines.spark.progress import BatchReport
 

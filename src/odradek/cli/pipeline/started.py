@@ -25,7 +25,6 @@ from odradek.pipelines.operating.status_files import attempt_in, mark_in, read_s
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.pipelines.operating.status import PipelineStatus
 
 STOP_TIMEOUT_S = 60.0
 POLL_S = 0.1

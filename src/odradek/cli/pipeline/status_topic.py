@@ -16,7 +16,7 @@ from odradek.admin.cluster import Cluster
 from odradek.conventions.client_properties import UntranslatableSetting
 from odradek.conventions.failures import Failure
 from odradek.pipelines.operating.client_settings import translate_settings
-from odradek.pipelines.operating.status import ENDED, State
+from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
 from odradek.pipelines.operating.status_record import (
     PUBLISH_EVERY_S,
     TOPIC,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.operating.status import PipelineStatus
 
 RETRY_S = 30.0
 CLOSE_S = 3.0

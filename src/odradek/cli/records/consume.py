@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.admin.cluster import chosen_partitions, without_leader
+from odradek.admin.cluster import Cluster, chosen_partitions, without_leader
 from odradek.admin.records.group_reader import GroupReader
-from odradek.admin.records.record_reader import RecordReader, Start, find_ranges
+from odradek.admin.records.record_reader import PartitionRange, RecordReader, Start, find_ranges
 from odradek.admin.topics import choose_topics, has_pattern, topics_text
 from odradek.cli.client.name_completion import complete_groups, complete_topics
 from odradek.cli.client.options import cluster_options
@@ -26,9 +26,6 @@ from odradek.conventions.figures import INT64_MAX, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from odradek.admin.cluster import Cluster
-    from odradek.admin.records.record_reader import PartitionRange
 
 
 BEGINNING, END = Start(from_beginning=True), Start()
@@ -104,17 +101,9 @@ class StartOffsetType(click.ParamType):  # type: ignore[type-arg]  # generic in 
 @option("--null-marker", "TEXT", BYTES, "Text for a null key or value. Default: nothing.", default="")
 @cluster_options
 def consume(
-    *,
-    names: tuple[str, ...],
-    group: str | None,
-    partitions: tuple[int, ...],
-    max_records: int | None,
-    until_end: bool,
-    timeout: int | None,
-    cluster: Cluster,
-    as_json: bool,
-    **rest: Any,
-) -> None:
+    *, names: tuple[str, ...], group: str | None, partitions: tuple[int, ...], max_records: int | None,
+    until_end: bool, timeout: int | None, cluster: Cluster, as_json: bool, **rest: Any,
+) -> None:  # fmt: skip
     """Read records from topics, and wait for more until Ctrl-C.
 
     A name with *, ? or [ ] is a pattern, as in a shell; quote it. It stands for the topics that exist at the start.

@@ -11,20 +11,14 @@ import itertools
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from odradek.admin.records.fetched_batches import values_of
+from odradek.admin.records.fetched_batches import FetchedRecord, values_of
 from odradek.cli.framework.parameter_types import readable
 from odradek.conventions.figures import INT32_MAX, INT64_MAX, iso_text, parse_time_ms
 from odradek.record_text import text_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from odradek.admin.records.fetched_batches import FetchedRecord
-
 
 ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "e": b"\x1b", "\\": b"\\"}
 _TOKEN = re.compile(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import click
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message, ThrottleEvent
 
 from odradek.admin.settings import Kind, read_settings
 from odradek.cli.client.options import acks_option, cluster_options, compression_option, topic_argument
@@ -25,8 +25,6 @@ from odradek.conventions.figures import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from confluent_kafka import KafkaError, Message, ThrottleEvent
 
     from odradek.admin.cluster import Cluster
 
@@ -209,10 +207,7 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
 @command(
     examples=[
         ("one record", "odradek produce pump --key rig-7 --value 'pressure 107' --header unit=bar"),
-        (
-            "every line of a file; the key is before the first tab",
-            r"odradek produce pump -f '%k\t%v' --file rigs.tsv",
-        ),
+        ("every line of a file; the key is before the first tab", r"odradek produce pump -f '%k\t%v' --file rigs.tsv"),
         ("JSON lines with key, value, headers, partition, timestamp", "odradek produce pump -f json < records.jsonl"),
         ("a copy of a topic", "odradek consume pump --until-end --format json | odradek produce copy -f json"),
         ("a tombstone: compaction removes the key", "odradek produce pump --key rig-7 --null-value"),
@@ -238,18 +233,9 @@ def _ranges_text(ranges: list[dict[str, int]]) -> str:
 @flag("--idempotent", "Write no duplicates when a request is retried (enable.idempotence).")
 @cluster_options
 def produce(
-    *,
-    topic: str,
-    values: tuple[bytes, ...],
-    null_value: bool,
-    source: IO[bytes] | None,
-    acks: str,
-    compression: str,
-    idempotent: bool,
-    cluster: Cluster,
-    as_json: bool,
-    **rest: Any,
-) -> None:
+    *, topic: str, values: tuple[bytes, ...], null_value: bool, source: IO[bytes] | None, acks: str, compression: str,
+    idempotent: bool, cluster: Cluster, as_json: bool, **rest: Any,
+) -> None:  # fmt: skip
     """Write records to a topic: --value, or one record per line of --file or standard input."""
     check_exclusions(values, null_value, source, rest)
     if idempotent and acks != "all":
